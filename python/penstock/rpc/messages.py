@@ -313,13 +313,13 @@ class CancelTask(Message, frozen=True):
 
 
 class TriggerCheckpoint(Message, frozen=True):
-    """A source, or a task whose inputs have ended, begins a checkpoint.
+    """Sources, or tasks whose inputs have ended, of one worker begin a checkpoint.
 
     ``kind``, ``savepoint_format`` and ``alignment`` are the numbers of ``SnapshotKind``,
     ``SavepointFormat`` and ``Alignment``; ``location`` is where a savepoint goes.
     """
 
-    attempt_id: bytes
+    attempt_ids: tuple[bytes, ...]
     checkpoint_id: int
     timestamp_ms: int
     kind: int
@@ -332,14 +332,14 @@ class TriggerCheckpoint(Message, frozen=True):
 class NotifyCheckpointComplete(Message, frozen=True):
     """A checkpoint is complete and durable, and so is all before it."""
 
-    attempt_id: bytes
+    attempt_ids: tuple[bytes, ...]
     checkpoint_id: int
 
 
 class NotifyCheckpointAborted(Message, frozen=True):
     """A checkpoint will not be completed; ``latest_completed_id`` is -1 when there is none."""
 
-    attempt_id: bytes
+    attempt_ids: tuple[bytes, ...]
     checkpoint_id: int
     latest_completed_id: int
 

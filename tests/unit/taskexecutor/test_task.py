@@ -310,7 +310,7 @@ def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
     invokable: type[Invokable],
 ) -> None:
     """The driver hears of the end: a savepoint that others have stopped for goes on without it."""
-    trigger = TriggerCheckpoint(bytes(40), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
+    trigger = TriggerCheckpoint((bytes(40),), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
     setup = Setup()
     setup.task.handle_checkpoint_message(trigger)
     assert [m.reason for m in setup.listener.messages] == ["DECLINED_TASK_NOT_READY"]

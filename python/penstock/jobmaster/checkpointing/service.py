@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.storage import CheckpointStorage
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords, JobResult
+    from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.jobmaster.main_thread import QueueUser, Timer
@@ -97,6 +98,7 @@ class CheckpointService:
         self._send = send
         self._fail_job = fail_job
         self._timer: Timer | None = None
+        self._timer_deadline_ms = 0
         self._requests: dict[int, Future[CompletedCheckpoint]] = {}
         self._io_thread = MainThread(f"checkpoint storage of {job.name}", lambda _: None)
         self._io = self._io_thread.user(f"steps of checkpoints of job {job.name}", MAX_STEPS)
@@ -317,15 +319,20 @@ class CheckpointService:
     def _run(self, todo: Iterable[a.CheckpointAction]) -> None:
         for action in todo:
             self._carry_out[type(action)](action)
+        deadline_ms = self.coordinator.next_deadline_ms()
         if self._timer is not None:
+            # Hundreds of tasks report without a change of the time.
+            if deadline_ms == self._timer_deadline_ms:
+                return
             self._timer.cancel()
             self._timer = None
-        deadline_ms = self.coordinator.next_deadline_ms()
         if deadline_ms is not None:
             delay_s = max(0, deadline_ms - _now_ms()) / 1000
             self._timer = self._main_thread.schedule(delay_s, self._tick)
+            self._timer_deadline_ms = deadline_ms
 
     def _tick(self) -> None:
+        self._timer = None
         self._run(self.coordinator.tick(_now_ms()))
 
     def _later(self, event: Callable[..., list[a.CheckpointAction]], *arguments: object) -> None:
@@ -381,11 +388,11 @@ class CheckpointService:
             future.add_done_callback(partial(tell, operator_id))
 
     def _trigger_tasks(self, action: a.TriggerTasks) -> None:
-        for task in action.tasks:
+        for executor_id, attempt_ids in _by_executor(action.tasks).items():
             self._send(
-                task.executor_id,
+                executor_id,
                 messages.TriggerCheckpoint(
-                    task.attempt_id.to_bytes(),
+                    attempt_ids,
                     action.checkpoint_id,
                     action.timestamp_ms,
                     int(action.properties.kind),
@@ -412,19 +419,18 @@ class CheckpointService:
         self._io.post(store)
 
     def _notify_complete(self, action: a.NotifyComplete) -> None:
-        for task in action.tasks:
+        for executor_id, attempt_ids in _by_executor(action.tasks).items():
             self._send(
-                task.executor_id,
-                messages.NotifyCheckpointComplete(task.attempt_id.to_bytes(), action.checkpoint_id),
+                executor_id, messages.NotifyCheckpointComplete(attempt_ids, action.checkpoint_id)
             )
         self._sources.notify_checkpoint_complete(action.checkpoint_id)
 
     def _notify_aborted(self, action: a.NotifyAborted) -> None:
-        for task in action.tasks:
+        for executor_id, attempt_ids in _by_executor(action.tasks).items():
             self._send(
-                task.executor_id,
+                executor_id,
                 messages.NotifyCheckpointAborted(
-                    task.attempt_id.to_bytes(), action.checkpoint_id, action.latest_completed_id
+                    attempt_ids, action.checkpoint_id, action.latest_completed_id
                 ),
             )
         self._sources.notify_checkpoint_aborted(action.checkpoint_id)
@@ -484,6 +490,14 @@ class CheckpointService:
 
     def _job_failed(self, action: a.FailJob) -> None:
         self._fail_job(CheckpointFailedJobError(action.message))
+
+
+def _by_executor(tasks: Iterable[Participant]) -> dict[str, tuple[bytes, ...]]:
+    """The attempts of each worker, which are told of by one message."""
+    attempts: dict[str, list[bytes]] = {}
+    for task in tasks:
+        attempts.setdefault(task.executor_id, []).append(task.attempt_id.to_bytes())
+    return {executor_id: tuple(of) for executor_id, of in attempts.items()}
 
 
 def _restored(

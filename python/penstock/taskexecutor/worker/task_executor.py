@@ -424,9 +424,10 @@ class TaskExecutor:
 
     def _checkpoint_message(self, message: ForCheckpoints) -> None:
         with self._lock:
-            task = self._tasks.get(message.attempt_id)
-        if task is not None:
-            task.handle_checkpoint_message(message)
+            tasks = [self._tasks.get(attempt_id) for attempt_id in message.attempt_ids]
+        for task in tasks:
+            if task is not None:
+                task.handle_checkpoint_message(message)
 
     def _open_collect_channel(
         self, descriptor: TaskDeploymentDescriptor, collect_id: str

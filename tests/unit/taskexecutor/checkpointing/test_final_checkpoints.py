@@ -63,14 +63,14 @@ class Source:
 
     def trigger(self, number, kind=SnapshotKind.CHECKPOINT):
         self.checkpoints.handle(
-            TriggerCheckpoint(b"a", number, 0, int(kind), int(Alignment.ALIGNED), 0)
+            TriggerCheckpoint((b"a",), number, 0, int(kind), int(Alignment.ALIGNED), 0)
         )
 
     def complete(self, number):
-        self.checkpoints.handle(NotifyCheckpointComplete(b"a", number))
+        self.checkpoints.handle(NotifyCheckpointComplete((b"a",), number))
 
     def abort(self, number, latest=-1):
-        self.checkpoints.handle(NotifyCheckpointAborted(b"a", number, latest))
+        self.checkpoints.handle(NotifyCheckpointAborted((b"a",), number, latest))
 
     def report(self):
         return self.reports.get(timeout=PATIENCE_S)
