@@ -82,11 +82,15 @@ class OperatorSnapshotWriter:
         Raises:
             OSError: A stream cannot be written; nothing of the operator's streams is left.
         """
+        if keyed is None:
+            has_keyed = snapshot.keyed or snapshot.timers
+            keyed = self._groups(snapshot, self._write_keyed) if has_keyed else ()
+        has_states = snapshot.lists or snapshot.union_lists or snapshot.broadcast
         return OperatorSubtaskState(
-            managed_keyed=self._groups(snapshot, self._write_keyed) if keyed is None else keyed,
-            raw_keyed=self._groups(snapshot, self._write_raw_keyed),
-            managed_operator=self._operator_states(snapshot),
-            raw_operator=self._raw_operator(snapshot),
+            managed_keyed=keyed,
+            raw_keyed=(self._groups(snapshot, self._write_raw_keyed) if snapshot.raw_keyed else ()),
+            managed_operator=self._operator_states(snapshot) if has_states else (),
+            raw_operator=self._raw_operator(snapshot) if snapshot.raw_operator else (),
             types=dict(snapshot.types),
         )
 

@@ -20,7 +20,11 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.common.options.checkpointing import INCREMENTAL, SNAPSHOT_COMPRESSION
+from penstock.common.options.checkpointing import (
+    INCREMENTAL,
+    INLINE_THRESHOLD,
+    SNAPSHOT_COMPRESSION,
+)
 from penstock.common.options.rocksdb import TRANSFER_THREADS
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
@@ -167,6 +171,7 @@ class SubtaskCheckpointCoordinator:
                 environment.files, TRANSFER_THREADS.read(environment.configuration)
             )
         self._writer: WritingThread | None = None
+        self._inline_bytes = INLINE_THRESHOLD.read(environment.configuration)
 
     @property
     def last_id(self) -> int:
@@ -306,10 +311,12 @@ class SubtaskCheckpointCoordinator:
             if barrier.alignment is Alignment.UNALIGNED:
                 snapshot.outputs[index] = partition.overtake(*_overtaking(barrier))
             else:
-                if barrier.is_timeoutable:
-                    snapshot.timeoutable.append(index)
                 partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
-            # Also what was overtaken: its last buffer is finished now, which no reader has heard.
+                if not barrier.is_timeoutable:
+                    # Readers hear of what is in front of it with it.
+                    continue
+                snapshot.timeoutable.append(index)
+            # What is overtaken, too: its last buffer is finished now, which no reader has heard.
             partition.flush_all()
 
     def _cancel_downstream(self, checkpoint_id: int) -> None:
@@ -350,12 +357,33 @@ class SubtaskCheckpointCoordinator:
         self._slices.start(snapshot.slices)
 
     def _write_later(self, snapshot: _Snapshot) -> None:
+        if self._needs_no_file(snapshot):
+            self._write(snapshot)
+            return
         if self._writer is None:
             self._writer = WritingThread(f"{self._environment.task_name} checkpoints")
         self._writer.submit(partial(self._write, snapshot))
 
+    def _needs_no_file(self, snapshot: _Snapshot) -> bool:
+        """Whether all goes with the report, so that no storage can hold up the task.
+
+        Most tasks of most jobs have that little; a thread for each would have them wait for the
+        interpreter's lock once more.
+        """
+        return (
+            len(self._under_way) == 1
+            and snapshot.inputs is None
+            and not snapshot.outputs
+            and not snapshot.timeoutable
+            and self._increments is None
+            and self._environment.local_state is None
+            and all(
+                operator.is_little(self._inline_bytes) for operator in snapshot.operators.values()
+            )
+        )
+
     def _write(self, snapshot: _Snapshot) -> None:
-        """The asynchronous part, in a thread of its own."""
+        """The asynchronous part, in a thread of its own if there is a file to write."""
         if snapshot.is_discarded.is_set():
             return
         checkpoint_id = snapshot.barrier.checkpoint_id

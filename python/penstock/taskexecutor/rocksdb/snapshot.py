@@ -79,6 +79,11 @@ class RocksDBSnapshot:
             if not self._is_read:
                 self._remove()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither a database nor a timer service."""
+        return self._folder is None and self._failure is None and not self._timers
+
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True.
 

@@ -379,6 +379,11 @@ class HeapKeyedSnapshot:
         """Gives it up."""
         self._left.close()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither states nor timers."""
+        return not self._states and not self._timers
+
     def database_files(self) -> DatabaseFolder | None:
         """None: there is no database."""
         return None

@@ -63,6 +63,10 @@ class KeyedSnapshot(Protocol):
     def close(self) -> None:
         """Gives it up."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that there is nothing in it, and nothing to be written."""
+
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True; None without."""
 

@@ -200,6 +200,12 @@ class OperatorStatesSnapshot:
         """Gives it up."""
         self._left.close()
 
+    def blocks(self) -> Iterator[bytes]:
+        """Their serialised values, once ``advance`` has given True."""
+        for states in self._states:
+            for content in states.values():
+                yield from content.blocks
+
     def states(self) -> OperatorStates:
         """All states, once ``advance`` has given True."""
         return OperatorStates(

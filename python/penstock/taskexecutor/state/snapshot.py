@@ -29,6 +29,9 @@ FILES_VERSION: Final = 2
 #: The versions that are read.
 FILES_VERSIONS: Final = (1, FILES_VERSION)
 
+#: What a serialised value has in front of it, at most.
+_BLOCK_HEAD_BYTES: Final = 16
+
 _FOREVER_NS: Final = (1 << 63) - 1
 
 KeyedStates = dict[str, tuple[str, Mapping[int, bytes]]]
@@ -197,6 +200,13 @@ class RunningSnapshot:
         """Gives it up."""
         self._states.close()
         self._keyed.close()
+
+    def is_little(self, limit_bytes: int) -> bool:
+        """Whether, serialised, it has no keyed state and at most so many bytes."""
+        if not self._keyed.is_empty or self._operator.raw_keyed:
+            return False
+        blocks = [*self._operator.raw_operator, *self._states.blocks()]
+        return sum(map(len, blocks)) + _BLOCK_HEAD_BYTES * len(blocks) <= limit_bytes
 
     def database_files(self) -> DatabaseFolder | None:
         """The keyed state as files of a database, at the end; None where there is none."""

@@ -4,6 +4,7 @@ Method: a real data plane around a `SubtaskCheckpointCoordinator`, with operator
 """
 
 import queue
+import threading
 import time
 from types import SimpleNamespace
 
@@ -16,7 +17,9 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
+from penstock.common import Types
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import CorruptCheckpointError
 from penstock.network.data_type import DataType
 from penstock.network.events import (
@@ -39,6 +42,10 @@ from penstock.taskexecutor.checkpointing.subtask_coordinator import (
     OutputEdge,
     SubtaskCheckpointCoordinator,
 )
+from penstock.taskexecutor.state.keyed_backend import HeapKeyedSnapshot
+from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
 
 PATIENCE_S = 10
 HEAD, TAIL = b"h" * 16, b"t" * 16
@@ -59,6 +66,8 @@ class Task:
         self.gate = network.create_input_gate([(bytes([8 + n]) * 60, 0, None) for n in range(2)])
         self.gate.request_partitions()
         self.reports = queue.Queue()
+        self.reporters = []
+        self.operators = {}
         self.begun = [b"", b"begun"]
         self.open_stream = lambda barrier: DriverStateStream()
         self.coordinator = SubtaskCheckpointCoordinator(
@@ -73,7 +82,7 @@ class Task:
                 local_state=None,
             ),
             lambda barrier, is_shared: self.open_stream(barrier),
-            self.reports.put,
+            self._report,
             lambda action: action(),
             head_id=HEAD,
             outputs=[OutputEdge(TAIL, True), OutputEdge(TAIL, False)],
@@ -81,13 +90,17 @@ class Task:
             is_finished=False,
         )
 
+    def _report(self, report):
+        self.reporters.append(threading.current_thread())
+        self.reports.put(report)
+
     # The operators.
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id):
         pass
 
     def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
-        return {}
+        return self.operators
 
     def broadcast_event(self, event):
         for partition in self.partitions:
@@ -346,3 +359,26 @@ def test_nothing_is_written_of_nothing():
         raise AssertionError("there is nothing to write")
 
     assert write_in_flight(InFlight([[[b""], []]], {0: [[]]}), no_stream, HEAD, [TAIL]) == {}
+
+
+def state_of(size):
+    """The snapshot of an operator with one value of so many bytes."""
+    states = OperatorStateBackend()
+    states.list_state(ListStateDescriptor("values", Types.PICKLED_BYTE_ARRAY())).add(b"x" * size)
+    keyed = HeapKeyedSnapshot({}, {}, KeyGrouping(None, 128, range(128)))
+    return RunningSnapshot(OperatorSnapshot(1), keyed, states.open_snapshot())
+
+
+@pytest.mark.parametrize("size", [0, 100, 19_000, 30_000])
+def test_little_state_is_reported_by_the_task_itself(task, size):
+    """F7: what needs no file takes no thread, so that hundreds of tasks do not hand over twice."""
+    task.operators = {TAIL: state_of(size)} if size else {}
+    task.snapshot(1)
+    report = task.report()
+    assert (task.reporters == [threading.current_thread()]) == (size <= 20_480)
+    if not size:
+        assert report.state is None
+        return
+    [states] = report.state.operators[TAIL].managed_operator
+    assert len(states.stream.data) > size
+    assert report.metrics.checkpointed_bytes == len(states.stream.data)
