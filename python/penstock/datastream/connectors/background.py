@@ -43,6 +43,10 @@ class BackgroundCall(Generic[T]):
         future, self.future = self.future, None
         return future.result()
 
+    def pause(self, delay_s: float) -> bool:
+        """Waits, in the thread of a call; False when closing has cut it short."""
+        return not self._closed.wait(delay_s)
+
     def close(self) -> None:
         """Waits for the call that is under way, and begins none that is waited for."""
         self._closed.set()

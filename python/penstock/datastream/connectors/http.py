@@ -1,4 +1,7 @@
-"""HttpSink: posts batches of elements to a web service, a webhook (beyond PyFlink)."""
+"""HttpSink: posts batches of elements to a web service, a webhook (beyond PyFlink).
+
+`HttpSource` is in `penstock.datastream.connectors.http_source`, and has its name here as well.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,20 @@ import http.client
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
+from penstock.datastream.connectors.http_connection import HttpConnection, check_http
+from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
-from penstock.errors import FormatError, InvalidProgramError, SinkError
+from penstock.errors import FormatError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["HttpSink"]
+__all__ = ["HttpSink", "HttpSource"]
 
 logger = logging.getLogger(__name__)
-
-#: Of an answer that refuses a batch, for the error.
-_SHOWN_BYTES: Final = 500
-_TOO_MANY_REQUESTS: Final = 429
-_SERVER_ERRORS: Final = 500
 
 
 class HttpSink(PythonSink[Any]):
@@ -60,17 +59,14 @@ class HttpSink(PythonSink[Any]):
             InvalidProgramError: The URL is none, or a number is too small.
         """
         super().__init__()
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidProgramError(f"HttpSink takes a URL of http or https, got {url!r}")
-        for name, number, least in (
-            ("batch_size", batch_size, 1),
-            ("max_retries", max_retries, 0),
-            ("retry_delay_ms", retry_delay_ms, 0),
-            ("timeout_ms", timeout_ms, 1),
-        ):
-            if number < least:
-                raise InvalidProgramError(f"HttpSink: {name} is at least {least}, got {number}")
+        check_http(
+            "HttpSink",
+            url,
+            batch_size=(batch_size, 1),
+            max_retries=(max_retries, 0),
+            retry_delay_ms=(retry_delay_ms, 0),
+            timeout_ms=(timeout_ms, 1),
+        )
         self.url = url
         self.headers = {"Content-Type": "application/json", **(headers or {})}
         self.batch_size = batch_size
@@ -105,7 +101,7 @@ class _HttpWriter(SinkWriter[Any]):
     def __init__(self, sink: HttpSink) -> None:
         self._sink = sink
         self._elements: list[Any] = []
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection = HttpConnection(sink.timeout_ms)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps an element until there are enough of them."""
@@ -140,29 +136,12 @@ class _HttpWriter(SinkWriter[Any]):
 
     def close(self) -> None:
         """Closes the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._connection.close()
 
     def _post(self, body: bytes) -> tuple[str | None, bool, BaseException | None]:
         """What went wrong, None if nothing did, whether it will again, and why."""
-        parts = urlsplit(self._sink.url)
-        target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
         try:
-            if self._connection is None:
-                secure = parts.scheme == "https"
-                kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-                assert parts.hostname is not None, "checked when the sink was made"
-                timeout_s = self._sink.timeout_ms / 1000
-                self._connection = kind(parts.hostname, parts.port, timeout=timeout_s)
-            self._connection.request("POST", target, body, self._sink.headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
+            answer = self._connection.ask("POST", self._sink.url, body, self._sink.headers)
         except (OSError, http.client.HTTPException) as error:
-            self.close()
             return f"{type(error).__name__}: {error}", False, error
-        if 200 <= answer.status < 300:
-            return None, False, None
-        shown = text[:_SHOWN_BYTES].decode(errors="replace")
-        may_pass = answer.status == _TOO_MANY_REQUESTS or answer.status >= _SERVER_ERRORS
-        return f"{answer.status} {answer.reason}: {shown}", not may_pass, None
+        return (None, False, None) if answer.is_good else (str(answer), not answer.may_pass, None)

@@ -1,0 +1,171 @@
+"""HttpSource against a real server on loopback."""
+
+import http.server
+import json
+import threading
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from penstock.common import Row, Types, WatermarkStrategy
+from penstock.datastream.connectors.http import HttpSource
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.errors import FormatError, InvalidProgramError, SourceError
+from support.environments import in_process
+
+PAIR = Types.ROW_NAMED(["id", "text"], [Types.LONG(), Types.STRING()])
+
+
+class Service(http.server.BaseHTTPRequestHandler):
+    """Has elements with ids from 1, three to an answer; answers first what it was told to."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        server = self.server
+        status = server.answers.pop(0) if server.answers else 200
+        if status == 0:
+            self.close_connection = True
+            return
+        parts = urlsplit(self.path)
+        query = parse_qs(parts.query)
+        server.seen.append(self.path)
+        after = int(query.get("after", ["0"])[0])
+        there = [{"id": n, "text": f"t{n}"} for n in range(1, server.count + 1)]
+        page = [element for element in there if element["id"] > after][:3]
+        if parts.path == "/lines":
+            body = "".join(json.dumps(element) + "\n" for element in page).encode()
+        elif parts.path == "/object":
+            following = page[-1]["id"] if len(page) == 3 else None
+            body = json.dumps({"items": page, "next": following}).encode()
+        elif parts.path == "/all":
+            body = json.dumps(there).encode()
+        elif parts.path == "/broken":
+            body = b'[{"id": 1'
+        else:
+            body = json.dumps(page).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def service():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        server.daemon_threads = True
+        server.answers, server.seen, server.count = [], [], 8
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def read(url, **settings):
+    source = HttpSource(url, bounded=True, interval_ms=1, retry_delay_ms=1, **settings)
+    stream = in_process(2).from_source(source, WatermarkStrategy.no_watermarks(), "http")
+    with stream.execute_and_collect() as results:
+        return list(results)
+
+
+def ids(elements):
+    return [element["id"] for element in elements]
+
+
+BY_ID = {"cursor_parameter": "after", "cursor": "id"}
+BY_NEXT = {"cursor_parameter": "after", "cursor": lambda answer: answer["next"], "records": "items"}
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [
+        ("/", BY_ID),
+        ("/?sort=id", BY_ID),
+        ("/lines", BY_ID | {"lines": True}),
+        ("/object", BY_NEXT),
+        ("/all", {}),
+    ],
+)
+def test_all_elements_once(service, path, settings):
+    assert ids(read(service.url + path, **settings)) == list(range(1, 9))
+
+
+def test_the_cursor_is_a_parameter(service):
+    read(service.url + "/?sort=id", **BY_ID)
+    assert service.seen == [
+        "/?sort=id",
+        "/?sort=id&after=3",
+        "/?sort=id&after=6",
+        "/?sort=id&after=8",
+    ]
+
+
+def test_a_schema_makes_rows(service):
+    schema = JsonRowDeserializationSchema.builder().type_info(PAIR).build()
+    service.count = 1
+    assert read(service.url, schema=schema, **BY_ID) == [Row(id=1, text="t1")]
+
+
+@pytest.mark.parametrize("answers", [[503, 429], [0], [0, 500, 0]])
+def test_what_may_pass_is_tried_again(service, answers):
+    service.answers = answers
+    assert ids(read(service.url, **BY_ID)) == list(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"), [([404], "does not answer: 404"), ([503] * 4, "does not answer: 503")]
+)
+def test_what_does_not_pass_fails_the_job(service, answers, said):
+    service.answers = answers
+    with pytest.raises(SourceError, match=said):
+        read(service.url, **BY_ID)
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [("/broken", {}), ("/object", {}), ("/", {"records": "items"}), ("/", BY_ID | {"cursor": "x"})],
+)
+def test_an_answer_that_is_not_what_it_should_be_is_shown(service, path, settings):
+    with pytest.raises(FormatError, match=r"the answer of http.* it begins with"):
+        read(service.url + path, **settings)
+
+
+@pytest.mark.parametrize(("path", "settings"), [("/", BY_ID), ("/object", BY_NEXT), ("/all", {})])
+def test_what_comes_later_is_found(service, path, settings):
+    service.count = 1
+    source = HttpSource(service.url + path, interval_ms=1, **settings)
+    stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
+    found = []
+    with stream.execute_and_collect() as results:
+        for element in results:
+            found.append(element["id"])
+            service.count += 1
+            if len(found) == 10:
+                break
+    assert found == list(range(1, 11))
+
+
+def test_a_service_that_forgets_is_an_error(service):
+    source = HttpSource(service.url + "/all", interval_ms=1)
+    stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
+    with pytest.raises(SourceError, match="of which 8 were read before"):
+        for _ in stream.execute_and_collect():
+            service.count = 2
+
+
+def test_wrong_arguments_are_refused():
+    for wrong, said in [
+        ({"url": "ftp://x"}, "http or https"),
+        ({"interval_ms": 0}, "at least 1"),
+        ({"cursor": "id"}, "together"),
+        ({"lines": True, "records": "x"}, "not both"),
+        ({"schema": 1}, "DeserializationSchema"),
+    ]:
+        with pytest.raises(InvalidProgramError, match=said):
+            HttpSource(**{"url": "http://x"} | wrong)
