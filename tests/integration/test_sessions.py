@@ -345,7 +345,7 @@ def test_a_wrong_token_is_refused(session, monkeypatch):
     with pytest.raises(ConfigurationError, match="does not accept this token"):
         env.execute()
     address = ("127.0.0.1", session.port)
-    host = TaskExecutorHost(address, ControlCredentials.of_session(b"x" * 32), 1)
+    host = TaskExecutorHost(lambda: address, ControlCredentials.of_session(b"x" * 32), 1)
     assert host.run() == 1
 
 
@@ -366,7 +366,7 @@ def test_another_penstock_or_python_is_refused_naming_both(session, monkeypatch,
         env.execute()
     assert str(versions) in str(refused.value)
     address = ("127.0.0.1", session.port)
-    host = TaskExecutorHost(address, ControlCredentials.of_session(TOKEN.encode()), 1)
+    host = TaskExecutorHost(lambda: address, ControlCredentials.of_session(TOKEN.encode()), 1)
     assert host.run() == 1
     assert f"and this taskexecutor {versions}" in caplog.text
 
@@ -443,7 +443,7 @@ def test_a_session_is_started_and_stopped_by_name(session):
             "goes with --target local",
         ),
         (["cluster", "start", "--name", "a/b"], "the name of a session has"),
-        (["jobmanager", "-D", "high-availability.type=filesystem"], "end with its jobmanager"),
+        (["jobmanager", "-D", "high-availability.type=filesystem"], "needs high-availability"),
         (["jobmanager", "-D", "no.such=1"], "there is no option 'no.such'"),
     ],
 )

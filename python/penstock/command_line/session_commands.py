@@ -16,6 +16,7 @@ import click
 import psutil
 
 from penstock.command_line.cluster_client import print_json
+from penstock.common.options import high_availability
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import (
     BIND_HOST,
@@ -26,7 +27,14 @@ from penstock.common.options.cluster import (
 )
 from penstock.common.options.security import TLS_ENABLED
 from penstock.datastream.process_configuration import process_configuration
-from penstock.errors import ConfigurationError, PenstockError
+from penstock.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    LeadershipLostError,
+    PenstockError,
+)
+from penstock.high_availability.leader_address import leader_address
+from penstock.high_availability.services import HighAvailabilityServices
 from penstock.rpc.authentication import new_token
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.session.files import (
@@ -40,7 +48,10 @@ from penstock.session.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.high_availability.leadership import Leadership
+    from penstock.session.session_cluster import SessionCluster
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
@@ -88,19 +99,81 @@ def jobmanager(
         extra[RPC_PORT.key] = str(port)
     try:
         configuration = _configuration(options, extra)
-        token = _given_token(token_file) or new_token().hex()
+        check_name(name)
+        given = _given_token(token_file)
         from penstock.session.session_cluster import SessionCluster
 
+        leadership = _leadership(configuration, given)
         _log_to_standard_error()
-        cluster = SessionCluster(name, configuration, token, slots)
-        _on_signals(cluster.end)
-        cluster.start()
-    except ConfigurationError as error:
+        process = _Jobmanager(leadership)
+        _on_signals(process.end)
+        served = process.serve(
+            lambda: SessionCluster(
+                name, configuration, given or new_token().hex(), slots, leadership
+            )
+        )
+    except (ConfigurationError, CheckpointStorageError, LeadershipLostError) as error:
         raise click.ClickException(str(error)) from None
-    try:
-        cluster.wait()
-    finally:
-        cluster.stop()
+    if not served:
+        sys.exit(1)
+
+
+class _Jobmanager:
+    """The life of a jobmanager's process: it stands by, leads, and ends."""
+
+    def __init__(self, leadership: Leadership | None) -> None:
+        self._leadership = leadership
+        self._cluster: SessionCluster | None = None
+        self._is_ending = False
+
+    def end(self) -> None:
+        """Makes `serve` return; from a signal's handler."""
+        self._is_ending = True
+        if self._leadership is not None:
+            self._leadership.give_up()
+        if self._cluster is not None:
+            self._cluster.end()
+
+    def serve(self, make: Callable[[], SessionCluster]) -> bool:
+        """Returns when it is told to end; False when another jobmanager has taken over."""
+        if self._leadership is not None and not self._leadership.acquire():
+            return True
+        try:
+            self._cluster = cluster = make()
+            cluster.start()
+        except BaseException:
+            if self._leadership is not None:
+                self._leadership.release()
+            raise
+        try:
+            if not self._is_ending:
+                cluster.wait()
+        finally:
+            cluster.stop()
+        return cluster.leadership_lost is None
+
+
+def _leadership(configuration: Mapping[str, str], token: str | None) -> Leadership | None:
+    """By which this jobmanager's jobs outlive it; None without high availability.
+
+    Raises:
+        ConfigurationError: Options do not fit together.
+    """
+    services = HighAvailabilityServices.configured(configuration)
+    if services is None:
+        return None
+    if token is None:
+        raise ConfigurationError(
+            f"with {high_availability.TYPE.key} all jobmanagers, taskexecutors and programs of the "
+            f"session hold the same token: give it by {TOKEN_VARIABLE} or --token-file"
+        )
+    host = BIND_HOST.read(configuration)
+    if host in ("0.0.0.0", "::"):
+        raise ConfigurationError(
+            f"{BIND_HOST.key}: {host} tells nobody where this jobmanager is: with "
+            f"{high_availability.TYPE.key} name the address by which others reach it"
+        )
+    return services.leadership()
 
 
 @click.command()
@@ -108,8 +181,7 @@ def jobmanager(
     "--jobmanager",
     "address",
     metavar="HOST:PORT",
-    required=True,
-    help="The session's jobmanager.",
+    help="The session's jobmanager; else the leader of high-availability.cluster-id.",
 )
 @click.option(
     "--slots",
@@ -123,7 +195,7 @@ def jobmanager(
 @_TOKEN_FILE
 @_OPTIONS
 def taskexecutor(
-    address: str,
+    address: str | None,
     slots: int | None,
     host: str | None,
     token_file: str | None,
@@ -136,14 +208,12 @@ def taskexecutor(
     """
     try:
         configuration = _configuration(options, {})
-        where = parse_address(address)
-        # Named by its address, a session of this machine needs no token to be given.
-        token = _given_token(token_file) or find_session(address).token
+        find, token = _jobmanager_and_token(address, configuration, _given_token(token_file))
         from penstock.taskexecutor.worker.host import TaskExecutorHost
 
         _log_to_standard_error()
         served = TaskExecutorHost(
-            where,
+            find,
             ControlCredentials.of_session(token.encode(), insists=TLS_ENABLED.read(configuration)),
             slots or SLOTS_PER_EXECUTOR.read(configuration) or os.cpu_count() or 1,
             bind_host=host,
@@ -159,6 +229,38 @@ def taskexecutor(
     serving.start()
     serving.join()
     sys.exit(codes[0] if codes else 1)
+
+
+def _jobmanager_and_token(
+    address: str | None, configuration: Mapping[str, str], token: str | None
+) -> tuple[Callable[[], tuple[str, int] | None], str]:
+    """What says where the jobmanager is, and the session's token.
+
+    Raises:
+        ConfigurationError: One of them cannot be had.
+    """
+    if address is not None:
+        where = parse_address(address)
+        # Named by its address, a session of this machine needs no token to be given.
+        return lambda: where, token or find_session(address).token
+    services = HighAvailabilityServices.configured(configuration)
+    if services is None:
+        raise click.UsageError(
+            f"which jobmanager? --jobmanager HOST:PORT, or {high_availability.TYPE.key}, by which "
+            "the one that leads is found"
+        )
+    if token is None:
+        raise ConfigurationError(
+            f"a taskexecutor that finds its jobmanager by {high_availability.TYPE.key} is given "
+            f"the session's token: {TOKEN_VARIABLE} or --token-file"
+        )
+    folder, cluster_id = services.storage_folder, services.cluster_id
+
+    def find() -> tuple[str, int] | None:
+        found = leader_address(folder, cluster_id)
+        return None if found is None else (found.host, found.port)
+
+    return find, token
 
 
 @click.group()
@@ -205,8 +307,11 @@ def start(
         arguments += ["-D", text]
     try:
         check_name(name)
-        _configuration(options, {})
-        token = _given_token(token_file) or new_token().hex()
+        configuration = _configuration(options, {} if host is None else {BIND_HOST.key: host})
+        given = _given_token(token_file)
+        # Here, where it is known whether the token is one that others have.
+        _leadership(configuration, given)
+        token = given or new_token().hex()
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
     session, log = _spawned(arguments, token, name)

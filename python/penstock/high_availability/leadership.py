@@ -95,21 +95,26 @@ class Leadership:
         self._record: LeaderRecord | None = None
         self._renewed_s = 0.0
         self._closed = threading.Event()
+        self._given_up = threading.Event()
         self._lost: list[Callable[[LeadershipLostError], None]] = []
         self._thread: threading.Thread | None = None
 
     def __str__(self) -> str:
         return str(self._root)
 
-    def acquire(self) -> None:
+    def acquire(self) -> bool:
         """Waits until no other driver leads, then leads.
+
+        Returns:
+            Whether it does; False when it was told to give up.
 
         Raises:
             CheckpointStorageError: The directory cannot be used.
         """
         try:
             self._make_root()
-            self._take_over()
+            if not self._take_over():
+                return False
         except OSError as error:
             raise CheckpointStorageError(
                 f"high-availability.storageDir: {self._root} cannot be used: {error}"
@@ -118,6 +123,14 @@ class Leadership:
             target=self._renew_until_closed, name="leadership", daemon=True
         )
         self._thread.start()
+        return True
+
+    def give_up(self) -> None:
+        """Makes `acquire` return; any thread, also from a signal's handler.
+
+        A leader goes on leading.
+        """
+        self._given_up.set()
 
     def on_lost(self, callback: Callable[[LeadershipLostError], None]) -> None:
         """Has ``callback`` called, by another thread, when another driver may lead."""
@@ -180,6 +193,32 @@ class Leadership:
         except FileNotFoundError as error:
             raise self._gone(directory) from error
 
+    def names_by_age(self, prefix: str, suffix: str) -> list[str]:
+        """The names of files that begin and end so, those first that were written first.
+
+        Raises:
+            LeadershipLostError: Another driver leads.
+            OSError: They cannot be read.
+        """
+        directory = self._led()
+        written = {
+            name: (directory / name).stat().st_mtime_ns
+            for name in self.names(prefix)
+            if name.endswith(suffix)
+        }
+        return sorted(written, key=written.__getitem__)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the leadership.
+
+        Raises:
+            LeadershipLostError: Another driver leads.
+        """
+        self._led()
+        assert self._record is not None
+        return self._record.epoch
+
     def delete(self, name: str) -> None:
         """Deletes a file, if it is there.
 
@@ -209,12 +248,12 @@ class Leadership:
             # Another driver was quicker; if that is not why, the next step says so.
             shutil.rmtree(beside)
 
-    def _take_over(self) -> None:
+    def _take_over(self) -> bool:
         told: str | None = None
         seen: tuple[Path, LeaderRecord | None] | None = None
         seen_s = time.monotonic()
-        while True:
-            epoch, directory = self._current_epoch()
+        while not self._given_up.is_set():
+            epoch, directory = current_epoch(self._root)
             record = _read_record(directory)
             if (directory, record) != seen:
                 seen, seen_s = (directory, record), time.monotonic()
@@ -224,25 +263,14 @@ class Leadership:
                 or time.monotonic() - seen_s >= self._lease_s
             ):
                 if self._try_to_lead(epoch, directory):
-                    return
+                    return True
             else:
                 leader = "another driver" if record is None else str(record)
                 if leader != told:
                     told = leader
                     logger.warning("%s leads %s: this driver stands by", leader, self._root)
-                time.sleep(min(self._lease_s / _LOOKS, _LOOK_S))
-
-    def _current_epoch(self) -> tuple[int, Path]:
-        # Between two reads of the directory the epoch may have got another name.
-        for _ in range(100):
-            found = [
-                (int(match[1]), path)
-                for path in self._root.iterdir()
-                if (match := _EPOCH.fullmatch(path.name))
-            ]
-            if found:
-                return max(found)
-        raise CheckpointStorageError(f"{self._root} has no epoch-N: it was not made by a driver")
+                self._given_up.wait(min(self._lease_s / _LOOKS, _LOOK_S))
+        return False
 
     def _try_to_lead(self, epoch: int, directory: Path) -> bool:
         """Makes the next epoch of this one; False when another driver did."""
@@ -299,6 +327,25 @@ class Leadership:
         for callback in callbacks:
             callback(error)
         return error
+
+
+def current_epoch(root: Path) -> tuple[int, Path]:
+    """The epoch of a cluster id, and its directory.
+
+    Raises:
+        CheckpointStorageError: There is none.
+        OSError: The directory cannot be read.
+    """
+    # Between two reads of the directory the epoch may have got another name.
+    for _ in range(100):
+        found = [
+            (int(match[1]), path)
+            for path in root.iterdir()
+            if (match := _EPOCH.fullmatch(path.name))
+        ]
+        if found:
+            return max(found)
+    raise CheckpointStorageError(f"{root} has no epoch-N: it was not made by a driver")
 
 
 def _read_record(directory: Path) -> LeaderRecord | None:

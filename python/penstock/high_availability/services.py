@@ -70,6 +70,19 @@ class HighAvailabilityServices:
             ConfigurationError: Options do not fit together.
             InvalidProgramError: The job cannot go on in another driver.
         """
+        services = HighAvailabilityServices.configured(configuration)
+        if services is None:
+            return None
+        services.check_job(configuration, takes_checkpoints=takes_checkpoints, collects=collects)
+        return services
+
+    @staticmethod
+    def configured(configuration: Mapping[str, str]) -> HighAvailabilityServices | None:
+        """What the options say; None when nothing outlives a driver.
+
+        Raises:
+            ConfigurationError: Options do not fit together.
+        """
         if high_availability.TYPE.read(configuration) == "NONE":
             return None
         folder = high_availability.STORAGE_FOLDER.read(configuration)
@@ -98,6 +111,14 @@ class HighAvailabilityServices:
                 f"{high_availability.CLUSTER_ID.key}: {cluster_id!r} is to be the name of a "
                 "folder: letters, digits, '_', '-' and '.'"
             )
+        local = absolute(parts.path if parts.scheme else folder)
+        return HighAvailabilityServices(local, name[1], high_availability.LEASE.read(configuration))
+
+    @staticmethod
+    def check_job(
+        configuration: Mapping[str, str], *, takes_checkpoints: bool, collects: bool
+    ) -> None:
+        """Checks that a job can go on in another driver; arguments and errors as of `of`."""
         if takes_checkpoints and configured_directory(configuration) is None:
             raise ConfigurationError(
                 f"{high_availability.TYPE.key}: filesystem needs {checkpointing.FOLDER.key}: "
@@ -108,8 +129,10 @@ class HighAvailabilityServices:
                 "results that a program collects are lost with its driver: with "
                 f"{high_availability.TYPE.key} a job writes them to a sink"
             )
-        local = absolute(parts.path if parts.scheme else folder)
-        return HighAvailabilityServices(local, name[1], high_availability.LEASE.read(configuration))
+
+    def leadership(self) -> Leadership:
+        """One of this process's own, which is yet to be acquired."""
+        return Leadership(self.storage_folder, self.cluster_id, self.lease_ms)
 
     def lead(self) -> JobRecords:
         """Waits until no other driver leads.
@@ -123,7 +146,7 @@ class HighAvailabilityServices:
         shared = _of_process[self.storage_folder, self.cluster_id]
         with shared.lock:
             if shared.leadership is None:
-                leadership = Leadership(self.storage_folder, self.cluster_id, self.lease_ms)
+                leadership = self.leadership()
                 leadership.acquire()
                 shared.leadership = leadership
             shared.running += 1

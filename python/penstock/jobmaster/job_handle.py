@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from penstock.jobmaster.collect import CollectResults
 
 
-def ended_job(job_id: bytes, result: JobResult) -> JobHandle:
-    """The handle of a job that has ended in a former driver of the program."""
+def ended_job(
+    job_id: bytes,
+    result: JobResult,
+    anew: str = "another high-availability.cluster-id runs it anew",
+) -> JobHandle:
+    """The handle of a job that has ended in a former driver.
+
+    Args:
+        job_id: Its id.
+        result: How it has ended.
+        anew: What to do to have it run once more, of one that has failed.
+    """
 
     def nothing(*_: object) -> Any:
         raise AssertionError("it has ended, and collects nothing")
@@ -36,7 +46,7 @@ def ended_job(job_id: bytes, result: JobResult) -> JobHandle:
     elif status is JobStatus.FAILED:
         error = JobExecutionError(
             f"job {result.name!r} has failed in a former driver, which is not done again: "
-            f"{result.error}; another high-availability.cluster-id runs it anew"
+            f"{result.error}; {anew}"
         )
     handle.set_result(status, error, result.accumulators, result.runtime_ms)
     handle.complete()

@@ -51,6 +51,18 @@ class SubmitJob(Message, frozen=True):
     attached: bool
 
 
+class FollowJob(Message, frozen=True):
+    """Follows a job that a former jobmanager was given; answered as `SubmitJob`.
+
+    Attributes:
+        job_id: Its id.
+        attached: As of `SubmitJob`.
+    """
+
+    job_id: bytes
+    attached: bool
+
+
 class Detach(Message, frozen=True):
     """The program ends and lets the job go on."""
 
@@ -108,9 +120,15 @@ class Refused(Message, frozen=True):
 
 
 class ClientAccepted(Message, frozen=True):
-    """The answer to `ClientHello`: the name of the session."""
+    """The answer to `ClientHello`.
+
+    Attributes:
+        name: Of the session.
+        keeps_jobs: Whether the next jobmanager takes its jobs up.
+    """
 
     name: str
+    keeps_jobs: bool = False
 
 
 class BlobKept(Message, frozen=True):
@@ -171,6 +189,7 @@ FromClient = (
     | PutBlob
     | BlobChunk
     | SubmitJob
+    | FollowJob
     | Detach
     | AskJob
     | CancelJob

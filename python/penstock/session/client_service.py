@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,8 +17,10 @@ import msgspec
 from penstock.common.job_client import SavepointWish
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.dependencies.worker_environment import MANIFEST
-from penstock.errors import JobExecutionError, PenstockError
+from penstock.errors import JobExecutionError, LeadershipLostError, PenstockError
 from penstock.graph.job_graph_serializer import deserialize_job_graph
+from penstock.high_availability.services import HighAvailabilityServices
+from penstock.jobmaster.job_handle import ended_job
 from penstock.jobmaster.user_failure import UnopenedFailureError, unopened
 from penstock.rpc import session_messages as messages
 from penstock.rpc.blob_messages import BlobChunk
@@ -27,20 +31,26 @@ from penstock.rpc.message import encode_message
 from penstock.rpc.messages import CODE_CHUNK_BYTES, TaskFailure
 from penstock.serialization.codec import codec_for
 from penstock.session.keeping_alive import keep_alive
+from penstock.session.stored_jobs import blobs_of
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.blob_server import BlobWriter
     from penstock.jobmaster.dispatcher import Dispatcher
     from penstock.jobmaster.job_handle import JobHandle
+    from penstock.session.stored_jobs import StoredJobs
 
 logger = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
 """How long a program that asks for results is kept waiting before it is told to ask again."""
+
+TAKE_UP_TIMEOUT_S: Final = 60.0
+"""How long a program that asks for a job waits for those of a former jobmanager."""
 
 _OF_THE_PROGRAM: Final = (TARGET.key, SESSION.key, ATTACHED.key)
 """Options that have had their effect when a job comes here."""
@@ -49,17 +59,29 @@ _OF_THE_PROGRAM: Final = (TARGET.key, SESSION.key, ATTACHED.key)
 class ClientService:
     """Serves the role "client" of a session."""
 
-    def __init__(self, name: str, dispatcher: Dispatcher, stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        dispatcher: Dispatcher,
+        stop: Callable[[], None],
+        stored: StoredJobs | None = None,
+    ) -> None:
         """Prepares.
 
         Args:
             name: Of the session.
             dispatcher: Runs the jobs.
             stop: Has the session end; returns at once.
+            stored: The jobs that the next jobmanager takes up; None when they end with this one.
         """
         self.name = name
         self.dispatcher = dispatcher
         self.stop = stop
+        self.stored = stored
+        self._is_ending = False
+        self._has_taken_up = threading.Event()
+        if stored is None:
+            self._has_taken_up.set()
         self._lock = threading.Lock()
         self._handles: dict[bytes, JobHandle] = {}
         self._connections: set[Connection] = set()
@@ -71,6 +93,10 @@ class ClientService:
         with self._lock:
             self._connections.add(client.connection)
         client.connection.start()
+
+    def retire(self) -> None:
+        """From now on jobs are not this jobmanager's any more, if there is a next one."""
+        self._is_ending = True
 
     def close(self) -> None:
         """Sends what is queued, which is how jobs have ended, and drops all connections."""
@@ -89,9 +115,22 @@ class ClientService:
 
         Raises:
             JobExecutionError: There is none.
+            LeadershipLostError: The next jobmanager is the one to ask.
         """
+        if self._is_ending and self.stored is not None:
+            raise LeadershipLostError(
+                f"this jobmanager of the session {self.name} ends; the next one takes its jobs up"
+            )
+        if not self._has_taken_up.wait(TAKE_UP_TIMEOUT_S):
+            raise JobExecutionError(
+                f"the session {self.name} is still reading what the former jobmanager has left"
+            )
         with self._lock:
             handle = self._handles.get(job_id)
+        if handle is None and self.stored is not None:
+            result = self.stored.records(job_id).result()
+            if result is not None:
+                return ended_job(job_id, result, "submit it once more to have it run anew")
         if handle is None:
             raise JobExecutionError(f"the session {self.name} has no job {job_id.hex()}")
         return handle
@@ -102,11 +141,58 @@ class ClientService:
         Raises:
             PenstockError: It cannot be started; says why.
         """
-        dispatcher = self.dispatcher
+        blobs = self.dispatcher.blobs
         try:
-            graph = deserialize_job_graph(dispatcher.blobs.read(message.graph, owner))
+            graph = deserialize_job_graph(blobs.read(message.graph, owner))
         except OSError as error:
             raise JobExecutionError(f"the job did not come whole: {error}") from error
+        if self.stored is None:
+            return self._start(graph, message)
+        HighAvailabilityServices.check_job(
+            graph.configuration,
+            takes_checkpoints=graph.checkpoint_interval_ms is not None,
+            collects=bool(message.collect_ids),
+        )
+        try:
+            # First: a job that was accepted is not lost.
+            self.stored.put(graph.job_id, message, lambda key: blobs.read(key, owner))
+        except OSError as error:
+            raise JobExecutionError(
+                f"the job is not started, for it cannot be kept for the next jobmanager: {error}"
+            ) from error
+        try:
+            return self._start(graph, message)
+        except BaseException:
+            self.stored.remove(graph.job_id)
+            raise
+
+    def take_up(self) -> None:
+        """Starts the jobs that a former jobmanager has left, at their last checkpoints."""
+        assert self.stored is not None
+        for job_id, message in self.stored.jobs().items():
+            owner = object()
+            try:
+                for key in blobs_of(message):
+                    self.dispatcher.blobs.put(partial(self.stored.write_blob, key), owner)
+                graph = deserialize_job_graph(self.dispatcher.blobs.read(message.graph, owner))
+                handle = self._start(graph, message)
+            except (PenstockError, OSError):
+                logger.exception(
+                    "job %s of the former jobmanager cannot be taken up; it is kept for the next",
+                    job_id.hex(),
+                )
+                self.dispatcher.blobs.release(owner)
+                continue
+            handle.add_done_callback(partial(self._taken_up_ended, owner))
+            logger.info("job %s (%s) is taken up", handle.job_name, job_id.hex())
+        self._has_taken_up.set()
+
+    def _taken_up_ended(self, owner: object, handle: JobHandle) -> None:
+        # Who asks for it from now on is told what is recorded.
+        self.forget(handle.job_id)
+        self.dispatcher.blobs.release(owner)
+
+    def _start(self, graph: JobGraph, message: messages.SubmitJob) -> JobHandle:
         configuration = dict(graph.configuration)
         for key in _OF_THE_PROGRAM:
             configuration.pop(key, None)
@@ -115,8 +201,12 @@ class ClientService:
         if not message.manifest.is_empty:
             launch[MANIFEST] = msgspec.to_builtins(message.manifest)
         try:
-            handle = dispatcher.submit(
-                graph, message.collect_ids, launch_extras=launch, rebuilt=unopened
+            handle = self.dispatcher.submit(
+                graph,
+                message.collect_ids,
+                records=None if self.stored is None else self.stored.records(graph.job_id),
+                launch_extras=launch,
+                rebuilt=unopened,
             )
         except (ImportError, AttributeError) as error:
             raise JobExecutionError(
@@ -126,7 +216,30 @@ class ClientService:
             ) from error
         with self._lock:
             self._handles[graph.job_id] = handle
+        if self.stored is not None:
+            handle.add_done_callback(self._stored_ended)
         return handle
+
+    def _stored_ended(self, handle: JobHandle) -> None:
+        # Another jobmanager takes up what was suspended.
+        if self.stored is not None and handle.status().is_globally_terminal:
+            self.stored.ended(handle.job_id)
+
+    def cancel_all(self, grace_s: float) -> None:
+        """Cancels the jobs, which nobody is to take up, and waits for their ends."""
+        with self._lock:
+            handles = [handle for handle in self._handles.values() if not handle.done()]
+        for handle in handles:
+            handle.cancel()
+        deadline_s = time.monotonic() + grace_s
+        for handle in handles:
+            if not handle.join(max(0.0, deadline_s - time.monotonic())):
+                logger.error(
+                    "job %s (%s) is not cancelled within %g s: the next jobmanager takes it up",
+                    handle.job_name,
+                    handle.job_id.hex(),
+                    grace_s,
+                )
 
     def forget(self, job_id: bytes) -> None:
         """The program of a job that has ended is gone."""
@@ -154,6 +267,7 @@ class _Client:
             messages.PutBlob: self._put_blob,
             BlobChunk: self._blob_chunk,
             messages.SubmitJob: self._submit,
+            messages.FollowJob: self._follow,
             messages.Detach: self._detach,
             messages.AskJob: self._ask_job,
             messages.CancelJob: self._cancel,
@@ -170,7 +284,8 @@ class _Client:
                 self._refuse("ConfigurationError", refusal)
                 return
             self._is_accepted = True
-            self.connection.send(messages.ClientAccepted(self._service.name))
+            keeps_jobs = self._service.stored is not None
+            self.connection.send(messages.ClientAccepted(self._service.name, keeps_jobs))
         elif not self._is_accepted:
             self._refuse("JobExecutionError", "a connection begins with what the program is")
         else:
@@ -221,6 +336,14 @@ class _Client:
         handle.add_done_callback(lambda _: self._blobs.release(self._owner))
         self.connection.send(messages.JobAccepted())
         logger.info("job %s (%s) came from %s", handle.job_name, handle.job_id.hex(), self._peer)
+        handle.add_done_callback(self._ended)
+
+    def _follow(self, message: messages.FollowJob) -> None:
+        if self._job is not None:
+            raise JobExecutionError("this connection has a job already")
+        self._job = handle = self._service.handle(message.job_id)
+        self._attached = message.attached
+        self.connection.send(messages.JobAccepted())
         handle.add_done_callback(self._ended)
 
     def _detach(self, message: messages.Detach) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock import pyflink_alias
-from penstock.common.options.cluster import ATTACHED, SESSION
-from penstock.common.options.security import TLS_ENABLED
+from penstock.common.options.cluster import ATTACHED, REGISTRATION_TIMEOUT
 from penstock.common.options.user_code import SHIP_PROGRAM
 from penstock.dependencies.declarations import Dependencies
 from penstock.dependencies.program_folder import program_files, program_folder
@@ -16,7 +15,8 @@ from penstock.errors import ConfigurationError
 from penstock.graph.job_graph_serializer import serialize_job_graph
 from penstock.jobmaster.per_job_cluster import module_search_path
 from penstock.rpc import session_messages as messages
-from penstock.session.files import find_session
+from penstock.session.finding import find_by_options
+from penstock.session.following import JobFollower
 from penstock.session.remote_job import RemoteJobHandle
 from penstock.session.session_client import SessionClient
 
@@ -55,8 +55,8 @@ class SessionExecutor:
         shipped = None
         if program is not None and SHIP_PROGRAM.read(configuration):
             shipped = (program, program_files(program))
-        session = find_session(SESSION.read(configuration))
-        client = SessionClient(replace(session, must_encrypt=TLS_ENABLED.read(configuration)))
+        find = partial(find_by_options, configuration)
+        client = SessionClient(find())
         try:
             manifest = stage(dependencies, client.put, shipped)
             graph = serialize_job_graph(job_graph)
@@ -75,4 +75,7 @@ class SessionExecutor:
         except BaseException:
             client.close()
             raise
-        return RemoteJobHandle(client, job_graph.job_id, job_graph.name, collect_ids)
+        follower = JobFollower(find, job_graph.job_id, REGISTRATION_TIMEOUT.read(configuration))
+        return RemoteJobHandle(
+            client, job_graph.job_id, job_graph.name, collect_ids, follower if attached else None
+        )

@@ -81,8 +81,11 @@ class SessionFile:
             "process_started_s": psutil.Process().create_time(),
         }
 
-    def write(self) -> None:
+    def write(self, *, takes_over: bool = False) -> None:
         """Writes the file.
+
+        Args:
+            takes_over: Whether this process leads, so that another one of the name does not.
 
         Raises:
             ConfigurationError: A session of this name runs.
@@ -92,7 +95,7 @@ class SessionFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         if self._path.exists():
             found = _read(self._path)
-            if found is not None and is_alive(found):
+            if not takes_over and found is not None and is_alive(found):
                 raise ConfigurationError(
                     f"a session {self._path.stem!r} runs already (pid {found['pid']}): give "
                     "another --name, or stop it by `penstock cluster stop`"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.common.job_client import SavepointWish
     from penstock.session.files import SessionAddress
+    from penstock.session.following import JobFollower
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class RemoteJobHandle:
         job_id: bytes,
         job_name: str,
         collect_ids: Iterable[str] = (),
+        follower: JobFollower | None = None,
     ) -> None:
         """Follows a job.
 
@@ -49,10 +51,14 @@ class RemoteJobHandle:
             job_id: Its id.
             job_name: Its name.
             collect_ids: Its collect sinks, whose results are kept as long as the connection is.
+            follower: Finds the job where a former jobmanager's jobs are taken up; None where
+                nobody waits for its end.
         """
         self.job_id = job_id
         self.job_name = job_name
         self._client = client
+        self._follower = follower if client.keeps_jobs else None
+        self._leaving = threading.Event()
         self._untaken = set(collect_ids)
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -161,13 +167,14 @@ class RemoteJobHandle:
     def detach(self) -> None:
         """The program ends, or does not wait: the job goes on without it."""
         atexit.unregister(self.detach)
+        self._leaving.set()
         if not self._ended.is_set():
             with contextlib.suppress(OSError):  # the session is gone, and the job with it
                 self._client.send(messages.Detach())
 
     def _follow(self) -> None:
         try:
-            message = self._client.receive()
+            message = self._receive()
             if not isinstance(message, messages.JobEnded):
                 raise JobExecutionError(f"the session said {type(message).__name__} out of turn")
             status = JobStatus(message.status)
@@ -177,6 +184,30 @@ class RemoteJobHandle:
             lost = JobExecutionError(f"job {self.job_name!r} ({self.job_id.hex()}): {error}")
             lost.__cause__ = error
             self._end(JobStatus.SUSPENDED, lost, {}, None)
+
+    def _receive(self) -> messages.ToClient:
+        """What comes next, from whichever jobmanager has the job.
+
+        Raises:
+            PenstockError: It is lost, and nobody takes the job up.
+        """
+        while True:
+            try:
+                message = self._client.receive()
+            except JobExecutionError as error:
+                if self._follower is None or self._leaving.is_set():
+                    raise
+                lost = error
+            else:
+                # Suspended is what a jobmanager leaves to the next one.
+                is_over = not isinstance(message, messages.JobEnded) or (
+                    JobStatus(message.status) is not JobStatus.SUSPENDED
+                )
+                if is_over or self._follower is None:
+                    return message
+                lost = JobExecutionError(f"the session {self._client.session.name} has ended")
+            self._client.close()
+            self._client = self._follower.follow(str(lost), self._leaving)
 
     def _end(
         self,

@@ -30,7 +30,13 @@ A = TypeVar("A")
 
 
 class SessionClient:
-    """One connection; used by one thread at a time."""
+    """One connection; used by one thread at a time.
+
+    Attributes:
+        session: Where it leads.
+        keeps_jobs: Whether the session's next jobmanager takes its jobs up.
+        is_lost: Whether the connection has broken.
+    """
 
     def __init__(self, session: SessionAddress) -> None:
         """Connects.
@@ -40,6 +46,7 @@ class SessionClient:
                 another penstock or Python.
         """
         self.session = session
+        self.is_lost = False
         address = (session.host, session.port)
         where = f"{session.host}:{session.port}"
         try:
@@ -56,7 +63,8 @@ class SessionClient:
         self._decoder = messages.to_client_decoder()
         keep_alive(self._socket)
         try:
-            self.ask(messages.ClientHello(own_versions()), messages.ClientAccepted)
+            accepted = self.ask(messages.ClientHello(own_versions()), messages.ClientAccepted)
+            self.keeps_jobs = accepted.keeps_jobs
         except BaseException:
             self.close()
             raise
@@ -144,6 +152,7 @@ class SessionClient:
         return self.answer(messages.BlobKept).key
 
     def _lost(self, reason: str) -> str:
+        self.is_lost = True
         return f"the connection to the session {self.session.name} is lost: {reason}"
 
 

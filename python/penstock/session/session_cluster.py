@@ -10,25 +10,29 @@ from penstock.common.options.cluster import (
     BIND_HOST,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    MAX_ENDED_JOBS,
     REGISTRATION_TIMEOUT,
     RPC_PORT,
     SESSION,
     TARGET,
 )
-from penstock.common.options.high_availability import TYPE as HIGH_AVAILABILITY
 from penstock.common.options.rest import PORT as REST_PORT
 from penstock.errors import ConfigurationError
+from penstock.high_availability.leader_address import publish_address
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.rpc.host_messages import ROLE_HOST, ROLE_HOST_HEARTBEAT
 from penstock.rpc.session_messages import ROLE_CLIENT
 from penstock.session.client_service import ClientService
 from penstock.session.files import SessionAddress, SessionFile, check_name
 from penstock.session.host_driver import HostDriver
+from penstock.session.stored_jobs import StoredJobs
 from penstock.taskexecutor.worker.host import TaskExecutorHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.errors import LeadershipLostError
+    from penstock.high_availability.leadership import Leadership
     from penstock.jobmaster.resource_manager import WorkerExit
 
 logger = logging.getLogger(__name__)
@@ -38,7 +42,12 @@ class SessionCluster:
     """One session, from its start to its end in this process."""
 
     def __init__(
-        self, name: str, configuration: Mapping[str, str], token: str, slots: int = 0
+        self,
+        name: str,
+        configuration: Mapping[str, str],
+        token: str,
+        slots: int = 0,
+        leadership: Leadership | None = None,
     ) -> None:
         """Opens the port.
 
@@ -47,21 +56,23 @@ class SessionCluster:
             configuration: Options of the cluster.
             token: What everybody has to prove.
             slots: Of the host of workers in this process; there is none when 0.
+            leadership: Of this process, by which it takes the jobs of a former jobmanager up, and
+                leaves its own to the next; None when they end with this one.
 
         Raises:
             ConfigurationError: An option is malformed, cannot be had here, or the port is taken.
+            CheckpointStorageError: What a former jobmanager has left cannot be read.
+            LeadershipLostError: Another one leads by now.
         """
         check_name(name)
         options = dict(configuration)
         for option in (TARGET, SESSION):
             options.pop(option.key, None)
-        if HIGH_AVAILABILITY.read(options) != "NONE":
-            raise ConfigurationError(
-                f"{HIGH_AVAILABILITY.key}: the jobs of a session end with its jobmanager; give a "
-                "program whose job has to outlive its driver a cluster of its own"
-            )
         if not REST_PORT.is_set(options):
             options[REST_PORT.key] = "0"
+        self.leadership_lost: LeadershipLostError | None = None
+        self._leadership = leadership
+        self._is_stopped_for_good = False
         self._ending = threading.Event()
         self._local: TaskExecutorHost | None = None
         self._local_thread: threading.Thread | None = None
@@ -83,7 +94,10 @@ class SessionCluster:
                 f"no jobmanager can listen at {bind_host}:{port} ({RPC_PORT.key}): {error}"
             ) from error
         self._hosts = hosts[0]
-        self._clients = ClientService(name, self.dispatcher, self._stop_all)
+        self._stored = (
+            None if leadership is None else StoredJobs(leadership, MAX_ENDED_JOBS.read(options))
+        )
+        self._clients = ClientService(name, self.dispatcher, self._stop_all, self._stored)
         self.dispatcher.gateway.end_session = self._stop_all
         self.dispatcher.register(ROLE_HOST, self._hosts.serve)
         self.dispatcher.register(ROLE_HOST_HEARTBEAT, self._hosts.serve_heartbeat)
@@ -95,7 +109,7 @@ class SessionCluster:
         self._file = SessionFile(self.address)
         if slots > 0:
             self._local = TaskExecutorHost(
-                (near, port),
+                lambda: (near, port),
                 self.address.credentials,
                 slots,
                 temp_dirs=self.dispatcher.settings.temp_dirs,
@@ -108,9 +122,14 @@ class SessionCluster:
         Raises:
             ConfigurationError: A session of the name runs, or the REST interface cannot be had.
         """
+        if self._leadership is not None:
+            self._leadership.on_lost(self._lost)
         self.dispatcher.start()
         try:
-            self._file.write()
+            self._file.write(takes_over=self._leadership is not None)
+            if self._leadership is not None:
+                self._clients.take_up()
+                publish_address(self._leadership, self.address.host, self.address.port)
         except BaseException:
             self.stop()
             raise
@@ -133,6 +152,9 @@ class SessionCluster:
     def stop(self) -> None:
         """Ends jobs and workers, and closes the port; returns when they are gone."""
         self._file.remove()
+        if self._stored is not None and self._is_stopped_for_good:
+            self._clients.cancel_all(self.dispatcher.settings.shutdown_grace_ms / 1000)
+        self._clients.retire()
         if self._local is not None:
             self._local.retire()
         self.dispatcher.stop()
@@ -141,7 +163,18 @@ class SessionCluster:
             self._local.stop()
         if self._local_thread is not None:
             self._local_thread.join()
+        if self._stored is not None and self._leadership is not None:
+            self._stored.close()
+            self._leadership.release()
+
+    def _lost(self, error: LeadershipLostError) -> None:
+        """Another jobmanager may lead: what runs here ends."""
+        self.leadership_lost = error
+        self._clients.retire()
+        self.dispatcher.leadership_lost(error)
+        self.end()
 
     def _stop_all(self) -> None:
+        self._is_stopped_for_good = True
         self._hosts.end_hosts()
         self.end()

@@ -167,7 +167,8 @@ REGISTRATION_TIMEOUT: Final = Option(
     "taskmanager.registration.timeout",
     DurationType(1),
     300_000,
-    "how long `penstock taskexecutor` looks for its jobmanager before it gives up",
+    "how long `penstock taskexecutor` looks for its jobmanager before it gives up, and a program "
+    "for the one that takes its job up",
     scope="cluster",
 )
 LOG_LEVEL: Final[Option[str | None]] = Option(

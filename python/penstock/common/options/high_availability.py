@@ -16,7 +16,8 @@ TYPE: Final = Option(
         },
     ),
     "NONE",
-    "whether a job goes on when its driver is started again: `filesystem` keeps what that needs",
+    "whether jobs go on when their driver, or their session's jobmanager, is started again: "
+    "`filesystem` keeps what that needs",
     alternate_keys=("high-availability",),
     scope="cluster",
 )
@@ -24,14 +25,16 @@ STORAGE_FOLDER: Final = Option[str | None](
     "high-availability.storageDir",
     TextType(),
     None,
-    "the folder for that, on a file system that all drivers of the job mount",
+    "the folder for that, on a file system that all drivers mount, or all jobmanagers and those "
+    "who look for them",
     scope="cluster",
 )
 CLUSTER_ID: Final = Option[str | None](
     "high-availability.cluster-id",
     TextType(),
     None,
-    "which program it is: drivers with the same name take over from each other",
+    "which program or session it is: drivers, or jobmanagers, with the same name take over from "
+    "each other",
     scope="cluster",
 )
 LEASE: Final = Option(

@@ -21,6 +21,7 @@ import msgspec
 from penstock.dependencies.worker_environment import SharedEnvironment, WorkerEnvironment
 from penstock.errors import (
     AuthenticationError,
+    CheckpointStorageError,
     ConfigurationError,
     CorruptStreamError,
     DependencyError,
@@ -51,7 +52,7 @@ from penstock.taskexecutor.worker.launch import EXIT_FAILED, EXIT_LOST_DRIVER
 from penstock.taskexecutor.worker.worker_process import WorkerProcess, surroundings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.rpc.control_credentials import ControlCredentials
     from penstock.rpc.host_messages import ToHost
@@ -61,6 +62,8 @@ logger = logging.getLogger(__name__)
 DIAL_TIMEOUT_S: Final = 3.0
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 30.0
+LOOK_S: Final = 1.0
+"""Between two looks whether another jobmanager leads."""
 END_TIMEOUT_S: Final = 12.0
 """How long workers get to end before they are killed; more than they give themselves."""
 
@@ -70,7 +73,7 @@ class TaskExecutorHost:
 
     def __init__(
         self,
-        jobmanager: tuple[str, int],
+        find: Callable[[], tuple[str, int] | None],
         credentials: ControlCredentials,
         slots: int,
         *,
@@ -81,7 +84,8 @@ class TaskExecutorHost:
         """Starts nothing yet.
 
         Args:
-            jobmanager: Host and port.
+            find: Gives host and port of the jobmanager; None while there is none.  It is asked
+                again and again, and another answer is another jobmanager.
             credentials: The session's.
             slots: How many workers run here at a time.
             bind_host: Where workers listen for each other; the address that the jobmanager sees
@@ -89,7 +93,7 @@ class TaskExecutorHost:
             temp_dirs: Where workers keep temporary files; as the session says when empty.
             registration_timeout_s: How long a jobmanager is looked for.
         """
-        self.jobmanager = jobmanager
+        self.find = find
         self.credentials = credentials
         self.slots = slots
         self.bind_host = bind_host
@@ -128,20 +132,25 @@ class TaskExecutorHost:
             link.close("this taskexecutor was told to end")
 
     def _serve(self) -> int:
-        host, port = self.jobmanager
         pause_s, last_seen_s = FIRST_PAUSE_S, time.monotonic()
+        where = "no address"
+        address: tuple[str, int] | None = None
         while not self._stopping.is_set():
             try:
-                link = _Link(self)
+                address = self.find()
+                if address is None:
+                    raise ConnectionError("no jobmanager leads")
+                where = "{}:{}".format(*address)
+                link = _Link(self, address)
                 with self._lock:
                     self._link = link
                 if self._stopping.is_set():
                     link.close("this taskexecutor was told to end")
                 link.serve()
             except (AuthenticationError, ConfigurationError) as error:
-                logger.error("the jobmanager %s:%d cannot be trusted: %s", host, port, error)
+                logger.error("the jobmanager %s cannot be trusted: %s", where, error)
                 return EXIT_FAILED
-            except OSError as error:
+            except (OSError, CheckpointStorageError) as error:
                 reason = str(error)
             else:
                 if link.code is not None:
@@ -153,29 +162,40 @@ class TaskExecutorHost:
                 break
             if time.monotonic() - last_seen_s >= self._timeout_s:
                 logger.error(
-                    "no jobmanager answers at %s:%d for %g s: %s",
-                    host,
-                    port,
-                    self._timeout_s,
-                    reason,
+                    "no jobmanager answers at %s for %g s: %s", where, self._timeout_s, reason
                 )
                 return EXIT_LOST_DRIVER
-            logger.warning(
-                "no jobmanager at %s:%d (%s); tried again in %g s", host, port, reason, pause_s
-            )
-            self._stopping.wait(pause_s)
+            logger.warning("no jobmanager at %s (%s); tried again in %g s", where, reason, pause_s)
+            self._pause(pause_s, address)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return 0
+
+    def _pause(self, pause_s: float, former: tuple[str, int] | None) -> None:
+        """Waits before the next attempt; no longer once another jobmanager leads."""
+        until_s = time.monotonic() + pause_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            if self._stopping.wait(min(LOOK_S, left_s)) or self.other_than(former) is not None:
+                return
+
+    def other_than(self, address: tuple[str, int] | None) -> tuple[str, int] | None:
+        """Where another jobmanager leads; None while nothing is known of one."""
+        try:
+            found = self.find()
+        except (OSError, CheckpointStorageError) as error:
+            logger.debug("it is not known which jobmanager leads: %s", error)
+            return None
+        return None if found == address else found
 
 
 class _Link:
     """One registration, from the connection to its loss, with the workers that came of it."""
 
-    def __init__(self, host: TaskExecutorHost) -> None:
+    def __init__(self, host: TaskExecutorHost, address: tuple[str, int]) -> None:
         self.code: int | None = None
         self.reason = ""
         self.was_accepted = False
         self._host = host
+        self._address = address
         self._id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Condition()
         self._workers: dict[str, _Worker] = {}
@@ -183,7 +203,7 @@ class _Link:
         self._forgotten: set[bytes] = set()
         self._closed = threading.Event()
         self._heartbeat: HeartbeatSender | None = None
-        sock = dial(host.jobmanager, host.credentials, ROLE_HOST, DIAL_TIMEOUT_S)
+        sock = dial(address, host.credentials, ROLE_HOST, DIAL_TIMEOUT_S)
         self._connection = Connection(
             sock, to_host_decoder(), self._handle, self._lost, "jobmanager connection"
         )
@@ -192,7 +212,8 @@ class _Link:
         """Returns when the connection is lost and no worker is left."""
         self._connection.start()
         self._connection.send(RegisterHost(self._id, os.getpid(), self._host.slots, own_versions()))
-        self._closed.wait()
+        while not self._closed.wait(LOOK_S):
+            self._look_for_another()
         if self._heartbeat is not None:
             self._heartbeat.close()
         with self._lock:
@@ -212,6 +233,12 @@ class _Link:
 
     def close(self, reason: str) -> None:
         self._connection.close(reason)
+
+    def _look_for_another(self) -> None:
+        """A jobmanager that hangs is silent for long before it counts as lost."""
+        other = self._host.other_than(self._address)
+        if other is not None:
+            self.close("another jobmanager leads, at {}:{}".format(*other))
 
     # ---- the connection's thread -------------------------------------------------------------
 
@@ -248,7 +275,7 @@ class _Link:
         self._connection.close(reason)
 
     def _accepted(self, message: HostAccepted) -> None:
-        sock = dial(self._host.jobmanager, self._host.credentials, ROLE_HOST_HEARTBEAT)
+        sock = dial(self._address, self._host.credentials, ROLE_HOST_HEARTBEAT)
         write_frame(sock, encode_message(HeartbeatHello(self._id, 0)))
         self._heartbeat = HeartbeatSender(
             sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.close
@@ -258,7 +285,7 @@ class _Link:
         logger.info(
             "%s is registered at the jobmanager %s:%d with %d slots",
             self._id,
-            *self._host.jobmanager,
+            *self._address,
             self._host.slots,
         )
 
@@ -268,8 +295,8 @@ class _Link:
         """The launch specification of a worker as it holds on this machine."""
         host = self._host
         launch: dict[str, object] = msgspec.json.decode(message.launch)
-        launch["driver"] = list(host.jobmanager)
-        launch["bind_host"] = host.bind_host or local_address_towards(*host.jobmanager)
+        launch["driver"] = list(self._address)
+        launch["bind_host"] = host.bind_host or local_address_towards(*self._address)
         if host.temp_dirs:
             launch["temp_dirs"] = host.temp_dirs
         return launch

@@ -1,0 +1,68 @@
+"""The session that a program's or a taskexecutor's options name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.common.options.cluster import SESSION
+from penstock.common.options.security import TLS_ENABLED
+from penstock.errors import ConfigurationError, PenstockError
+from penstock.high_availability.leader_address import leader_address
+from penstock.high_availability.services import HighAvailabilityServices
+from penstock.session.files import (
+    SESSION_VARIABLE,
+    TOKEN_VARIABLE,
+    SessionAddress,
+    check_token,
+    find_session,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def find_by_options(configuration: Mapping[str, str]) -> SessionAddress:
+    """Where the session's jobmanager is now.
+
+    With ``high-availability.type``, and unless the session is named, that is where the leader of
+    ``high-availability.cluster-id`` has said to be.
+
+    Raises:
+        ConfigurationError: There is none, or it is not known which.
+    """
+    named = SESSION.read(configuration)
+    services = HighAvailabilityServices.configured(configuration)
+    if services is None or named is not None or os.environ.get(SESSION_VARIABLE):
+        found = find_session(named)
+    else:
+        address = leading_jobmanager(services)
+        if address is None:
+            raise ConfigurationError(
+                f"no jobmanager leads {services.storage_folder}/{services.cluster_id}: start "
+                "one by `penstock jobmanager` with the same high-availability options"
+            )
+        host, port = address
+        token = os.environ.get(TOKEN_VARIABLE)
+        if token is None:
+            found = find_session(f"{host}:{port}")
+        else:
+            name = f"{host}:{port}"
+            found = SessionAddress(name, host, port, check_token(token, TOKEN_VARIABLE))
+    return replace(found, must_encrypt=TLS_ENABLED.read(configuration))
+
+
+def leading_jobmanager(services: HighAvailabilityServices) -> tuple[str, int] | None:
+    """Host and port of the leader; None while there is none.
+
+    Raises:
+        ConfigurationError: What it has said cannot be read.
+    """
+    try:
+        address = leader_address(services.storage_folder, services.cluster_id)
+    except (OSError, PenstockError) as error:
+        raise ConfigurationError(
+            f"it cannot be read who leads {services.storage_folder}/{services.cluster_id}: {error}"
+        ) from error
+    return None if address is None else (address.host, address.port)

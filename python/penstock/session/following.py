@@ -1,0 +1,72 @@
+"""A program's way back to its job, when the session has another jobmanager."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import JobExecutionError, LeadershipLostError, PenstockError
+from penstock.rpc import session_messages as messages
+from penstock.session.session_client import SessionClient
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from penstock.session.files import SessionAddress
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 2.0
+
+
+class JobFollower:
+    """Looks for the jobmanager that has taken a job up."""
+
+    def __init__(self, find: Callable[[], SessionAddress], job_id: bytes, timeout_ms: int) -> None:
+        """Looks when it is told to.
+
+        Args:
+            find: Says where the session is now, or raises a `ConfigurationError`.
+            job_id: The job's id.
+            timeout_ms: How long to look.
+        """
+        self._find = find
+        self._job_id = job_id
+        self._timeout_s = timeout_ms / 1000
+
+    def follow(self, reason: str, given_up: threading.Event) -> SessionClient:
+        """A connection over which the end of the job comes.
+
+        Args:
+            reason: Why the former connection was lost.
+            given_up: Ends the search.
+
+        Raises:
+            PenstockError: No jobmanager has taken the job up in time, or the one that leads does
+                not know it.
+        """
+        logger.warning("%s; looking for the jobmanager that takes the job up", reason)
+        deadline_s, pause_s = time.monotonic() + self._timeout_s, FIRST_PAUSE_S
+        while not given_up.wait(pause_s):
+            client: SessionClient | None = None
+            try:
+                client = SessionClient(self._find())
+                client.ask(messages.FollowJob(self._job_id, True), messages.JobAccepted)
+            except PenstockError as error:
+                is_known = client is not None and not client.is_lost
+                if client is not None:
+                    client.close()
+                if is_known and not isinstance(error, LeadershipLostError):
+                    raise
+                if time.monotonic() >= deadline_s:
+                    raise JobExecutionError(
+                        f"{reason}, and none has taken the job up for {self._timeout_s:g} s: "
+                        f"{error}"
+                    ) from error
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                continue
+            return client
+        raise JobExecutionError(reason)

@@ -1,0 +1,191 @@
+"""The jobs of a session that another jobmanager can take up: their graphs, code and files.
+
+Files of the leader's epoch:
+
+```
+<job>-submission            what the program has sent, written last
+blob-<digest>-<part>        a blob of one job or several, named by its content
+```
+
+A blob goes with the last job that names it; a job goes when its end is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Final
+
+import msgspec
+
+from penstock.errors import CheckpointStorageError, LeadershipLostError
+from penstock.high_availability.job_records import JobRecords
+from penstock.rpc.session_messages import SubmitJob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.dependencies.manifest import BlobKey
+    from penstock.high_availability.leadership import Leadership
+
+logger = logging.getLogger(__name__)
+
+_SUBMISSION: Final = "-submission"
+_RESULT: Final = "-result"
+_PART_BYTES: Final = 8 << 20
+
+
+class StoredJobs:
+    """What a leading jobmanager leaves to the next one, beside the jobs' records.
+
+    Its methods raise a `LeadershipLostError` once another one leads, an `OSError` when the storage
+    fails, and a `CheckpointStorageError` for what cannot be read.
+    """
+
+    def __init__(self, leadership: Leadership, max_results: int) -> None:
+        """Reads which jobs there are, and forgets those that have ended.
+
+        Args:
+            leadership: Of this process.
+            max_results: How many ends of jobs are remembered.
+        """
+        self.leadership = leadership
+        self._max_results = max_results
+        self._lock = threading.Lock()
+        self._digests: dict[bytes, set[str]] = {}
+        # Storage is slow, and jobs end in the main thread.
+        self._cleaner = ThreadPoolExecutor(1, "stored jobs")
+        for name in leadership.names(""):
+            if name.endswith(_SUBMISSION):
+                job_id = bytes.fromhex(name.removesuffix(_SUBMISSION))
+                self._digests[job_id] = {key.digest for key in blobs_of(self._read(job_id))}
+        for job_id in list(self._digests):
+            if self.records(job_id).result() is not None:
+                self._forget(job_id)
+        self._remove_unnamed_blobs()
+
+    def records(self, job_id: bytes) -> JobRecords:
+        """The records of a job."""
+        return JobRecords(self.leadership, job_id)
+
+    def jobs(self) -> dict[bytes, SubmitJob]:
+        """The jobs that have not ended, in the order of their submission, by their ids."""
+        names = self.leadership.names_by_age("", _SUBMISSION)
+        ids = [bytes.fromhex(name.removesuffix(_SUBMISSION)) for name in names]
+        return {job_id: self._read(job_id) for job_id in ids if job_id in self._digests}
+
+    def put(self, job_id: bytes, submission: SubmitJob, read: Callable[[BlobKey], bytes]) -> None:
+        """Keeps a job, before it is started.
+
+        Args:
+            job_id: Its id.
+            submission: What the program has sent.
+            read: Gives the bytes of a blob.
+        """
+        keys = blobs_of(submission)
+        with self._lock:
+            for key in keys:
+                self._put_blob(key, read)
+            self.leadership.publish(_name(job_id), msgspec.msgpack.encode(submission))
+            self._digests[job_id] = {key.digest for key in keys}
+
+    def write_blob(self, key: BlobKey, file: IO[bytes]) -> None:
+        """Writes the bytes of a blob to a file."""
+        size = 0
+        for name in _part_names(key):
+            part = self.leadership.read(name)
+            if part is None:
+                raise CheckpointStorageError(f"{self.leadership}: {name} is missing")
+            size += len(part)
+            file.write(part)
+        if size != key.size:
+            raise CheckpointStorageError(
+                f"{self.leadership}: blob {key.digest} has {size} bytes instead of {key.size}"
+            )
+
+    def remove(self, job_id: bytes) -> None:
+        """A job that was put could not be started."""
+        self._forget(job_id)
+
+    def ended(self, job_id: bytes) -> None:
+        """A job has ended: if that is recorded, what it was made of goes, some time; any thread."""
+        self._cleaner.submit(self._clean_up, job_id)
+
+    def close(self) -> None:
+        """Finishes what was begun."""
+        self._cleaner.shutdown()
+
+    def _clean_up(self, job_id: bytes) -> None:
+        try:
+            if self.records(job_id).result() is None:
+                # The storage has failed, and the next jobmanager takes the job up.
+                return
+            self._forget(job_id)
+            self._remove_old_results()
+        except LeadershipLostError as error:
+            logger.info("job %s is left to the next jobmanager: %s", job_id.hex(), error)
+        except (OSError, CheckpointStorageError) as error:
+            logger.warning("what job %s was made of stays: %s", job_id.hex(), error)
+
+    def _forget(self, job_id: bytes) -> None:
+        with self._lock:
+            self.leadership.delete(_name(job_id))
+            own = self._digests.pop(job_id, set())
+            needed = set[str]().union(*self._digests.values())
+            for digest in own - needed:
+                for name in self.leadership.names(f"blob-{digest}-"):
+                    self.leadership.delete(name)
+
+    def _remove_unnamed_blobs(self) -> None:
+        """Those of a job whose submission a former jobmanager has not finished."""
+        needed = set[str]().union(*self._digests.values())
+        for name in self.leadership.names("blob-"):
+            if name.split("-")[1] not in needed:
+                self.leadership.delete(name)
+
+    def _remove_old_results(self) -> None:
+        names = self.leadership.names_by_age("", _RESULT)
+        for name in names[: -self._max_results]:
+            # The result last: without it the rest would be that of a job to be run.
+            for other in self.leadership.names(name.removesuffix(_RESULT)):
+                if other != name:
+                    self.leadership.delete(other)
+            self.leadership.delete(name)
+
+    def _read(self, job_id: bytes) -> SubmitJob:
+        data = self.leadership.read(_name(job_id))
+        try:
+            return msgspec.msgpack.decode(data or b"", type=SubmitJob)
+        except msgspec.MsgspecError as error:
+            raise CheckpointStorageError(
+                f"{self.leadership}: {_name(job_id)} is damaged: {error}"
+            ) from error
+
+    def _put_blob(self, key: BlobKey, read: Callable[[BlobKey], bytes]) -> None:
+        names = list(_part_names(key))
+        # The last part is written last: where it is, all of them are.
+        if self.leadership.names(names[-1]):
+            return
+        data = memoryview(read(key))
+        for number, name in enumerate(names):
+            part = data[number * _PART_BYTES : (number + 1) * _PART_BYTES]
+            self.leadership.publish(name, bytes(part))
+
+
+def _name(job_id: bytes) -> str:
+    return job_id.hex() + _SUBMISSION
+
+
+def _part_names(key: BlobKey) -> Iterator[str]:
+    for number in range(max(1, -(-key.size // _PART_BYTES))):
+        yield f"blob-{key.digest}-{number:06}"
+
+
+def blobs_of(submission: SubmitJob) -> list[BlobKey]:
+    """The blobs that a job is made of, its graph first."""
+    manifest = submission.manifest
+    single = (manifest.requirements, manifest.packages, manifest.program)
+    shipped = [*manifest.files, *manifest.archives, *filter(None, single)]
+    files = (*shipped, *manifest.cached_files.values())
+    return [submission.graph, *(one.blob for one in files)]

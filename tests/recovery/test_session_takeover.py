@@ -1,0 +1,343 @@
+"""A session whose jobmanager is killed, overtaken or stopped, and another one that takes over.
+
+Method: SEMANTICS E13 and E14 (JM, JM+RM) with `high-availability.type: filesystem`.  Jobmanagers
+and taskexecutors are processes, killed with kill -9; the program is this process.  What a job
+writes with a FileSink has to be what a job writes that nothing happens to.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from e2e.running import run_program, start_program
+from penstock.common import Configuration, Types
+from penstock.datastream import RemoteStreamEnvironment
+from penstock.errors import InvalidProgramError, JobCancelledError, JobExecutionError
+from penstock.session.files import sessions
+from recovery.sink_programs import Fate, expected_lines, write_files
+from support.rest_client import UntilMarked
+from support.sessions import TOKEN, Role, Session, eventually
+
+pytestmark = pytest.mark.timeout(240)
+
+ELEMENTS = 4_000
+LEASE_MS = {"killed": 3_600_000, "stopped": 1_000}
+
+
+class LeaderFate(Fate):
+    """Sends a signal to the jobmanager that leads, from within a task."""
+
+    def __init__(self, folder, number):
+        super().__init__(folder, "signal")
+        self.number = number
+
+    def strike(self, moment):
+        try:
+            pid = int(Path(self.folder, moment).read_text())
+            Path(self.folder, moment).unlink()
+        except FileNotFoundError:
+            return
+        os.kill(pid, self.number)
+
+
+class Takeover:
+    """Jobmanagers of one cluster id, each at a port of its own, and what finds them."""
+
+    def __init__(self, folder, lease_ms=LEASE_MS["killed"]):
+        self.folder = folder
+        self.roles = []
+        self.options = {
+            "high-availability.type": "filesystem",
+            "high-availability.storageDir": str(folder / "high-availability"),
+            "high-availability.cluster-id": "session",
+            "penstock.high-availability.lease": f"{lease_ms} ms",
+        }
+
+    @property
+    def epoch(self):
+        (found,) = (self.folder / "high-availability" / "session").iterdir()
+        return found
+
+    def role(self, *arguments):
+        options = [text for option in self.options.items() for text in ("-D", "=".join(option))]
+        role = Role(*arguments, *options)
+        self.roles.append(role)
+        return role
+
+    def jobmanager(self, *arguments):
+        return self.role("jobmanager", "--port", "0", *arguments)
+
+    def taskexecutor(self, slots=1):
+        return self.role("taskexecutor", "--slots", str(slots))
+
+    def job_options(self, **options):
+        return {
+            **self.options,
+            "execution.target": "session",
+            "execution.checkpointing.dir": str(self.folder / "checkpoints"),
+            **options,
+        }
+
+    def environment(self, **options):
+        from penstock.datastream import StreamExecutionEnvironment
+
+        configuration = Configuration()
+        for key, value in self.job_options(**options).items():
+            configuration.set_string(key, value)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(1)
+        return env
+
+    def close(self):
+        for role in reversed(self.roles):
+            if role.process.poll() is None:
+                role.process.send_signal(signal.SIGCONT)
+                role.signal(signal.SIGTERM)
+            else:
+                role.end()
+        assert sessions() == []
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", TOKEN)
+    with contextlib.ExitStack() as stack:
+
+        def made(**arguments):
+            takeover = Takeover(tmp_path, **arguments)
+            stack.callback(takeover.close)
+            return takeover
+
+        yield made
+
+
+@pytest.fixture
+def cluster(make):
+    return make()
+
+
+class Running:
+    """The program, in a thread."""
+
+    def __init__(self, do):
+        self.error = None
+        self._do = do
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            self._do()
+        except BaseException as error:
+            self.error = error
+
+    def end(self):
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+
+def written(folder):
+    paths = [path for path in (folder / "out").iterdir() if not path.name.startswith(".")]
+    return sorted(line for path in paths for line in path.read_text().split("\n")[:-1])
+
+
+def begin_files(cluster, tmp_path, leader, number):
+    (tmp_path / "fates").mkdir()
+    (tmp_path / "fates" / "on the way").write_text(str(leader.pid))
+    fate = LeaderFate(tmp_path / "fates", number)
+    options = cluster.job_options()
+    return Running(lambda: write_files(tmp_path / "out", ELEMENTS, "on checkpoint", fate, options))
+
+
+def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
+    """JM+RM: taskexecutors live on and find the next one, which goes on at the last checkpoint.
+
+    The program that waits for its job follows it there.
+    """
+    leader = cluster.jobmanager("--name", "first")
+    leader.says("jobmanager at")
+    served = cluster.taskexecutor(2)
+    served.says("is registered")
+    standby = cluster.jobmanager("--name", "second")
+    standby.says("stands by")
+    program = begin_files(cluster, tmp_path, leader, signal.SIGKILL)
+    assert leader.end() == -signal.SIGKILL
+    program.end()
+    standby.says("is taken up")
+    served.says("is registered", times=2)
+    assert written(tmp_path) == expected_lines(ELEMENTS)
+    eventually(lambda: not list(cluster.epoch.glob("*-submission")), "the job is forgotten")
+    assert not list(cluster.epoch.glob("blob-*")), "its code as well"
+    assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
+
+
+def test_a_jobmanager_that_hangs_is_overtaken(make, tmp_path):
+    """When it wakes up it has lost: it completes no checkpoint, and ends."""
+    cluster = make(lease_ms=LEASE_MS["stopped"])
+    leader = cluster.jobmanager("--name", "first")
+    leader.says("jobmanager at")
+    served = cluster.taskexecutor(2)
+    served.says("is registered")
+    standby = cluster.jobmanager("--name", "second")
+    standby.says("stands by")
+    program = begin_files(cluster, tmp_path, leader, signal.SIGSTOP)
+    served.says("another jobmanager leads")
+    served.says("is registered", times=2)
+    os.kill(leader.pid, signal.SIGCONT)
+    assert leader.end() == 1
+    assert "no longer leads" in leader.log
+    program.end()
+    assert written(tmp_path) == expected_lines(ELEMENTS)
+
+
+MODULES = {
+    "program.py": (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "from support.rest_client import UntilMarked\n"
+        "from penstock.common import Types\n"
+        "import own\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.set_parallelism(1)\n"
+        "stream = env.add_source(UntilMarked(Path(sys.argv[1], 'stop')))\n"
+        "stream.map(own.Notes(sys.argv[1]), output_type=Types.LONG()).print()\n"
+        "env.execute('detached')\n"
+    ),
+    "own.py": (
+        "import os\n"
+        "from pathlib import Path\n"
+        "from penstock.datastream import MapFunction\n"
+        "class Notes(MapFunction):\n"
+        "    def __init__(self, folder):\n"
+        "        self.folder = folder\n"
+        "    def open(self, runtime_context):\n"
+        "        Path(self.folder, f'ran-{os.getpid()}').touch()\n"
+        "    def map(self, value):\n"
+        "        return value\n"
+    ),
+}
+
+
+def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_path):
+    """All that it needs is kept where the next jobmanager reads it; it has ended once."""
+    first = cluster.jobmanager()
+    first.says("jobmanager at")
+    served = cluster.taskexecutor()
+    served.says("is registered")
+    (tmp_path / "program").mkdir()
+    for name, text in MODULES.items():
+        (tmp_path / "program" / name).write_text(text)
+    options = [f"-D{key}={value}" for key, value in cluster.options.items()]
+    run = ["-m", "penstock", "run", "--target", "session", "-d", *options]
+    tests = str(Path(__file__).parent.parent)
+    path = str(tmp_path / "program" / "program.py")
+    program = start_program([*run, path, str(tmp_path)], PYTHONPATH=tests)
+    _, err = program.communicate()
+    assert program.returncode == 0, err
+    eventually(lambda: len(list(tmp_path.glob("ran-*"))) == 1, "it runs")
+    shutil.rmtree(tmp_path / "program")
+    first.signal(signal.SIGKILL)
+    second = cluster.jobmanager()
+    second.says("job detached .* is taken up")
+    eventually(lambda: len(list(tmp_path.glob("ran-*"))) == 2, "it runs again")
+    (tmp_path / "stop").touch()
+    eventually(lambda: list(cluster.epoch.glob("*-result")), "it has ended")
+    second.signal(signal.SIGKILL)
+    third = cluster.jobmanager()
+    third.says("jobmanager at")
+    assert "is taken up" not in third.log
+    assert not list(cluster.epoch.glob("*-submission"))
+    assert len(list(tmp_path.glob("ran-*"))) == 2
+
+
+def test_a_jobmanager_that_is_told_to_end_leaves_its_jobs_to_the_next(cluster, tmp_path):
+    """As for an update; the next one need not wait for the lease."""
+    first = cluster.jobmanager()
+    first.says("jobmanager at")
+    cluster.taskexecutor().says("is registered")
+    env = cluster.environment()
+    env.add_source(UntilMarked(tmp_path / "stop")).print()
+    job = env.execute_async("long")
+    assert first.signal(signal.SIGTERM) == 0
+    cluster.jobmanager().says("job long .* is taken up")
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
+
+
+def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):
+    first = cluster.jobmanager("--slots", "1")
+    first.says("jobmanager at")
+    env = cluster.environment()
+    env.add_source(UntilMarked(tmp_path / "stop")).print()
+    job = env.execute_async("long")
+    stopped = Role("cluster", "stop")
+    assert stopped.end() == 0, stopped.log
+    assert first.end() == 0
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+    second = cluster.jobmanager()
+    second.says("jobmanager at")
+    assert "is taken up" not in second.log
+
+
+def test_who_stands_by_may_be_told_to_end(cluster):
+    cluster.jobmanager("--name", "first").says("jobmanager at")
+    standby = cluster.jobmanager("--name", "second")
+    standby.says("stands by")
+    assert standby.signal(signal.SIGTERM) == 0
+
+
+def test_jobs_that_cannot_be_taken_up_are_refused(cluster, tmp_path):
+    cluster.jobmanager("--slots", "1").says("jobmanager at")
+    env = cluster.environment()
+    with pytest.raises(InvalidProgramError, match="results that a program collects"):
+        env.from_collection([1], Types.LONG()).execute_and_collect()
+    assert not list(cluster.epoch.glob("*-submission"))
+    assert not list(cluster.epoch.glob("blob-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "words"),
+    [
+        (["jobmanager"], None, "hold the same token"),
+        (["jobmanager", "--host", "0.0.0.0"], TOKEN, "tells nobody where this jobmanager is"),
+        (["taskexecutor"], None, "is given the session's token"),
+        (["cluster", "start"], None, "hold the same token"),
+    ],
+)
+def test_what_others_could_not_find_is_refused(cluster, monkeypatch, arguments, token, words):
+    if token is None:
+        monkeypatch.delenv("PENSTOCK_SESSION_TOKEN")
+    options = [f"-D{key}={value}" for key, value in cluster.options.items()]
+    outcome = run_program(["-m", "penstock", *arguments, *options])
+    assert outcome.code == 1
+    assert words in " ".join(outcome.err.split())
+
+
+def test_a_taskexecutor_is_told_of_a_jobmanager_in_some_way():
+    outcome = run_program(["-m", "penstock", "taskexecutor"])
+    assert outcome.code == 2
+    assert "which jobmanager?" in outcome.err
+
+
+def test_a_lost_job_of_a_session_without_high_availability_is_lost_at_once(tmp_path, monkeypatch):
+    """Nobody looks for who takes it up."""
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+    session = Session()
+    try:
+        first = session.jobmanager(slots=1)
+        env = RemoteStreamEnvironment("127.0.0.1", session.port, token=TOKEN)
+        env.add_source(UntilMarked(tmp_path / "stop")).print()
+        job = env.execute_async("long")
+        first.signal(signal.SIGKILL)
+        with pytest.raises(JobExecutionError, match="is lost"):
+            job.get_job_execution_result().result()
+    finally:
+        session.close()

@@ -1,0 +1,207 @@
+"""What a session's jobmanager leaves to the next one, and where that one is found."""
+
+import hashlib
+import io
+
+import pytest
+from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
+from penstock.errors import CheckpointStorageError, LeadershipLostError
+from penstock.high_availability.job_records import JobResult
+from penstock.high_availability.leader_address import (
+    LeaderAddress,
+    leader_address,
+    publish_address,
+)
+from penstock.high_availability.leadership import Leadership
+from penstock.rpc.session_messages import SubmitJob
+from penstock.session import stored_jobs
+from penstock.session.stored_jobs import StoredJobs
+
+LONG_MS = 3_600_000
+JOBS = [bytes([number]) * 16 for number in range(5)]
+CONTENT: dict[str, bytes] = {}
+
+
+@pytest.fixture
+def lead(tmp_path):
+    """Makes leaders, each of which takes over from the one before."""
+    made = []
+
+    def make():
+        if made:
+            made[-1].release()
+        made.append(Leadership(str(tmp_path), "mine", LONG_MS))
+        assert made[-1].acquire()
+        return made[-1]
+
+    yield make
+    made[-1].release()
+
+
+def blob(content):
+    key = BlobKey(hashlib.sha256(content).hexdigest(), len(content))
+    CONTENT[key.digest] = content
+    return key
+
+
+def job(graph, *files):
+    shipped = tuple(ShippedPath(f"{number}.py", blob(file)) for number, file in enumerate(files))
+    manifest = DependencyManifest("folder", "3.11", "0.1.0", files=shipped)
+    return SubmitJob(blob(graph), (), manifest, {"program_path": None}, True)
+
+
+def read(key):
+    return CONTENT[key.digest]
+
+
+def stored(leadership, max_results=100):
+    return StoredJobs(leadership, max_results)
+
+
+def written(jobs, content):
+    file = io.BytesIO()
+    jobs.write_blob(blob(content), file)
+    return file.getvalue()
+
+
+def blobs(leadership):
+    return len({name.split("-")[1] for name in leadership.names("blob-")})
+
+
+def test_the_next_leader_finds_jobs_in_their_order_and_their_blobs(lead, monkeypatch):
+    """Blobs in several parts, empty ones, and such that are a whole number of parts."""
+    monkeypatch.setattr(stored_jobs, "_PART_BYTES", 4)
+    first = stored(lead())
+    submissions = [job(b"graph one", b"shared", b""), job(b"graph", b"shared", b"12345678")]
+    for job_id, submission in zip(reversed(JOBS[:2]), submissions, strict=True):
+        first.put(job_id, submission, read)
+    first.close()
+    second = stored(lead())
+    assert list(second.jobs().items()) == list(zip(JOBS[1::-1], submissions, strict=True))
+    for content in (b"graph one", b"shared", b"", b"12345678"):
+        assert written(second, content) == content
+    second.close()
+
+
+def test_a_blob_goes_with_the_last_job_that_names_it(lead):
+    leadership = lead()
+    jobs = stored(leadership)
+    jobs.put(JOBS[0], job(b"one", b"shared"), read)
+    jobs.put(JOBS[1], job(b"two", b"shared"), read)
+    assert blobs(leadership) == 3
+    jobs.remove(JOBS[0])
+    assert blobs(leadership) == 2
+    assert list(jobs.jobs()) == [JOBS[1]]
+    jobs.records(JOBS[1]).set_result(JobResult("two", "FINISHED", 1, {}))
+    jobs.ended(JOBS[1])
+    jobs.close()
+    assert blobs(leadership) == 0
+    assert jobs.jobs() == {}
+
+
+def test_a_job_whose_end_is_recorded_is_not_found_again(lead):
+    """The former leader was lost between the record and the removal."""
+    first = stored(lead())
+    first.put(JOBS[0], job(b"one"), read)
+    first.records(JOBS[0]).set_result(JobResult("one", "FINISHED", 1, {}))
+    first.close()
+    leadership = lead()
+    second = stored(leadership)
+    assert second.jobs() == {}
+    assert blobs(leadership) == 0
+    assert second.records(JOBS[0]).result() is not None
+    second.close()
+
+
+def test_a_job_whose_end_could_not_be_recorded_stays(lead):
+    jobs = stored(lead())
+    jobs.put(JOBS[0], job(b"one"), read)
+    jobs.ended(JOBS[0])
+    jobs.close()
+    assert list(jobs.jobs()) == [JOBS[0]]
+
+
+def test_a_job_that_was_not_kept_whole_is_none(lead):
+    leadership = lead()
+    first = stored(leadership)
+
+    def fails(key):
+        if CONTENT[key.digest] == b"second":
+            raise OSError("no room")
+        return read(key)
+
+    with pytest.raises(OSError, match="no room"):
+        first.put(JOBS[0], job(b"one", b"first", b"second"), fails)
+    assert blobs(leadership) == 2
+    first.close()
+    leadership = lead()
+    second = stored(leadership)
+    assert second.jobs() == {}
+    assert blobs(leadership) == 0
+    second.close()
+
+
+def test_what_is_missing_or_damaged_is_told(lead):
+    leadership = lead()
+    jobs = stored(leadership)
+    jobs.put(JOBS[0], job(b"one"), read)
+    (name,) = leadership.names("blob-")
+    leadership.publish(name, b"on")
+    with pytest.raises(CheckpointStorageError, match="has 2 bytes instead of 3"):
+        written(jobs, b"one")
+    leadership.delete(name)
+    with pytest.raises(CheckpointStorageError, match="is missing"):
+        written(jobs, b"one")
+    leadership.publish(f"{JOBS[0].hex()}-submission", b"?")
+    with pytest.raises(CheckpointStorageError, match="-submission is damaged"):
+        jobs.jobs()
+    jobs.close()
+
+
+def test_the_ends_of_so_many_jobs_are_remembered(lead):
+    leadership = lead()
+    jobs = stored(leadership, max_results=2)
+    for job_id in JOBS:
+        jobs.put(job_id, job(b"one"), read)
+        records = jobs.records(job_id)
+        records.checkpoint_begins(1)
+        records.set_result(JobResult("one", "FINISHED", 1, {}))
+        jobs.ended(job_id)
+    jobs.close()
+    known = {name.split("-")[0] for name in leadership.names("") if "-counter" in name}
+    assert known == {job_id.hex() for job_id in JOBS[-2:]}
+    assert len([name for name in leadership.names("") if name.endswith("-result")]) == 2
+
+
+def test_a_former_leader_keeps_nothing(tmp_path, lead):
+    first = lead()
+    jobs = stored(first)
+    (tmp_path / "mine" / "epoch-1").rename(tmp_path / "mine" / "epoch-2")
+    with pytest.raises(LeadershipLostError):
+        jobs.put(JOBS[0], job(b"one"), read)
+    jobs.ended(JOBS[0])  # it says so, and leaves it
+    jobs.close()
+
+
+def test_the_leader_is_found_by_its_address(tmp_path, lead):
+    """Not a former one, which is no more when the next epoch begins."""
+    assert leader_address(str(tmp_path), "mine") is None
+    first = lead()
+    assert leader_address(str(tmp_path), "mine") is None
+    publish_address(first, "one", 1)
+    assert leader_address(str(tmp_path), "mine") == LeaderAddress(1, "one", 1)
+    second = lead()
+    assert leader_address(str(tmp_path), "mine") is None
+    publish_address(second, "two", 2)
+    assert leader_address(str(tmp_path), "mine") == LeaderAddress(2, "two", 2)
+    second.publish("address", b"?")
+    with pytest.raises(CheckpointStorageError, match="address is damaged"):
+        leader_address(str(tmp_path), "mine")
+
+
+def test_who_gives_up_does_not_lead(tmp_path, lead):
+    lead()
+    other = Leadership(str(tmp_path), "mine", LONG_MS)
+    other.give_up()
+    assert not other.acquire()
+    other.release()
