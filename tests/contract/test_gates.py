@@ -191,7 +191,8 @@ def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
     partitions[1].finish()
     assert reader.result() == 1
     assert reading.seen.events[1][-1] == EndOfPartition()
-    assert gate.take_gathered() == [0]
+    # Between processes the end of one channel may be there before the barrier of another.
+    assert gate.take_gathered() in ([], [0])
     gate.close()
     for partition in partitions:
         partition.release()
