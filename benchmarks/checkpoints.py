@@ -55,6 +55,10 @@ ROWS = {
     "RocksDB: exception to first element, 2 M keys": ("s", 0.2, False, 0.26),
     "RocksDB: uniform reads and writes of a value": ("/s", 150_000, True, 121_000),
     "RocksDB: the same of 1 % of the keys": ("/s", 1_000_000, True, 211_000),
+    "RocksDB: uniform reads and writes of a pair of a map": ("/s", None, True, None),
+    "RocksDB: the same of 1 % of the maps": ("/s", None, True, None),
+    "uniform reads and writes of a pair of a map": ("/s", None, True, None),
+    "reads and writes of a pair of 1 % of the maps": ("/s", None, True, None),
 }
 
 
@@ -203,9 +207,15 @@ def rocksdb_rates(scale: Scale) -> dict[str, float]:
 
 def rocksdb_accesses(scale: Scale) -> dict[str, float]:
     uniform, hot = rocksdb_state.rates(scale.keys, scale.keys)
+    pairs, hot_pairs = rocksdb_state.map_rates(scale.keys, scale.keys, "rocksdb")
+    heap_pairs, hot_heap_pairs = rocksdb_state.map_rates(scale.keys, scale.keys, "hashmap")
     return {
         "RocksDB: uniform reads and writes of a value": uniform,
         "RocksDB: the same of 1 % of the keys": hot,
+        "RocksDB: uniform reads and writes of a pair of a map": pairs,
+        "RocksDB: the same of 1 % of the maps": hot_pairs,
+        "uniform reads and writes of a pair of a map": heap_pairs,
+        "reads and writes of a pair of 1 % of the maps": hot_heap_pairs,
     }
 
 
