@@ -75,6 +75,8 @@ impl SubpartitionView {
                     if next.buffer.data_type().requires_announcement() {
                         self.partition.on_barrier_taken();
                     }
+                    // A view has one reader, which polls by one thread at a time: its task's, or
+                    // that which holds its connection.  So changes are applied in their order.
                     if let Some(quota) = next.quota {
                         self.partition.pool.set_quota(self.index, quota);
                     }

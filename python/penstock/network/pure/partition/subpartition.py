@@ -219,6 +219,7 @@ class PipelinedSubpartition(Subpartition):
                     item.close()
                 else:
                     item.recycle()
+        # A view has one reader, which polls by one thread: changes are applied in their order.
         if quota is not None:
             self._parent.pool.set_quota(self.index, quota)
         return taken
