@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-recovery bench-workers bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -96,6 +96,9 @@ bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost a keyed sum with two million keys
 	$(BIN)/python benchmarks/checkpoints.py
+
+bench-connectors: $(STAMP) build/kafka/jars  ## what connectors read and write: Kafka, Parquet, CSV
+	$(BIN)/python benchmarks/connectors.py
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py

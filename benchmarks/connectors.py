@@ -1,0 +1,337 @@
+"""What connectors read and write: Kafka, Parquet and CSV, on two local workers.
+
+    python benchmarks/connectors.py [--only MEASUREMENT] [--rounds 3] [--smoke]
+
+Rates are those between a job of all records and one of a tenth of them, so that what a start takes
+does not count; the median of the rounds.  Kafka is one broker in a process of its own, of the jars
+that ``ci/kafka.sh`` fetches.  Prints a table and writes ``benchmarks/results/connectors.json``;
+``--only`` measures and prints some rows alone, and ``--smoke`` runs everything once with few
+records; both write nothing.
+"""
+
+import argparse
+import contextlib
+import csv
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from penstock.datastream.formats.parquet import ParquetColumnInputFormat
+from workloads import harness
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "integration" / "kafka"))
+from broker import Broker, Topics
+
+RESULTS = harness.RESULTS / "connectors.json"
+PARALLELISM = 2
+LATENCY_RATE = 10_000
+
+#: name → (unit, goal, whether the goal is a lower bound)
+ROWS = {
+    "Kafka to Kafka by a Python map, exactly once, 100 B": ("records/s", 300_000, True),
+    "Kafka source alone, 100 B": ("records/s", 1_000_000, True),
+    "Kafka to Kafka at 10,000/s, at least once, median": ("ms", None, False),
+    "Kafka to Kafka at 10,000/s, at least once, p99": ("ms", 20, False),
+    "Parquet scan of integers, filtered": ("rows/s", 20_000_000, True),
+    "CSV of an integer, a text and a double": ("rows/s", 1_000_000, True),
+}
+
+
+def environment(**options: str) -> StreamExecutionEnvironment:
+    settings = {"execution.target": "local", "parallelism.default": str(PARALLELISM)}
+    given = {key.replace("_", "."): value for key, value in options.items()}
+    return StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict(settings | given)
+    )
+
+
+def rate(run, size: int, rounds: int) -> float:
+    """Records a second of ``run(size)``, without what ``run(size // 10)`` takes."""
+    small = size // 10
+    found = []
+    for _ in range(rounds):
+        took = []
+        for count in (small, size):
+            begun = time.monotonic()
+            run(count)
+            took.append(time.monotonic() - begun)
+        found.append((size - small) / max(1e-9, took[1] - took[0]))
+    return statistics.median(found)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def parquet(arguments) -> dict[str, float]:
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def path(count):
+            return f"{folder}/{count}.parquet"
+
+        for count in (arguments.rows, arguments.rows // 10):
+            table = pa.table({"n": pa.array(range(count), pa.int64())})
+            files.write_table(table, path(count), row_group_size=1 << 20)
+
+        def run(count):
+            source = FileSource.for_bulk_file_format(
+                ParquetColumnInputFormat("n", Types.LONG()), path(count)
+            ).build()
+            env = environment()
+            numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+            numbers.filter(lambda n: n < 0).sink_to(DiscardingSink())
+            env.execute()
+
+        return {"Parquet scan of integers, filtered": rate(run, arguments.rows, arguments.rounds)}
+
+
+def csv_rows(arguments) -> dict[str, float]:
+    rows = arguments.rows // 10
+    schema = (
+        CsvSchema.builder()
+        .add_number_column("id")
+        .add_string_column("text")
+        .add_number_column("price", Types.DOUBLE())
+        .disable_quote_char()
+        .build()
+    )
+    with tempfile.TemporaryDirectory() as folder:
+
+        def path(count):
+            return f"{folder}/{count}.csv"
+
+        for count in (rows, rows // 10):
+            with Path(path(count)).open("w", newline="") as file:
+                csv.writer(file).writerows((n, f"text {n}", n / 8) for n in range(count))
+
+        def run(count):
+            source = FileSource.for_record_stream_format(
+                CsvReaderFormat.for_schema(schema), path(count)
+            ).build()
+            env = environment()
+            read = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows")
+            read.filter(lambda row: row.id < 0).sink_to(DiscardingSink())
+            env.execute()
+
+        return {"CSV of an integer, a text and a double": rate(run, rows, arguments.rounds)}
+
+
+# ---- Kafka ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def topics():
+    with tempfile.TemporaryDirectory() as folder:
+        broker = Broker(Path(folder))
+        try:
+            broker.start()
+            yield Topics(broker.servers)
+        finally:
+            broker.stop()
+
+
+def filled(of: Topics, count: int) -> str:
+    """A topic with so many records of 100 bytes."""
+    from confluent_kafka import Producer
+
+    name = of.create(PARALLELISM)
+    producer = Producer(
+        {"bootstrap.servers": of.servers, "linger.ms": 20, "batch.num.messages": 100_000}
+    )
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(name, b"%0100d" % number, partition=number % PARALLELISM)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+    return name
+
+
+def kafka_source(of: Topics, name: str, *, bounded: bool = True) -> KafkaSource:
+    builder = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(of.servers)
+        .set_topics(name)
+        .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        .set_value_only_deserializer(SimpleStringSchema())
+    )
+    if bounded:
+        builder.set_bounded(KafkaOffsetsInitializer.latest())
+    return builder.build()
+
+
+def kafka_sink(of: Topics, name: str, guarantee: DeliveryGuarantee) -> KafkaSink:
+    record = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(name)
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    builder = (
+        KafkaSink.builder()
+        .set_bootstrap_servers(of.servers)
+        .set_delivery_guarantee(guarantee)
+        .set_record_serializer(record)
+    )
+    if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        builder.set_transactional_id_prefix(name)
+    return builder.build()
+
+
+def kafka(arguments) -> dict[str, float]:
+    no_watermarks = WatermarkStrategy.no_watermarks()
+    with topics() as of:
+        names = {count: filled(of, count) for count in (arguments.records, arguments.records // 10)}
+
+        def read(count):
+            env = environment()
+            stream = env.from_source(kafka_source(of, names[count]), no_watermarks, "kafka")
+            stream.sink_to(DiscardingSink())
+            env.execute()
+
+        def copy(count):
+            env = environment(execution_checkpointing_interval="1 s")
+            stream = env.from_source(kafka_source(of, names[count]), no_watermarks, "kafka")
+            target = of.create(PARALLELISM)
+            stream.map(lambda text: text.strip() + "!", Types.STRING()).sink_to(
+                kafka_sink(of, target, DeliveryGuarantee.EXACTLY_ONCE)
+            )
+            env.execute()
+
+        return {
+            "Kafka source alone, 100 B": rate(read, arguments.records, arguments.rounds),
+            "Kafka to Kafka by a Python map, exactly once, 100 B": rate(
+                copy, arguments.records, arguments.rounds
+            ),
+        }
+
+
+def latency(arguments) -> dict[str, float]:
+    """From a producer to a consumer, by way of a job; the first second does not count."""
+    from confluent_kafka import Consumer, Producer
+
+    took_ms = []
+    with topics() as of:
+        source, target = of.create(PARALLELISM), of.create(PARALLELISM)
+        env = environment(execution_checkpointing_interval="1 s")
+        stream = env.from_source(
+            kafka_source(of, source, bounded=False), WatermarkStrategy.no_watermarks(), "kafka"
+        )
+        stream.map(lambda text: text + "!", Types.STRING()).sink_to(
+            kafka_sink(of, target, DeliveryGuarantee.AT_LEAST_ONCE)
+        )
+        client = env.execute_async()
+        consumer = Consumer(
+            {
+                "bootstrap.servers": of.servers,
+                "group.id": "latency",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 1,
+            }
+        )
+        consumer.subscribe([target])
+        producer = Producer({"bootstrap.servers": of.servers, "linger.ms": 0})
+        count = LATENCY_RATE * arguments.latency_seconds
+
+        def produce():
+            begun = time.monotonic()
+            for number in range(count):
+                due = begun + number / LATENCY_RATE
+                while (rest_s := due - time.monotonic()) > 0:
+                    time.sleep(min(rest_s, 0.001))
+                text = f"{time.monotonic_ns()} {number}".ljust(100)
+                producer.produce(source, text, partition=number % PARALLELISM)
+                producer.poll(0)
+            producer.flush()
+
+        # The job and the consumer have begun when something has come through.
+        producer.produce(source, "first")
+        producer.flush()
+        try:
+            while not consumer.consume(100, 0.1):
+                pass
+            writer = threading.Thread(target=produce)
+            writer.start()
+            seen = 0
+            while seen < count:
+                for message in consumer.consume(1000, 0.005):
+                    sent, number, *_ = message.value().split()
+                    seen += 1
+                    if int(number) >= LATENCY_RATE:
+                        took_ms.append((time.monotonic_ns() - int(sent)) / 1e6)
+            writer.join()
+        finally:
+            client.cancel().result()
+            consumer.close()
+    took_ms.sort()
+    return {
+        "Kafka to Kafka at 10,000/s, at least once, median": statistics.median(took_ms),
+        "Kafka to Kafka at 10,000/s, at least once, p99": took_ms[len(took_ms) * 99 // 100],
+    }
+
+
+MEASUREMENTS = {"parquet": parquet, "csv": csv_rows, "kafka": kafka, "latency": latency}
+"""Each gives values by the names of rows."""
+
+
+def judged(values: dict[str, float], *, partly: bool) -> list[dict]:
+    rows = []
+    for name, (unit, goal, is_lower_bound) in ROWS.items():
+        value = values.get(name)
+        if value is None and partly:
+            continue
+        met = None
+        if value is not None and goal is not None:
+            met = value >= goal if is_lower_bound else value <= goal
+        rows.append({"name": name, "value": value, "unit": unit, "goal": goal, "met": met})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="everything once, with few records")
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="what is measured")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs for a rate")
+    parser.add_argument("--rows", type=int, default=100_000_000, help="of Parquet; CSV a tenth")
+    parser.add_argument("--records", type=int, default=5_000_000, help="of Kafka")
+    arguments = parser.parse_args()
+    arguments.latency_seconds = 10
+    if arguments.smoke:
+        arguments.rounds, arguments.rows, arguments.records = 1, 200_000, 20_000
+        arguments.latency_seconds = 2
+    values: dict[str, float] = {}
+    for name in arguments.only or MEASUREMENTS:
+        values |= MEASUREMENTS[name](arguments)
+    rows = judged(values, partly=bool(arguments.only))
+    for row in rows:
+        value = "-" if row["value"] is None else f"{row['value']:.4g}"
+        print(f"{row['name']:55} {value:>10} {row['unit']:10} goal {row['goal']} met {row['met']}")
+    if not arguments.smoke and not arguments.only:
+        document = {"machine": harness.machine(), "commit": harness.commit(), "rows": rows}
+        partial = RESULTS.with_suffix(".json.partial")
+        partial.write_text(json.dumps(document, indent=1) + "\n")
+        partial.replace(RESULTS)
+
+
+if __name__ == "__main__":
+    main()
