@@ -162,3 +162,8 @@ def test_the_pure_runtime_says_that_it_has_none(monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     with pytest.raises(UnavailableError, match="PENSTOCK_RUNTIME=pure"):
         NativeStacks()
+
+
+def test_a_library_that_was_replaced_keeps_its_name():
+    native = [EVAL, ("", "_core.cpython-311-x86_64-linux-gnu.so (deleted)")]
+    assert together(native, ["run*"]) == ("run", "(_core)")

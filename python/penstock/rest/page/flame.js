@@ -52,7 +52,7 @@ export class Flame {
       "data-depth": depth, transform: `translate(${x.toFixed(1)},${depth * ROW})` },
       h("title", {}, label),
       h("rect", { width: Math.max(0.5, width - 1).toFixed(1), height: ROW - 1, rx: 2 }),
-      width > 34 && h("text", { x: 5, y: 14 }, short(shown(node.name), Math.floor(width / 6.6))));
+      width > 34 && h("text", { x: 5, y: 14 }, short(shown(node.name), Math.floor((width - 8) / 7))));
     const act = () => {
       this.zoomed = node === this.zoomed ? this.root : node;
       this.draw();

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_FRAMES: Final = 256
 """Frames of Python that a look tells of at most; the outermost of more are cut."""
 _EVALUATES: Final = "_PyEval_EvalFrameDefault"
-_LEADS_TO_PYTHON: Final = re.compile("call|eval|gen_send|gen_iternext|async_gen|slot_tp_", re.I)
+_LEADS_ON: Final = re.compile("call|eval|gen_send|gen_iternext|async_gen|slot_tp_", re.I)
 
 
 class UnavailableError(Exception):
@@ -154,9 +154,9 @@ def merged(
     """Puts functions of Python where the native stack evaluates them.
 
     Native code calls the interpreter with one function of Python, and those which that calls are
-    evaluated by the same native function.  What of the interpreter leads there, or to functions of
-    other libraries, is left out, and so is what is around the outermost function of Python: the
-    start of the thread.
+    evaluated by the same native function.  What of the interpreter only leads from one function to
+    the next is left out, and so is what is around the outermost function of Python: the start of
+    the thread.
 
     Args:
         native: Function and library, innermost first.
@@ -187,16 +187,18 @@ def merged(
             stack += placed.get(at, ())
             leading = 0
             continue
-        library = native[at][1]
-        if library != interpreter:
-            del stack[len(stack) - leading :]
-            leading = 0
-        stack.append(_shown(symbols[at], library))
-        leads = library == interpreter and (
-            not symbols[at] or _LEADS_TO_PYTHON.search(symbols[at]) is not None
+        # Around the outermost evaluation, everything leads there.
+        leads = bool(evaluations) and (
+            at > evaluations[-1]
+            or (
+                native[at][1] == interpreter
+                and (not symbols[at] or _LEADS_ON.search(symbols[at]) is not None)
+            )
         )
-        # Around the outermost evaluation, everything does.
-        leading = leading + 1 if leads or (evaluations and at > evaluations[-1]) else 0
+        if not leads:
+            del stack[len(stack) - leading :]
+        stack.append(_shown(symbols[at], native[at][1]))
+        leading = leading + 1 if leads else 0
     return tuple(stack)
 
 
@@ -206,9 +208,9 @@ def _symbol(name: str) -> str:
 
 
 def _shown(symbol: str, library: str) -> str:
-    if not symbol:
-        return f"({library})"
-    return f"{_cython_name(symbol) or symbol} ({library.partition('.cpython-')[0]})"
+    # Without the version of an extension module, and what is said of a file that was replaced.
+    library = re.sub(r"\.cpython-.*| \(deleted\)$", "", library)
+    return f"{_cython_name(symbol) or symbol} ({library})".lstrip()
 
 
 def _cython_name(symbol: str) -> str | None:
