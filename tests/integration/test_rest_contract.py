@@ -390,4 +390,4 @@ def test_paths_without_a_version_and_the_document_of_the_interface(watched):
     assert documented == {(one.method, f"/v1{one.path}") for one in ENDPOINTS}
     stop = document["paths"]["/v1/jobs/{jobid}/stop"]["post"]
     assert "drain" in json.dumps(stop["requestBody"])
-    assert client.ask("/metrics", prefix="")[1].startswith(b"# TYPE flink_jobmanager_")
+    assert client.ask("/metrics", prefix="")[1].startswith(b"# HELP flink_jobmanager_")

@@ -1,7 +1,9 @@
 """What reporters write, and how they are configured (SEMANTICS H3)."""
 
 import logging
+import shutil
 import socket
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -21,6 +23,7 @@ from penstock.metrics.reporters.runner import (
 from penstock.metrics.values import HistogramValue, MeterValue, MetricValues
 from penstock.spark.metric_source import SparkMetricsSender
 from prometheus_client.parser import text_string_to_metric_families
+from support.packages import required
 
 TASK = Scope(
     ("taskmanager", "job", "task"),
@@ -55,6 +58,32 @@ def test_prometheus_reads_what_is_written():
     assert spread.type == "summary"
     assert {s.labels.get("quantile"): s.value for s in spread.samples}["0.5"] == 7
     assert [s.value for s in spread.samples if s.name.endswith("_count")] == [3]
+
+
+def test_each_family_says_what_it_is():
+    """As Flink's reporter does: the name, and where it is measured."""
+    found = families()
+    assert found["flink_taskmanager_job_task_level_of_x"].documentation == (
+        "level-of.x (scope: taskmanager_job_task)"
+    )
+    odd = prometheus_text([(TASK, MetricValues(gauges={"back\\slash\nline": 1}))])
+    (family,) = text_string_to_metric_families(odd)
+    assert family.documentation == "back\\slash\nline (scope: taskmanager_job_task)"
+
+
+def test_promtool_has_nothing_to_say_but_that_flinks_names_are_in_camel_case():
+    promtool = required(shutil.which("promtool"), "prometheus")
+    text = prometheus_text([(TASK, VALUES)])
+    found = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60
+    )
+    words = [line for line in found.stderr.splitlines() if "camelCase" not in line]
+    assert words == []
+    assert found.returncode == 3  # 1 for what it cannot read, 3 for the words
+    found = subprocess.run(
+        [promtool, "check", "metrics"], input='a{b="', capture_output=True, text=True, timeout=60
+    )
+    assert found.returncode == 1
 
 
 def settings(**options):

@@ -62,11 +62,13 @@ class _Page:
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {}
         self._kinds: dict[str, str] = {}
+        self._helps: dict[str, str] = {}
 
     def add(self, scope: Scope, name: str, kind: str, samples: Iterable[_Sample]) -> None:
         family = _INVALID.sub("_", "_".join(("flink", *scope.logical, name)))
         if self._kinds.setdefault(family, kind) != kind:
             return  # another metric has the name already, and a family has one kind
+        self._helps.setdefault(family, f"{name} (scope: {'_'.join(scope.logical)})")
         self._lines.setdefault(family, []).extend(
             f"{family}{suffix}{{{_labels({**scope.variables, **extra})}}} {_number(value)}"
             for suffix, extra, value in samples
@@ -74,6 +76,7 @@ class _Page:
 
     def text(self) -> str:
         return "".join(
+            f"# HELP {family} {_escaped_help(self._helps[family])}\n"
             f"# TYPE {family} {self._kinds[family]}\n" + "\n".join(lines) + "\n"
             for family, lines in self._lines.items()
         )
@@ -85,6 +88,10 @@ def _labels(variables: Mapping[str, str]) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _escaped_help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _number(value: float) -> str:
