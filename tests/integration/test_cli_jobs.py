@@ -206,6 +206,7 @@ def test_the_machine_is_examined(monkeypatch):
     findings = {one["what"]: one for one in json.loads(penstock("doctor", "--json"))}
     assert findings["Python"]["level"] == findings["ports"]["level"] == "ok"
     assert {"native data plane", "Java", "pyspark", "uvicorn", "Unix sockets"} <= set(findings)
+    assert findings["flame graphs"]["detail"] == "functions of Python and native ones"
     monkeypatch.setenv("PENSTOCK_REST_TOKEN", "hush-hush-hush-hush")
     assert "hush" not in penstock("doctor")
     monkeypatch.setitem(sys.modules, "penstock._core", None)

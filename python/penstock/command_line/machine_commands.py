@@ -124,6 +124,7 @@ def doctor(as_json: bool) -> None:
         _ports(),
         _unix_sockets(),
         _shared_memory(),
+        _native_stacks(),
         _temporary_folder(),
         _environment(),
     ]
@@ -219,6 +220,16 @@ def _shared_memory() -> Finding:
     except OSError as error:
         return Finding("shared memory", "note", f"memfd: {error}; workers copy through sockets")
     return Finding("shared memory", "ok", "memfd works")
+
+
+def _native_stacks() -> Finding:
+    from penstock.taskexecutor.worker.native_stacks import NativeStacks, UnavailableError
+
+    try:
+        NativeStacks()
+    except (ImportError, UnavailableError) as error:
+        return Finding("flame graphs", "note", str(error))
+    return Finding("flame graphs", "ok", "functions of Python and native ones")
 
 
 def _temporary_folder() -> Finding:
