@@ -142,6 +142,8 @@ def test_an_open_interface_answers_to_its_own_names_only(tmp_path):
     # What a page may send without asking first is not taken.
     plain = {"Content-Type": "text/plain"}
     assert client.ask(f"/jobs/{job_id}/stop", "POST", b'{"drain":false}', plain)[0] == 415
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://x.example"}
+    assert client.ask(f"/jobs/{job_id}/stop", "POST", b'{"drain":false}', form)[0] == 415
     status, _ = client.ask("/overview", "OPTIONS", headers={"Origin": "http://evil.example"})
     assert status == 405
     (tmp_path / "stop").touch()
