@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.collected_batch import elements_of
-from penstock.datastream.data_stream.collected_values import conversion_of
+from penstock.datastream.data_stream.collected_values import conversion_of_elements
 from penstock.graph import operators
 from penstock.graph.operator_ids import COLLECT_SINK_UID
 from penstock.graph.transformations import LegacySinkTransformation
@@ -110,7 +110,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         environment.forget_operator(sink)
         raise
     decode: Callable[[bytes], Any] = JobTypeSerializer[Any](output_type).deserialize
-    convert = conversion_of(output_type)
+    convert = conversion_of_elements(output_type)
     if convert is None:
         read = decode
     else:

@@ -1,7 +1,7 @@
 """Values as PyFlink hands them to the program that collects them.
 
-Two types look different there than in functions: a FLOAT is the shortest decimal number of its
-32 bits, and an array of bytes is a list of integers.
+Three types look different there than in functions: a FLOAT is the shortest decimal number of its
+32 bits, an array of bytes is a list of integers, and a BIG_DEC has the digits that Java writes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import (
@@ -34,10 +35,17 @@ _LARGEST_EXACT: Final = 2.0**62
 _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
 
+def conversion_of_elements(type_info: TypeInformation | None) -> Conversion:
+    """How elements of a type change on their way to the program."""
+    return _java_element if type_info == Types.BIG_DEC() else conversion_of(type_info)
+
+
 def conversion_of(type_info: TypeInformation | None) -> Conversion:
-    """How values of a type change on their way to the program."""
+    """How values of a type change on their way to the program, within an element."""
     if type_info == Types.FLOAT():
         return _shortest
+    if type_info == Types.BIG_DEC():
+        return _java_decimal
     if isinstance(type_info, _LISTS):
         if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()):
             return _signed_bytes
@@ -50,6 +58,16 @@ def conversion_of(type_info: TypeInformation | None) -> Conversion:
             return None
         return _row(fields) if isinstance(type_info, RowTypeInfo) else _tuple(fields)
     return None
+
+
+def _java_decimal(value: Decimal) -> Decimal:
+    """The number with the digits of Java's engineering notation: 1E-7 is 100E-9."""
+    return Decimal(value.to_eng_string())
+
+
+def _java_element(value: Decimal) -> Decimal:
+    """The same of an element by itself, which has no exponent above 0."""
+    return Decimal(int(value)) if int(value.as_tuple().exponent) > 0 else _java_decimal(value)
 
 
 def _shortest(value: float) -> float:
