@@ -72,11 +72,14 @@ class ConnectedStreams(MissingMethods):
         func: CoProcessFunction | KeyedCoProcessFunction,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of elements of each, with timestamps, and with keys also state."""
+        """Makes any number of elements of each, with timestamps, and with keys also state.
+
+        A CoProcessFunction may have keys, too; it has no method for timers.
+        """
         if self._is_keyed():
-            check_function(
-                func, KeyedCoProcessFunction, "process of keyed streams", or_callable=False
-            )
+            plain = isinstance(func, CoProcessFunction)
+            wanted = CoProcessFunction if plain else KeyedCoProcessFunction
+            check_function(func, wanted, "process of keyed streams", or_callable=False)
             return self._two_input(
                 operators.KeyedCoProcess, "keyed_co_process", "Keyed Co-Process", func, output_type
             )

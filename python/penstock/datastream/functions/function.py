@@ -55,7 +55,6 @@ _HINTS: Final = {
     ("ProcessFunction", "KeyedProcessFunction"): "; call key_by() before it",
     ("KeyedProcessFunction", "ProcessFunction"): "; make it a KeyedProcessFunction",
     ("CoProcessFunction", "KeyedCoProcessFunction"): "; key both streams by key_by()",
-    ("KeyedCoProcessFunction", "CoProcessFunction"): "; make it a KeyedCoProcessFunction",
     **{
         (wanted, kind): "; connect with stream.broadcast(state_descriptor)"
         for wanted in ("CoProcessFunction", "KeyedCoProcessFunction")
