@@ -20,20 +20,33 @@ from penstock.dependencies.declarations import (
     python_requirements,
 )
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
     CommitterTransformation,
+    PartitionTransformation,
     PhysicalTransformation,
     SinkTransformation,
     SourceTransformation,
     Transformation,
+    UnionTransformation,
 )
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
+
+
+def _collects_no_operator(operator: PhysicalTransformation) -> bool:
+    """Whether an operator collects a union or what an exchange spreads."""
+    if not isinstance(operator.operator, operators.CollectSink):
+        return False
+    (collected,) = operator.inputs
+    if isinstance(collected, PartitionTransformation):
+        return collected.partitioner.kind != "CUSTOM"
+    return isinstance(collected, UnionTransformation)
 
 
 class JobBuilder:
@@ -209,6 +222,10 @@ class JobBuilder:
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
         pipeline.RUNTIME_MODE.write(configuration, "BATCH" if batch else "STREAMING")
+        if any(map(_collects_no_operator, self._operators)):
+            # PyFlink, too, has its functions in one interpreter only where it finds what is
+            # collected among the operators.
+            user_code.OPERATOR_CHAINING.write(configuration, value=False)
         config = ExecutionConfig(configuration)
         interval_ms = CheckpointConfig(configuration).get_checkpoint_interval()
         settings = GraphSettings(

@@ -113,11 +113,13 @@ PROGRAMS: dict[str, Judgement] = {
         "arguments.lambdas_for_objects",
         "arguments.objects_of_the_wrong_kind",
         "arguments.two_operators_of_one_uid",
+        "connected.half_keyed_connect_fails",
         "process.process_of_a_keyed_function_without_keys",
     ),
     "a tag that nobody asks for": _programs(
         "process.side_output_tag_made_in_the_function",
         "process.side_output_tag_nobody_asks_for",
+        "connected.co_process_without_keys",
     ),
     "a local class is pickled": _programs(
         "states.value_state_of_a_local_class",
@@ -127,7 +129,17 @@ PROGRAMS: dict[str, Judgement] = {
     "an instant within another value": _case(r"^types\.instants_"),
     "the subtask of a key": _programs("partitions.key_groups_decide_the_subtask"),
     "a source asks its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
-    "values within a chain": _case(r"^positions\."),
+    "as among the values": _programs(
+        "types.big_integers",
+        "types.dates_and_times",
+        "types.dates_within_rows_and_tuples",
+        "types.lists_in_every_form",
+        "types.numbers_where_others_are_declared",
+        "types.rows_in_every_form",
+        "types.tuples_in_every_form",
+        "types.values_without_a_type",
+    ),
+    "an operator of PyFlink's own": _programs("process.side_output_of_a_map_is_a_value"),
     "keys that Python takes for equal": _programs("states.keys_of_many_kinds"),
     "nothing is no error": _programs(
         "process.timers_without_on_timer", "connected.co_flat_map_that_gives_none"

@@ -44,6 +44,13 @@ SHIP_PROGRAM: Final = Option(
     default=True,
     meaning="whether the modules beside the program are sent to Spark executors on other hosts",
 )
+OPERATOR_CHAINING: Final = Option(
+    "python.operator-chaining.enabled",
+    BooleanType(),
+    default=True,
+    meaning="whether functions of a chain see values as they were made; with false, as the "
+    "declared type has them",
+)
 EVALUATE_FUNCTIONS: Final = Option(
     "penstock.evaluate-functions",
     BooleanType(),

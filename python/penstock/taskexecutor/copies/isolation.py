@@ -61,7 +61,12 @@ class Isolation:
     """Says for one operator where it must copy."""
 
     def __init__(
-        self, operator_name: str, execution_config: ExecutionConfig, evaluation: Evaluation
+        self,
+        operator_name: str,
+        execution_config: ExecutionConfig,
+        evaluation: Evaluation,
+        *,
+        is_each_written: bool = False,
     ) -> None:
         """Nothing is copied if the job reuses objects.
 
@@ -69,7 +74,9 @@ class Isolation:
             operator_name: For messages.
             execution_config: The job's settings.
             evaluation: Says which functions only compute.
+            is_each_written: Whether each operator of a chain gets values in their declared form.
         """
+        self._is_each_written = is_each_written
         self._name = operator_name
         self._evaluation = evaluation
         self.is_wanted = not execution_config.is_object_reuse_enabled()
@@ -125,7 +132,8 @@ class Isolation:
             types = consumer.input_types
             declared = types[edge.input_number] if edge.input_number < len(types) else None
         is_read = isinstance(consumer.descriptor, _READERS)
-        if has_form(declared) and not is_read and is_written(config, edge, consumer):
+        is_form_due = self._is_each_written or is_written(config, edge, consumer)
+        if is_form_due and has_form(declared) and not is_read:
             return typed_output(target, declared)
         if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)

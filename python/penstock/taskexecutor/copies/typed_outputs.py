@@ -2,7 +2,8 @@
 
 PyFlink runs functions of a chain in one interpreter, which sees values as they are, only where one
 function follows another.  Behind a side output, behind an operator with several consumers and
-around operators that are no Python functions, values are written and read.
+around operators that are no Python functions, values are written and read, and everywhere if
+``python.operator-chaining.enabled`` is false.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.common.options.user_code import OPERATOR_CHAINING
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
@@ -141,7 +142,10 @@ class OperatorContext:
     @cached_property
     def isolation(self) -> Isolation:
         """Where the operator copies values."""
-        return Isolation(self.name, self.execution_config, self.evaluation)
+        is_chained = OPERATOR_CHAINING.read(self.environment.configuration)
+        return Isolation(
+            self.name, self.execution_config, self.evaluation, is_each_written=not is_chained
+        )
 
     @cached_property
     def keyed_state(self) -> KeyedStateBackend:
