@@ -9,8 +9,9 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 import psutil
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
     from penstock.high_availability.leadership import Leadership
     from penstock.session.session_cluster import SessionCluster
+
+T = TypeVar("T")
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
@@ -107,10 +110,13 @@ def jobmanager(
         _log_to_standard_error()
         process = _Jobmanager(leadership)
         _on_signals(process.end)
-        served = process.serve(
-            lambda: SessionCluster(
-                name, configuration, given or new_token().hex(), slots, leadership
-            )
+        served = _in_a_thread(
+            "jobmanager",
+            lambda: process.serve(
+                lambda: SessionCluster(
+                    name, configuration, given or new_token().hex(), slots, leadership
+                )
+            ),
         )
     except (ConfigurationError, CheckpointStorageError, LeadershipLostError) as error:
         raise click.ClickException(str(error)) from None
@@ -223,12 +229,7 @@ def taskexecutor(
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
     _on_signals(served.stop)
-    # In a thread: a signal's handler runs in this one, between two of its steps.
-    codes: list[int] = []
-    serving = threading.Thread(target=lambda: codes.append(served.run()), name="taskexecutor")
-    serving.start()
-    serving.join()
-    sys.exit(codes[0] if codes else 1)
+    sys.exit(_in_a_thread("taskexecutor", served.run))
 
 
 def _jobmanager_and_token(
@@ -417,6 +418,26 @@ def _given_token(file: str | None) -> str | None:
 
 def _log_to_standard_error() -> None:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+
+
+def _in_a_thread(name: str, serve: Callable[[], T]) -> T:
+    """Returns what ``serve`` does.
+
+    A signal's handler runs in this thread, between two of its steps: what it sets must not be
+    what this thread waits for at the moment.
+    """
+    served: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            served.set_result(serve())
+        except BaseException as error:
+            served.set_exception(error)
+
+    serving = threading.Thread(target=run, name=name)
+    serving.start()
+    serving.join()
+    return served.result()
 
 
 def _on_signals(end: Callable[[], None]) -> None:
