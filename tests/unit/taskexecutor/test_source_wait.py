@@ -1,0 +1,65 @@
+"""SourceWait: wake-ups are never lost, and nothing is open that nobody closes."""
+
+import socket
+import threading
+
+import pytest
+from penstock.taskexecutor.sources.wait import SourceWait
+
+LONG_MS = 3_600_000
+
+
+@pytest.fixture
+def wait():
+    made = SourceWait()
+    yield made
+    made.close()
+
+
+def test_nothing_is_open_before_the_first_wait(monkeypatch):
+    """A source that is cancelled while its task is restored was made, but never opened."""
+    opened = []
+    made = socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", lambda: opened.append(made()) or opened[-1])
+    wait = SourceWait()
+    wait.cancel()
+    assert opened == []
+    wait.wait(LONG_MS)
+    wait.wait(0)
+    wait.close()
+    assert [end.fileno() for end in opened[0]] == [-1, -1]
+
+
+def test_a_wakeup_before_the_first_wait_ends_it(wait):
+    wait.wakeup()
+    wait.wait(LONG_MS)
+
+
+def test_a_wakeup_between_waits_ends_the_next(wait):
+    wait.wait(0)
+    wait.wakeup()
+    wait.wakeup()
+    wait.wait(LONG_MS)
+
+
+def test_another_thread_ends_a_wait(wait):
+    waker = threading.Thread(target=wait.cancel)
+    waker.start()
+    wait.wait(LONG_MS)
+    waker.join()
+    assert wait.cancelled
+
+
+def test_data_of_a_socket_ends_a_wait(wait):
+    one, other = socket.socketpair()
+    with one, other:
+        other.send(b"x")
+        wait.wait(LONG_MS, one)
+        assert one.recv(1) == b"x"
+
+
+def test_nobody_waits_for_what_is_closed(wait):
+    wait.close()
+    wait.wakeup()
+    wait.wait(LONG_MS)
+    wait.wait(LONG_MS)
