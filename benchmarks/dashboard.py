@@ -3,12 +3,15 @@
     python benchmarks/dashboard.py [--subtasks 400] [--clients 100] [--seconds 10]
                                    [--numbers 8000000] [--pairs 6] [--smoke]
 
-Prints, for an idle machine:
+Prints rows with their goals, for an idle machine:
 
 - `first_view_s`: from the request for the page until the graph is drawn, in Chromium if it is
   there;
 - `driver_share.*`: the share of a core that the driver takes while nobody, one and many clients are
   told what is new, each turn of `web.refresh-interval` (3 s);
+- `metrics_cost`: what the REST interface and metrics cost W2 beyond the start of the server, as a
+  share of its instructions, by `perf stat` if it is there: half of the numbers subtracted from all
+  of them, with and without.  Instructions do not depend on what else the machine does;
 - `w2_ratio.one`, `w2_ratio.many`: the time of W2 without REST interface and metrics by that with
   both and one client, or many: medians over rounds in which the three are run in turn, each round
   in another order, so that what else goes on comes to all of them.
@@ -33,6 +36,16 @@ from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.rest.run_files import running_clusters
 
+#: name → (unit, goal, whether the goal is a lower bound)
+ROWS = {
+    "first_view_s": ("s", 1.0, False),
+    "driver_share.nobody": ("of a core", None, False),
+    "driver_share.one": ("of a core", 0.05, False),
+    "driver_share.many": ("of a core", None, False),
+    "metrics_cost": ("of W2", 0.01, False),
+    "w2_ratio.one": ("of alone", 0.98, True),
+    "w2_ratio.many": ("of alone", 0.98, True),
+}
 RESULTS = Path(__file__).parent / "results" / "dashboard.json"
 PARALLELISM = 4
 
@@ -186,6 +199,36 @@ def w2_ratios(options):
     }
 
 
+def instructions(numbers, clients):
+    """Of driver and workers of a W2 of so many numbers, in a process of its own."""
+    program = [sys.executable, __file__, "--w2", str(numbers), "--clients", str(clients)]
+    command = ["perf", "stat", "-x", ",", "-e", "instructions:u", *program]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    line = next(line for line in found.stderr.splitlines() if "instructions" in line)
+    return int(line.partition(",")[0])
+
+
+def metrics_cost(numbers):
+    """The share of W2 that the REST interface and metrics take; None without perf."""
+    if shutil.which("perf") is None:
+        return None
+    taken = [
+        instructions(numbers, clients) - instructions(numbers // 2, clients) for clients in (0, 1)
+    ]
+    return taken[1] / taken[0] - 1
+
+
+def judged(found):
+    rows = []
+    for name, (unit, goal, is_lower_bound) in ROWS.items():
+        value = found[name]
+        met = None
+        if value is not None and goal is not None:
+            met = value >= goal if is_lower_bound else value <= goal
+        rows.append({"name": name, "value": value, "unit": unit, "goal": goal, "met": met})
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--subtasks", type=int, default=400)
@@ -194,17 +237,26 @@ def main():
     parser.add_argument("--numbers", type=int, default=8_000_000)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--smoke", action="store_true", help="Small, and nothing is kept.")
+    parser.add_argument("--w2", type=int, help="Runs W2 with so many numbers, and that is all.")
     options = parser.parse_args()
+    if options.w2:
+        w2_s(options.w2, options.clients)
+        return
     if options.smoke:
         options.subtasks, options.clients, options.seconds = 8, 5, 0.5
         options.numbers, options.pairs = 20_000, 1
     with tempfile.TemporaryDirectory(prefix="penstock-dashboard-") as name:
         os.environ["PENSTOCK_RUN_DIR"] = str(Path(name) / "run")
         found = looked_at(options, Path(name))
+        found["metrics_cost"] = metrics_cost(options.numbers)
         found |= w2_ratios(options)
-    print(json.dumps(found, indent=2))
+    rows = judged(found)
+    for row in rows:
+        met = "" if options.smoke else f" met {row['met']}"  # what is small is not judged
+        value = "-" if row["value"] is None else f"{row['value']:.3f}"
+        print(f"{row['name']:24} {value:>8} {row['unit']:10} goal {row['goal']}{met}")
     if not options.smoke:
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":
