@@ -113,7 +113,7 @@ class _Codes:
         self._line = functools.cache(_line)
         for one in gc.get_objects():
             if type(one) is FunctionType:
-                self._add(one.__code__, str(one.__module__))
+                self._add(one.__code__, str(one.__module__ or one.__code__.co_filename))
 
     def add_frames(self) -> None:
         """Learns what runs now, as code that is in no function: of modules and classes."""
