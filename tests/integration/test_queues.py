@@ -88,6 +88,20 @@ def test_what_an_iterator_raises_fails_the_job():
         list(stream.execute_and_collect())
 
 
+def test_a_job_that_restarts_meets_the_same_error():
+    """And does not end as if the iterator had."""
+    env = in_process(
+        **{
+            "restart-strategy_type": "fixed-delay",
+            "restart-strategy_fixed-delay_attempts": "2",
+            "restart-strategy_fixed-delay_delay": "1 ms",
+        }
+    )
+    stream = env.from_async_iterator(broken)
+    with pytest.raises(PenstockError, match="the feed broke"):
+        list(stream.execute_and_collect())
+
+
 def test_a_job_is_cancelled_while_nothing_comes():
     env = in_process()
     env.from_queue(queue.Queue(), Types.LONG()).print()

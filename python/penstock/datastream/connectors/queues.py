@@ -81,12 +81,21 @@ class _AsyncElements:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._iterator: AsyncIterator[Any] | None = None
         self._next: asyncio.Task[Any] | None = None
+        self._failure: Exception | None = None
 
     def take(self, limit: int, timeout_s: float) -> tuple[list[Any], bool]:
+        if self._failure is not None:
+            # A job that restarts asks again; an iterator that has raised gives nothing more.
+            raise self._failure
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         found: list[Any] = []
-        is_over = self._loop.run_until_complete(self._take(found, limit, timeout_s))
+        try:
+            is_over = self._loop.run_until_complete(self._take(found, limit, timeout_s))
+        except Exception as error:
+            self._failure = error
+            self._loop.close()
+            raise
         if is_over:
             self._loop.close()
         return found, is_over
