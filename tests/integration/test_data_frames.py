@@ -76,7 +76,7 @@ def test_missing_values_of_pandas() -> None:
             "whole": pandas.array([None, 3], dtype="Int64"),
             "real": [math.nan, 2.0],
             "text": ["x", math.nan],
-            "span": [pandas.Timedelta(seconds=1), pandas.NaT],
+            "span": [pandas.Timedelta("1s"), pandas.NaT],
         }
     )
     first, second = collected(frame)
