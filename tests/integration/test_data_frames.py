@@ -76,7 +76,7 @@ def test_missing_values_of_pandas() -> None:
             "whole": pandas.array([None, 3], dtype="Int64"),
             "real": [math.nan, 2.0],
             "text": ["x", math.nan],
-            "span": [pandas.Timedelta("1s"), pandas.NaT],
+            "span": [pandas.Timedelta(datetime.timedelta(seconds=1)), pandas.NaT],
         }
     )
     first, second = collected(frame)
