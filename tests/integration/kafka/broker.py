@@ -26,6 +26,7 @@ transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 num.partitions=1
+log.retention.ms=-1
 """
 
 
