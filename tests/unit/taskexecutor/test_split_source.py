@@ -98,6 +98,20 @@ def test_a_quiet_split_holds_nobody_back_until_it_goes_on():
     assert found.watermarks == [99, 149]
 
 
+@pytest.mark.parametrize("names", [("busy", "quiet"), ("quiet", "busy")])
+def test_splits_that_become_idle_at_once_leave_what_they_have_reached(names):
+    """A split without elements is out of the way before the others fall silent."""
+    clock = Clock()
+    reader, found = outputs(idle_after_a_second(), clock)
+    splits = {name: reader.create_output_for_split(name) for name in names}
+    splits["busy"].collect("x", 100)
+    reader.on_interval()
+    clock.now_s = 1.0
+    reader.on_interval()
+    assert found.watermarks == [99]
+    assert reader.is_idle
+
+
 def test_a_reader_without_splits_becomes_idle_until_it_gets_one():
     """A subtask of a source with fewer splits than subtasks must not hold up event time."""
     clock = Clock()

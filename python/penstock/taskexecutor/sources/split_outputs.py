@@ -104,6 +104,11 @@ class _Output(SourceOutput):
         self._had_events = False
         self._quiet_s = 0.0
 
+    @property
+    def watermark(self) -> int:
+        """How far this output has come, in ms."""
+        return self._part.watermark
+
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element."""
         reader = self._reader
@@ -151,6 +156,10 @@ class _Output(SourceOutput):
         """Lets the generator emit."""
         if self._generator is not None:
             self._generator.on_periodic_emit(self._part)
+
+
+def _watermark_of(item: tuple[str | None, _Output]) -> int:
+    return item[1].watermark
 
 
 class ReaderOutputs(ReaderOutput):
@@ -242,7 +251,8 @@ class ReaderOutputs(ReaderOutput):
         passed_s = self._quiet_time.passed_s(is_held=is_held)
         before, self._held = self._held, frozenset(held)
         was_held = before | self._held
-        for name, output in list(self._outputs.items()):
+        # Those behind first: where all become idle at once, what the others have reached counts.
+        for name, output in sorted(self._outputs.items(), key=_watermark_of):
             output.on_interval(0.0 if name in was_held else passed_s)
         if self._outputs:
             self._without_outputs_s = 0.0
