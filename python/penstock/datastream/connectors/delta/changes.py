@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.row_kind import RowKind
 from penstock.datastream.connectors.background import BackgroundCall
-from penstock.datastream.connectors.delta.log import CHANGED, DELETED, DeltaLog, FileChange, Version
+from penstock.datastream.connectors.delta.log import (
+    CHANGED_FROM,
+    CHANGED_TO,
+    DELETED,
+    DeltaLog,
+    FileChange,
+    Version,
+)
 from penstock.datastream.connectors.single_split import SingleSplitEnumerator
 from penstock.datastream.connectors.split_source import (
     Boundedness,
@@ -34,11 +41,10 @@ _STEP: Final = 1000
 
 _CHANGE_TYPE: Final = "_change_type"
 
+#: The kinds of rows that files of changes have, by what is read of them.
 _KINDS: Final = {
-    "insert": RowKind.INSERT,
-    "update_preimage": RowKind.UPDATE_BEFORE,
-    "update_postimage": RowKind.UPDATE_AFTER,
-    "delete": RowKind.DELETE,
+    CHANGED_FROM: {"update_preimage": RowKind.UPDATE_BEFORE, "delete": RowKind.DELETE},
+    CHANGED_TO: {"update_postimage": RowKind.UPDATE_AFTER, "insert": RowKind.INSERT},
 }
 
 
@@ -223,6 +229,7 @@ class _ChangedRows:
 
         self._where = f"{file.path} of version {split.version} of {source.uri}"
         self._file = file
+        self._kinds = _KINDS.get(file.what)
         self._names = source.row_type.get_field_names()
         self._types = source.row_type.get_field_types()
         try:
@@ -244,11 +251,12 @@ class _ChangedRows:
                 self._opened.close()
                 return None
             size = self._opened.metadata.row_group(self._group).num_rows
-            if size > self._skip:
-                self._rows = self._rows_of_group()[self._skip :]
-                self._skip = 0
-            else:
+            if self._kinds is None and size <= self._skip:
                 self._skip -= size
+            else:
+                rows = self._rows_of_group()
+                self._rows = rows[self._skip :]
+                self._skip = max(0, self._skip - len(rows))
             self._group += 1
         rows, self._rows = self._rows[:_STEP], self._rows[_STEP:]
         return rows
@@ -256,22 +264,23 @@ class _ChangedRows:
     def _rows_of_group(self) -> list[Any]:
         there = set(self._opened.schema_arrow.names)
         wanted = [name for name in self._names if name in there]
-        has_kinds = self._file.what == CHANGED
         table = self._opened.read_row_group(
-            self._group, [*wanted, _CHANGE_TYPE] if has_kinds else wanted
+            self._group, wanted if self._kinds is None else [*wanted, _CHANGE_TYPE]
         )
-        size = self._opened.metadata.row_group(self._group).num_rows
         columns = [
             column_values(table[name], declared)
             if name in there
-            else [self._value_of_partition(name, declared)] * size
+            else [self._value_of_partition(name, declared)] * table.num_rows
             for name, declared in zip(self._names, self._types, strict=True)
         ]
         rows = [named_row(self._names, values) for values in zip(*columns, strict=True)]
-        if has_kinds:
-            for row, kind in zip(rows, table[_CHANGE_TYPE].to_pylist(), strict=True):
-                row.set_row_kind(_KINDS[kind])
-        elif self._file.what == DELETED:
+        if self._kinds is not None:
+            kinds = map(self._kinds.get, table[_CHANGE_TYPE].to_pylist())
+            changed = [(row, kind) for row, kind in zip(rows, kinds, strict=True) if kind]
+            for row, kind in changed:
+                row.set_row_kind(kind)
+            return [row for row, _ in changed]
+        if self._file.what == DELETED:
             for row in rows:
                 row.set_row_kind(RowKind.DELETE)
         return rows

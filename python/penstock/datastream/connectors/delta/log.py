@@ -22,7 +22,9 @@ _NOT_READ: Final = frozenset({"columnMapping", "deletionVectors"})
 #: What rows of a whole file are, and of one that holds changes, which says so for each.
 INSERTED: Final = "insert"
 DELETED: Final = "delete"
-CHANGED: Final = "change"
+#: Of a file that says of each row what became of it: those that go, and those that come.
+CHANGED_FROM: Final = "change from"
+CHANGED_TO: Final = "change to"
 
 
 def check_features(features: Sequence[str] | None, configuration: dict[str, Any], uri: str) -> None:
@@ -48,7 +50,7 @@ class FileChange:
     Attributes:
         path: The file, relative to the table.
         partition: Its values of columns that the table is partitioned by, as texts.
-        what: `INSERTED`, `DELETED` or `CHANGED`.
+        what: `INSERTED`, `DELETED`, `CHANGED_FROM` or `CHANGED_TO`.
     """
 
     path: str
@@ -105,12 +107,15 @@ class DeltaLog:
                 elif kind == "protocol":
                     self._check(action.get("readerFeatures"), {}, number)
                 elif kind == "cdc":
-                    changes.append(self._change(action, CHANGED, number))
+                    changes.extend(
+                        self._change(action, what, number) for what in (CHANGED_FROM, CHANGED_TO)
+                    )
                 elif kind in ("add", "remove") and action.get("dataChange", True):
                     what = INSERTED if kind == "add" else DELETED
                     found.files.append(self._change(action, what, number))
-        # Where the table keeps changes, they say more than the files that were written anew.
-        found.files = changes or sorted(found.files, key=lambda file: file.what)
+        # Where the table keeps changes, they say more than the files that were written anew.  Their
+        # rows are in no order: as everywhere, what goes is told before what comes.
+        found.files = sorted(changes or found.files, key=lambda file: file.what)
         return found
 
     def snapshot(self, number: int) -> Version:
