@@ -6,16 +6,17 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 import psutil
 
+from penstock.command_line.background import start_jobmanager, tell_leader
 from penstock.command_line.cluster_client import print_json
 from penstock.common.options import high_availability
 from penstock.common.options.check import check_options
@@ -31,16 +32,15 @@ from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import (
     CheckpointStorageError,
     ConfigurationError,
+    DependencyError,
     LeadershipLostError,
     PenstockError,
 )
-from penstock.high_availability.leader_address import leader_address
 from penstock.high_availability.services import HighAvailabilityServices
 from penstock.rpc.authentication import new_token
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.session.files import (
     TOKEN_VARIABLE,
-    SessionAddress,
     check_name,
     check_token,
     find_session,
@@ -56,9 +56,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
-MAX_LOG_CHARACTERS: Final = 4000
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 DEFAULT_NAME: Final = "default"
 
@@ -86,6 +84,7 @@ _NAME = click.option(
     show_default=True,
     help="Slots of this process itself, beside those of taskexecutors.",
 )
+@click.option("--standby-to", "standby", type=int, hidden=True)  # a descriptor, of `start`
 @_TOKEN_FILE
 @_OPTIONS
 def jobmanager(
@@ -93,6 +92,7 @@ def jobmanager(
     host: str | None,
     port: int | None,
     slots: int,
+    standby: int | None,
     token_file: str | None,
     options: tuple[str, ...],
 ) -> None:
@@ -104,10 +104,13 @@ def jobmanager(
         configuration = _configuration(options, extra)
         check_name(name)
         given = _given_token(token_file)
-        from penstock.session.session_cluster import SessionCluster
+        from penstock.session.session_cluster import SessionCluster, prepare
 
         leadership = _leadership(configuration, given)
+        if standby is not None and leadership is not None:
+            leadership.on_standby(partial(tell_leader, standby))
         _log_to_standard_error()
+        prepare()
         process = _Jobmanager(leadership)
         _on_signals(process.end)
         served = _in_a_thread(
@@ -118,7 +121,12 @@ def jobmanager(
                 )
             ),
         )
-    except (ConfigurationError, CheckpointStorageError, LeadershipLostError) as error:
+    except (
+        ConfigurationError,
+        CheckpointStorageError,
+        DependencyError,
+        LeadershipLostError,
+    ) as error:
         raise click.ClickException(str(error)) from None
     if not served:
         sys.exit(1)
@@ -226,7 +234,7 @@ def taskexecutor(
             temp_dirs=TEMPORARY_FOLDERS.read(configuration),
             registration_timeout_s=REGISTRATION_TIMEOUT.read(configuration) / 1000,
         )
-    except ConfigurationError as error:
+    except (ConfigurationError, DependencyError) as error:
         raise click.ClickException(str(error)) from None
     _on_signals(served.stop)
     sys.exit(_in_a_thread("taskexecutor", served.run))
@@ -255,10 +263,11 @@ def _jobmanager_and_token(
             f"a taskexecutor that finds its jobmanager by {high_availability.TYPE.key} is given "
             f"the session's token: {TOKEN_VARIABLE} or --token-file"
         )
-    folder, cluster_id = services.storage_folder, services.cluster_id
+    finder = services.finder()
+    click.get_current_context().call_on_close(finder.close)
 
     def find() -> tuple[str, int] | None:
-        found = leader_address(folder, cluster_id)
+        found = finder.find()
         return None if found is None else (found.host, found.port)
 
     return find, token
@@ -313,15 +322,19 @@ def start(
         # Here, where it is known whether the token is one that others have.
         _leadership(configuration, given)
         token = given or new_token().hex()
-    except ConfigurationError as error:
+    except (ConfigurationError, DependencyError) as error:
         raise click.ClickException(str(error)) from None
-    session, log = _spawned(arguments, token, name)
+    started = start_jobmanager(arguments, token, name)
     if as_json:
-        where = f"{session.host}:{session.port}"
-        print_json({"name": name, "jobmanager": where, "pid": session.pid, "log": log})
+        fields = {"name": name, "jobmanager": started.address, "pid": started.pid}
+        print_json({**fields, "log": started.log, "leader": started.leader})
         return
-    click.echo(f"Session {name}: jobmanager at {session.host}:{session.port}, process", nl=False)
-    click.echo(f" {session.pid}, log {log}")
+    if started.address is None:
+        click.echo(f"Session {name}: the jobmanager stands by, {started.leader} leads;", nl=False)
+        click.echo(f" process {started.pid}, log {started.log}")
+        return
+    click.echo(f"Session {name}: jobmanager at {started.address}, process", nl=False)
+    click.echo(f" {started.pid}, log {started.log}")
     click.echo(f"penstock run --target session --cluster {name} PROGRAM.py")
 
 
@@ -360,39 +373,6 @@ def list_sessions(as_json: bool) -> None:
         return
     for one in found:
         click.echo(f"{one['name']}  {one['jobmanager']}  process {one['pid']}")
-
-
-def _spawned(arguments: list[str], token: str, name: str) -> tuple[SessionAddress, str]:
-    descriptor, log = tempfile.mkstemp(prefix="penstock-session-", suffix=".log")
-    reader, writer = os.pipe()
-    # Not a Popen: nobody waits for it, it outlives this process.
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-m", "penstock", "jobmanager", *arguments],
-        {key: value for key, value in os.environ.items() if key != TOKEN_VARIABLE},
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, reader, 0),
-            (os.POSIX_SPAWN_DUP2, descriptor, 1),
-            (os.POSIX_SPAWN_DUP2, descriptor, 2),
-        ],
-        setsid=True,
-    )
-    os.close(descriptor)
-    os.close(reader)
-    with os.fdopen(writer, "w") as pipe:
-        pipe.write(token)
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline_s:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            text = Path(log).read_text("utf-8", "replace")[-MAX_LOG_CHARACTERS:]
-            code = os.waitstatus_to_exitcode(status)
-            raise click.ClickException(f"the jobmanager ended with code {code}:\n{text}")
-        own = next((one for one in sessions() if one.name == name and one.pid == pid), None)
-        if own is not None:
-            return own, log
-        time.sleep(0.05)
-    raise click.ClickException(f"no session after {START_TIMEOUT_S:.0f} s: {log}")
 
 
 def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, str]:

@@ -86,8 +86,9 @@ class JobRecords:
     def checkpoint_begins(self, checkpoint_id: int) -> None:
         """A checkpoint gets an id, which no later driver gives to another one."""
         if checkpoint_id >= self._reserved:
-            self._reserved = checkpoint_id + _RESERVED_IDS
-            self.leadership.publish(f"{self._job}-counter", b"%d" % self._reserved)
+            reserved = checkpoint_id + _RESERVED_IDS
+            self.leadership.publish(f"{self._job}-counter", b"%d" % reserved)
+            self._reserved = reserved
 
     def checkpoint_completed(self, checkpoint_id: int, location: str) -> None:
         """A checkpoint can be restored from; nobody has been told yet."""

@@ -1,19 +1,25 @@
-"""Where the leader of a cluster id is, for those who look for it: a file of its epoch."""
+"""Where the leader of a cluster id is, for those who look for it: what it has published last."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from penstock.errors import CheckpointStorageError
-from penstock.high_availability.leadership import current_epoch
+from penstock.high_availability.file_leadership import current_epoch
+from penstock.high_availability.zookeeper_leadership import Nodes, inline_content
+from penstock.high_availability.zookeeper_session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.zookeeper_session import ZooKeeperSettings
 
 _NAME: Final = "address"
+
+#: Who looks again every second does not wait for long.
+_ANSWER_S: Final = 3.0
 
 
 class LeaderAddress(msgspec.Struct, frozen=True):
@@ -30,6 +36,21 @@ class LeaderAddress(msgspec.Struct, frozen=True):
     port: int
 
 
+class LeaderFinder(Protocol):
+    """Says where the leader is, again and again; one thread at a time."""
+
+    def find(self) -> LeaderAddress | None:
+        """Where the leader is; None while there is none, or it has not said yet.
+
+        Raises:
+            CheckpointStorageError: What it has said cannot be read, or nobody answers.
+            OSError: The storage fails.
+        """
+
+    def close(self) -> None:
+        """Is asked no more."""
+
+
 def publish_address(leadership: Leadership, host: str, port: int) -> None:
     """A leader says where it is.
 
@@ -41,21 +62,64 @@ def publish_address(leadership: Leadership, host: str, port: int) -> None:
     leadership.publish(_NAME, msgspec.json.encode(address))
 
 
-def leader_address(storage_folder: str, cluster_id: str) -> LeaderAddress | None:
-    """Where the leader is; None while there is none, or it has not said yet.
+class FileLeaderFinder:
+    """Reads the file of the last epoch."""
 
-    Raises:
-        CheckpointStorageError: What it has said cannot be read.
-        OSError: The storage fails.
-    """
-    root = Path(storage_folder, cluster_id)
-    if not root.exists():
-        return None
-    epoch, directory = current_epoch(root)
+    def __init__(self, storage_folder: str, cluster_id: str) -> None:
+        """Names the directory."""
+        self._root = Path(storage_folder, cluster_id)
+
+    def find(self) -> LeaderAddress | None:
+        """Where the leader is."""
+        if not self._root.exists():
+            return None
+        epoch, directory = current_epoch(self._root)
+        try:
+            data = (directory / _NAME).read_bytes()
+        except FileNotFoundError:
+            return None  # nobody has said, or the next epoch has begun meanwhile
+        return _address(data, epoch, str(directory / _NAME))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class ZooKeeperLeaderFinder:
+    """Asks a ZooKeeper, over one session."""
+
+    def __init__(self, settings: ZooKeeperSettings, cluster_id: str) -> None:
+        """Connects when it is asked first.
+
+        Raises:
+            DependencyError: The package kazoo is missing.
+        """
+        self._settings = settings
+        self._nodes = Nodes(settings, cluster_id)
+        self._session = ZooKeeperSession(settings, _ANSWER_S)
+        self._is_started = False
+
+    def find(self) -> LeaderAddress | None:
+        """Where the leader is."""
+        if not self._is_started:
+            self._session.start()
+            self._is_started = True
+        path = self._nodes.of(_NAME)
+        try:
+            value, _ = self._session.request(lambda client: client.get_async(path))
+        except self._session.errors.NoNodeError:
+            return None  # nobody has said
+        stat = self._session.request(lambda client: client.exists_async(self._nodes.epoch))
+        return _address(inline_content(value) or b"", 0 if stat is None else stat.version, path)
+
+    def close(self) -> None:
+        """Ends the session."""
+        self._session.close()
+
+
+def _address(data: bytes, epoch: int, where: str) -> LeaderAddress | None:
+    """What a leader has said; None if it was one of another epoch."""
     try:
-        address = msgspec.json.decode((directory / _NAME).read_bytes(), type=LeaderAddress)
-    except FileNotFoundError:
-        return None  # nobody has said, or the next epoch has begun meanwhile
+        address = msgspec.json.decode(data, type=LeaderAddress)
     except msgspec.MsgspecError as error:
-        raise CheckpointStorageError(f"{directory / _NAME} is damaged: {error}") from error
+        raise CheckpointStorageError(f"{where} is damaged: {error}") from error
     return address if address.epoch == epoch else None

@@ -1,107 +1,43 @@
-"""Who of several drivers runs the jobs of a cluster id (SEMANTICS E13), decided by a directory.
+"""Who of several drivers runs the jobs of a cluster id (SEMANTICS E13).
 
-```
-<storageDir>/<cluster id>/epoch-<n>/leader    who leads, renewed again and again
-<storageDir>/<cluster id>/epoch-<n>/<files>   what the leaders leave to each other
-```
-
-There is one epoch, and whoever renames it to the next one leads: the file system lets one driver
-do that.  A former leader knows the directory by its old name alone, so that it can write nothing
-any more, however late it hears of its end.
+However the drivers agree on it, a leader has an epoch, and what it writes arrives as long as that
+epoch is the last one: so a former leader can write nothing any more, however late it hears of its
+end.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import re
-import secrets
-import shutil
-import socket
-import sys
 import threading
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from penstock.checkpoint_storage.file_systems import LocalFileSystem
-from penstock.errors import CheckpointStorageError, LeadershipLostError
+from penstock.errors import LeadershipLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-_LEADER: Final = "leader"
 
-_EPOCH: Final = re.compile(r"epoch-(\d+)")
+class Leadership(ABC):
+    """The right of this process to run the jobs of a cluster id.
 
-#: Renewals, and looks of those who wait, in the time of one lease.
-_RENEWALS: Final = 5
-_LOOKS: Final = 20
-
-#: The longest time between two looks, for the sake of leaders that release.
-_LOOK_S: Final = 0.5
-
-#: The share of a lease after which a leader that cannot renew it takes it for lost.
-_OWN_SHARE: Final = 0.8
-
-
-class LeaderRecord(msgspec.Struct, frozen=True):
-    """What a leader says of itself.
-
-    Attributes:
-        epoch: Its epoch.
-        session: Names this leadership.
-        renewals: Goes up while it leads.
-        host: The name of its machine, for people.
-        process: The process where its machine knows it; see `_this_process`.
-        is_released: Whether it has ended by itself.
+    Everything that is written goes through ``publish`` and ``delete``, and fails once another
+    driver leads.  Its text names the place, for people.
     """
 
-    epoch: int
-    session: str
-    renewals: int
-    host: str
-    process: tuple[str, str, int, int]
-    is_released: bool = False
-
-    def __str__(self) -> str:
-        return f"process {self.process[2]} on {self.host}"
-
-
-class Leadership:
-    """The right of this process to run the jobs of a cluster id; lost as soon as it is not renewed.
-
-    Everything that is written goes through ``publish`` and fails once another driver leads.
-    """
-
-    def __init__(self, storage_folder: str, cluster_id: str, lease_ms: int) -> None:
-        """Names the directories; nothing is made before `acquire`.
-
-        Args:
-            storage_folder: A path of a file system that all drivers mount.
-            cluster_id: Names the program.
-            lease_ms: How long a leader that does not renew is waited for.
-        """
-        self._root = Path(storage_folder, cluster_id)
-        self._lease_s = lease_ms / 1000
-        self._files = LocalFileSystem()
+    def __init__(self) -> None:
+        """Leads nothing yet."""
         self._lock = threading.Lock()
-        self._directory: Path | None = None
-        self._record: LeaderRecord | None = None
-        self._renewed_s = 0.0
-        self._closed = threading.Event()
         self._given_up = threading.Event()
+        self._is_leader = False
         self._lost: list[Callable[[LeadershipLostError], None]] = []
-        self._thread: threading.Thread | None = None
+        self._end_of_it: LeadershipLostError | None = None
+        self._stands_by: Callable[[str], None] | None = None
+        self._known_leader: str | None = None
 
-    def __str__(self) -> str:
-        return str(self._root)
-
+    @abstractmethod
     def acquire(self) -> bool:
         """Waits until no other driver leads, then leads.
 
@@ -109,21 +45,8 @@ class Leadership:
             Whether it does; False when it was told to give up.
 
         Raises:
-            CheckpointStorageError: The directory cannot be used.
+            CheckpointStorageError: The place cannot be used.
         """
-        try:
-            self._make_root()
-            if not self._take_over():
-                return False
-        except OSError as error:
-            raise CheckpointStorageError(
-                f"high-availability.storageDir: {self._root} cannot be used: {error}"
-            ) from error
-        self._thread = threading.Thread(
-            target=self._renew_until_closed, name="leadership", daemon=True
-        )
-        self._thread.start()
-        return True
 
     def give_up(self) -> None:
         """Makes `acquire` return; any thread, also from a signal's handler.
@@ -133,53 +56,44 @@ class Leadership:
         self._given_up.set()
 
     def on_lost(self, callback: Callable[[LeadershipLostError], None]) -> None:
-        """Has ``callback`` called, by another thread, when another driver may lead."""
+        """Has ``callback`` called, by some thread, when another driver may lead."""
         with self._lock:
-            self._lost.append(callback)
+            end = self._end_of_it
+            if end is None:
+                self._lost.append(callback)
+        if end is not None:
+            callback(end)
 
+    def on_standby(self, callback: Callable[[str], None]) -> None:
+        """Has ``callback`` told who leads while `acquire` waits, by that thread."""
+        self._stands_by = callback
+
+    @abstractmethod
     def release(self) -> None:
         """Leads no more; the next driver need not wait."""
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.join(self._lease_s)
-        with self._lock:
-            directory, record = self._directory, self._record
-            self._directory = None
-        if directory is not None and record is not None:
-            # If it cannot be written, the next one waits for the lease to end.
-            with contextlib.suppress(OSError):
-                self._write(directory, msgspec.structs.replace(record, is_released=True))
 
     # ---- what leaders leave to each other ----------------------------------------------------
 
+    @abstractmethod
     def publish(self, name: str, data: bytes) -> None:
         """Makes a file appear with all of its content.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            OSError: It cannot be written.
+            OSError: It cannot be written, or it is not known whether it was.
         """
-        directory = self._led()
-        try:
-            self._files.publish(str(directory / name), data)
-        except FileNotFoundError as error:
-            raise self._gone(directory) from error
 
+    @abstractmethod
     def read(self, name: str) -> bytes | None:
         """The content of a file; None when there is none.
 
         Raises:
             LeadershipLostError: Another driver leads.
+            CheckpointStorageError: It is damaged.
             OSError: It cannot be read.
         """
-        directory = self._led()
-        try:
-            return (directory / name).read_bytes()
-        except FileNotFoundError as error:
-            if not directory.exists():
-                raise self._gone(directory) from error
-            return None
 
+    @abstractmethod
     def names(self, prefix: str) -> list[str]:
         """The names of files that begin so, sorted.
 
@@ -187,12 +101,8 @@ class Leadership:
             LeadershipLostError: Another driver leads.
             OSError: They cannot be read.
         """
-        directory = self._led()
-        try:
-            return sorted(path.name for path in directory.iterdir() if path.name.startswith(prefix))
-        except FileNotFoundError as error:
-            raise self._gone(directory) from error
 
+    @abstractmethod
     def names_by_age(self, prefix: str, suffix: str) -> list[str]:
         """The names of files that begin and end so, those first that were written first.
 
@@ -200,192 +110,51 @@ class Leadership:
             LeadershipLostError: Another driver leads.
             OSError: They cannot be read.
         """
-        directory = self._led()
-        written = {
-            name: (directory / name).stat().st_mtime_ns
-            for name in self.names(prefix)
-            if name.endswith(suffix)
-        }
-        return sorted(written, key=written.__getitem__)
 
-    @property
-    def epoch(self) -> int:
-        """The number of the leadership.
-
-        Raises:
-            LeadershipLostError: Another driver leads.
-        """
-        self._led()
-        assert self._record is not None
-        return self._record.epoch
-
+    @abstractmethod
     def delete(self, name: str) -> None:
         """Deletes a file, if it is there.
 
         Raises:
-            LeadershipLostError: This driver has noticed that another leads.
+            LeadershipLostError: Another driver leads.
             OSError: It cannot be deleted.
         """
-        (self._led() / name).unlink(missing_ok=True)
 
-    # ---- inside ------------------------------------------------------------------------------
+    @property
+    @abstractmethod
+    def epoch(self) -> int:
+        """The number of the leadership; that of a later one is greater.
 
-    def _led(self) -> Path:
+        Raises:
+            LeadershipLostError: Another driver leads.
+        """
+
+    # ---- for the ways to agree -----------------------------------------------------------------
+
+    def _check_leads(self) -> None:
         with self._lock:
-            if self._directory is None:
-                raise LeadershipLostError(f"this driver does not lead {self._root}")
-            return self._directory
+            if not self._is_leader:
+                raise LeadershipLostError(f"this driver does not lead {self}")
 
-    def _make_root(self) -> None:
-        """Makes the directory with its first epoch, which nobody makes a second time."""
-        if self._root.exists() and any(self._root.iterdir()):
+    def _wait_for(self, leader: str) -> None:
+        """Tells that another driver leads, once for each."""
+        if leader == self._known_leader:
             return
-        beside = self._root.with_name(f".{self._root.name}.{secrets.token_hex(8)}")
-        (beside / "epoch-0").mkdir(parents=True)
-        try:
-            beside.rename(self._root)
-        except OSError:
-            # Another driver was quicker; if that is not why, the next step says so.
-            shutil.rmtree(beside)
-
-    def _take_over(self) -> bool:
-        told: str | None = None
-        seen: tuple[Path, LeaderRecord | None] | None = None
-        seen_s = time.monotonic()
-        while not self._given_up.is_set():
-            epoch, directory = current_epoch(self._root)
-            record = _read_record(directory)
-            if (directory, record) != seen:
-                seen, seen_s = (directory, record), time.monotonic()
-            if (
-                epoch == 0
-                or _has_ended(record, epoch)
-                or time.monotonic() - seen_s >= self._lease_s
-            ):
-                if self._try_to_lead(epoch, directory):
-                    return True
-            else:
-                leader = "another driver" if record is None else str(record)
-                if leader != told:
-                    told = leader
-                    logger.warning("%s leads %s: this driver stands by", leader, self._root)
-                self._given_up.wait(min(self._lease_s / _LOOKS, _LOOK_S))
-        return False
-
-    def _try_to_lead(self, epoch: int, directory: Path) -> bool:
-        """Makes the next epoch of this one; False when another driver did."""
-        following = self._root / f"epoch-{epoch + 1}"
-        record = LeaderRecord(
-            epoch + 1, secrets.token_hex(8), 0, socket.gethostname(), _this_process()
-        )
-        renewed_s = time.monotonic()
-        try:
-            directory.rename(following)
-            self._write(following, record)
-        except FileNotFoundError:
-            return False
-        with self._lock:
-            self._directory, self._record, self._renewed_s = following, record, renewed_s
-        logger.info("this driver leads %s in epoch %d", self._root, epoch + 1)
-        return True
-
-    def _write(self, directory: Path, record: LeaderRecord) -> None:
-        self._files.publish(str(directory / _LEADER), msgspec.json.encode(record))
-
-    def _renew_until_closed(self) -> None:
-        while not self._closed.wait(self._lease_s / _RENEWALS):
-            with self._lock:
-                directory, record = self._directory, self._record
-            if directory is None or record is None:
-                return
-            record = msgspec.structs.replace(record, renewals=record.renewals + 1)
-            began_s = time.monotonic()
-            try:
-                self._write(directory, record)
-            except FileNotFoundError:
-                self._end("another driver has taken over")
-                return
-            except OSError as error:
-                logger.warning("the leadership of %s could not be renewed: %s", self._root, error)
-            else:
-                self._record, self._renewed_s = record, began_s
-            if time.monotonic() - self._renewed_s > _OWN_SHARE * self._lease_s:
-                self._end(f"it could not be renewed for {_OWN_SHARE * self._lease_s:g} s")
-                return
-
-    def _gone(self, directory: Path) -> LeadershipLostError:
-        return self._end(f"{directory} is gone, which another driver has taken over")
+        self._known_leader = leader
+        logger.warning("%s leads %s: this driver stands by", leader, self)
+        if self._stands_by is not None:
+            self._stands_by(leader)
 
     def _end(self, reason: str) -> LeadershipLostError:
         """Takes it for lost, and tells of it once."""
-        error = LeadershipLostError(f"this driver no longer leads {self._root}: {reason}")
+        error = LeadershipLostError(f"this driver no longer leads {self}: {reason}")
         with self._lock:
-            was_leader, self._directory = self._directory is not None, None
+            was_leader, self._is_leader = self._is_leader, False
+            if self._end_of_it is None:
+                self._end_of_it = error
             callbacks, self._lost = self._lost, []
         if was_leader:
             logger.error("%s", error)
         for callback in callbacks:
             callback(error)
         return error
-
-
-def current_epoch(root: Path) -> tuple[int, Path]:
-    """The epoch of a cluster id, and its directory.
-
-    Raises:
-        CheckpointStorageError: There is none.
-        OSError: The directory cannot be read.
-    """
-    # Between two reads of the directory the epoch may have got another name.
-    for _ in range(100):
-        found = [
-            (int(match[1]), path)
-            for path in root.iterdir()
-            if (match := _EPOCH.fullmatch(path.name))
-        ]
-        if found:
-            return max(found)
-    raise CheckpointStorageError(f"{root} has no epoch-N: it was not made by a driver")
-
-
-def _read_record(directory: Path) -> LeaderRecord | None:
-    """Who leads an epoch; None when nobody has said so yet."""
-    try:
-        return msgspec.json.decode((directory / _LEADER).read_bytes(), type=LeaderRecord)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise CheckpointStorageError(f"{directory / _LEADER} is damaged: {error}") from error
-
-
-def _has_ended(record: LeaderRecord | None, epoch: int) -> bool:
-    """Whether it is known that a leader has ended."""
-    if record is None or record.epoch != epoch:
-        return False  # whoever made this epoch is about to say so
-    return record.is_released or _is_gone(record.process)
-
-
-def _this_process() -> tuple[str, str, int, int]:
-    """This machine's run, its table of processes, this process there, and when it started."""
-    if sys.platform != "linux":
-        return "", "", os.getpid(), 0
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return boot, str(Path("/proc/self/ns/pid").readlink()), os.getpid(), _started(os.getpid()) or 0
-
-
-def _is_gone(process: tuple[str, str, int, int]) -> bool:
-    """Whether a process was one of this machine and is no more."""
-    boot, namespace, pid, started = process
-    if not boot or (boot, namespace) != _this_process()[:2]:
-        return False  # nothing is known of it
-    return _started(pid) != started
-
-
-def _started(pid: int) -> int | None:
-    """When a process started, in the kernel's ticks; None when it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])

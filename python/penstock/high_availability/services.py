@@ -6,19 +6,25 @@ import hashlib
 import re
 import threading
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import configured_directory
 from penstock.common.options import checkpointing, high_availability
 from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.high_availability.file_leadership import FileLeadership
 from penstock.high_availability.job_records import JobRecords
-from penstock.high_availability.leadership import Leadership
+from penstock.high_availability.leader_address import FileLeaderFinder, ZooKeeperLeaderFinder
+from penstock.high_availability.zookeeper_leadership import ZooKeeperLeadership
+from penstock.high_availability.zookeeper_session import ZooKeeperSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from penstock.high_availability.leader_address import LeaderFinder
+    from penstock.high_availability.leadership import Leadership
 
 _CLUSTER_ID: Final = re.compile(r"/?([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 
@@ -38,7 +44,7 @@ class _OfProcess:
         self.leadership: Leadership | None = None
 
 
-_of_process: defaultdict[tuple[str, str], _OfProcess] = defaultdict(_OfProcess)
+_of_process: defaultdict[str, _OfProcess] = defaultdict(_OfProcess)
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,18 @@ class HighAvailabilityServices:
     """What outlives the driver of a program.
 
     Attributes:
-        storage_folder: Where it is kept.
+        storage_folder: Where it is kept, or with a ZooKeeper what is large of it.
         cluster_id: Names the program.
-        lease_ms: How long a driver that is not heard of is waited for.
+        lease_ms: How long a driver that is not heard of is waited for, without a ZooKeeper.
+        zookeeper: By which drivers agree on the leader; None when they do by the folder.
+        files: Reach the folder, with a ZooKeeper.
     """
 
     storage_folder: str
     cluster_id: str
     lease_ms: int
+    zookeeper: ZooKeeperSettings | None = None
+    files: FileSystems = field(default_factory=lambda: FileSystems({}), compare=False)
 
     @staticmethod
     def of(
@@ -83,27 +93,28 @@ class HighAvailabilityServices:
         Raises:
             ConfigurationError: Options do not fit together.
         """
-        if high_availability.TYPE.read(configuration) == "NONE":
+        kind = high_availability.TYPE.read(configuration)
+        if kind == "NONE":
             return None
+        needs = f"{high_availability.TYPE.key}: {kind} needs"
         folder = high_availability.STORAGE_FOLDER.read(configuration)
         key = high_availability.STORAGE_FOLDER.key
         if folder is None:
             raise ConfigurationError(
-                f"{high_availability.TYPE.key}: filesystem needs {key}: name a folder that all "
-                "drivers of the job reach"
+                f"{needs} {key}: name a folder that all drivers of the job reach"
             )
         parts = urlsplit(folder)
-        if parts.scheme not in ("", "file"):
+        if kind == "filesystem" and parts.scheme not in ("", "file"):
             raise ConfigurationError(
                 f"{key}: {folder}: who leads is decided by renaming a directory, which object "
-                "stores cannot do: name a folder of a file system that all drivers mount"
+                "stores cannot do: name a folder of a file system that all drivers mount, or use "
+                "a ZooKeeper"
             )
         cluster_id = high_availability.CLUSTER_ID.read(configuration)
         if cluster_id is None:
             raise ConfigurationError(
-                f"{high_availability.TYPE.key}: filesystem needs "
-                f"{high_availability.CLUSTER_ID.key}: name the program, so that its drivers, and "
-                "no others, take over from each other"
+                f"{needs} {high_availability.CLUSTER_ID.key}: name the program, so that its "
+                "drivers, and no others, take over from each other"
             )
         name = _CLUSTER_ID.fullmatch(cluster_id)
         if name is None:
@@ -111,8 +122,14 @@ class HighAvailabilityServices:
                 f"{high_availability.CLUSTER_ID.key}: {cluster_id!r} is to be the name of a "
                 "folder: letters, digits, '_', '-' and '.'"
             )
-        local = absolute(parts.path if parts.scheme else folder)
-        return HighAvailabilityServices(local, name[1], high_availability.LEASE.read(configuration))
+        local = absolute(parts.path if parts.scheme in ("", "file") else folder)
+        return HighAvailabilityServices(
+            local,
+            name[1],
+            high_availability.LEASE.read(configuration),
+            _zookeeper(configuration) if kind == "zookeeper" else None,
+            FileSystems(configuration),
+        )
 
     @staticmethod
     def check_job(
@@ -121,7 +138,7 @@ class HighAvailabilityServices:
         """Checks that a job can go on in another driver; arguments and errors as of `of`."""
         if takes_checkpoints and configured_directory(configuration) is None:
             raise ConfigurationError(
-                f"{high_availability.TYPE.key}: filesystem needs {checkpointing.FOLDER.key}: "
+                f"{high_availability.TYPE.key} needs {checkpointing.FOLDER.key}: "
                 "checkpoints that the driver keeps end with it"
             )
         if collects:
@@ -131,8 +148,30 @@ class HighAvailabilityServices:
             )
 
     def leadership(self) -> Leadership:
-        """One of this process's own, which is yet to be acquired."""
-        return Leadership(self.storage_folder, self.cluster_id, self.lease_ms)
+        """One of this process's own, which is yet to be acquired.
+
+        Raises:
+            ConfigurationError: The scheme of the folder is not known here.
+            DependencyError: A package is missing.
+        """
+        if self.zookeeper is None:
+            return FileLeadership(self.storage_folder, self.cluster_id, self.lease_ms)
+        return ZooKeeperLeadership(self.zookeeper, self.storage_folder, self.cluster_id, self.files)
+
+    def finder(self) -> LeaderFinder:
+        """What says where the leader is; to be closed.
+
+        Raises:
+            DependencyError: A package is missing.
+        """
+        if self.zookeeper is None:
+            return FileLeaderFinder(self.storage_folder, self.cluster_id)
+        return ZooKeeperLeaderFinder(self.zookeeper, self.cluster_id)
+
+    def __str__(self) -> str:
+        if self.zookeeper is None:
+            return f"{self.storage_folder}/{self.cluster_id}"
+        return f"{self.zookeeper.root}/{self.cluster_id} of ZooKeeper {self.zookeeper.quorum}"
 
     def lead(self) -> JobRecords:
         """Waits until no other driver leads.
@@ -143,7 +182,7 @@ class HighAvailabilityServices:
         Raises:
             CheckpointStorageError: The storage cannot be used.
         """
-        shared = _of_process[self.storage_folder, self.cluster_id]
+        shared = _of_process[str(self)]
         with shared.lock:
             if shared.leadership is None:
                 leadership = self.leadership()
@@ -157,9 +196,34 @@ class HighAvailabilityServices:
 
     def release(self) -> None:
         """A job has ended here: with the last one the next driver may lead."""
-        shared = _of_process[self.storage_folder, self.cluster_id]
+        shared = _of_process[str(self)]
         with shared.lock:
             shared.running -= 1
             if shared.running == 0 and shared.leadership is not None:
                 shared.leadership.release()
                 shared.leadership = None
+
+
+def _zookeeper(configuration: Mapping[str, str]) -> ZooKeeperSettings:
+    quorum = high_availability.ZOOKEEPER_QUORUM.read(configuration)
+    if quorum is None:
+        raise ConfigurationError(
+            f"{high_availability.TYPE.key}: zookeeper needs "
+            f"{high_availability.ZOOKEEPER_QUORUM.key}: HOST:PORT of its servers"
+        )
+    if high_availability.LEASE.is_set(configuration):
+        raise ConfigurationError(
+            f"{high_availability.LEASE.key} is not for zookeeper: there a driver is waited for "
+            f"as long as {high_availability.ZOOKEEPER_SESSION_TIMEOUT.key} says"
+        )
+    root = high_availability.ZOOKEEPER_ROOT.read(configuration)
+    if not root.startswith("/") or "//" in root:
+        raise ConfigurationError(
+            f"{high_availability.ZOOKEEPER_ROOT.key}: {root!r} is no path of a node, as /penstock"
+        )
+    return ZooKeeperSettings(
+        quorum,
+        root,
+        high_availability.ZOOKEEPER_SESSION_TIMEOUT.read(configuration),
+        high_availability.ZOOKEEPER_CONNECTION_TIMEOUT.read(configuration),
+    )

@@ -261,7 +261,7 @@ class _Client:
         self._attached = False
         self._incoming: BlobWriter | None = None
         self.connection = Connection(
-            sock, messages.from_client_decoder(), self._handle, self._left, f"client {peer}"
+            sock, messages.from_client_decoder(), self._handle_all, self._left, f"client {peer}"
         )
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             messages.PutBlob: self._put_blob,
@@ -276,6 +276,10 @@ class _Client:
             messages.TakeResults: self._take_results,
             messages.StopSession: self._stop,
         }
+
+    def _handle_all(self, received: list[Any]) -> None:
+        for message in received:
+            self._handle(message)
 
     def _handle(self, message: messages.FromClient) -> None:
         if isinstance(message, messages.ClientHello):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from penstock.common.options.cluster import SESSION
 from penstock.common.options.security import TLS_ENABLED
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.high_availability.leader_address import leader_address
 from penstock.high_availability.services import HighAvailabilityServices
 from penstock.session.files import (
     SESSION_VARIABLE,
@@ -40,8 +39,8 @@ def find_by_options(configuration: Mapping[str, str]) -> SessionAddress:
         address = leading_jobmanager(services)
         if address is None:
             raise ConfigurationError(
-                f"no jobmanager leads {services.storage_folder}/{services.cluster_id}: start "
-                "one by `penstock jobmanager` with the same high-availability options"
+                f"no jobmanager leads {services}: start one by `penstock jobmanager` with the same "
+                "high-availability options"
             )
         host, port = address
         token = os.environ.get(TOKEN_VARIABLE)
@@ -59,10 +58,11 @@ def leading_jobmanager(services: HighAvailabilityServices) -> tuple[str, int] | 
     Raises:
         ConfigurationError: What it has said cannot be read.
     """
+    finder = services.finder()
     try:
-        address = leader_address(services.storage_folder, services.cluster_id)
+        address = finder.find()
     except (OSError, PenstockError) as error:
-        raise ConfigurationError(
-            f"it cannot be read who leads {services.storage_folder}/{services.cluster_id}: {error}"
-        ) from error
+        raise ConfigurationError(f"it cannot be read who leads {services}: {error}") from error
+    finally:
+        finder.close()
     return None if address is None else (address.host, address.port)

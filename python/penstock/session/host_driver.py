@@ -209,12 +209,13 @@ class HostDriver:
         if host is not None:
             host.connection.close(reason)
 
-    def received(self, peer: _Peer, message: FromHost) -> None:
+    def received(self, peer: _Peer, received: list[FromHost]) -> None:
         """A host has said something."""
-        if isinstance(message, RegisterHost):
-            self._register(peer, message)
-        elif peer.host is not None:
-            self._ended(peer.host, message)
+        for message in received:
+            if isinstance(message, RegisterHost):
+                self._register(peer, message)
+            elif peer.host is not None:
+                self._ended(peer.host, message)
 
     def _register(self, peer: _Peer, message: RegisterHost) -> None:
         refusal = difference(own_versions(), message.versions, "taskexecutor")
@@ -291,7 +292,7 @@ class _Peer:
         self.connection = Connection(
             sock,
             from_host_decoder(),
-            lambda message: driver.received(self, message),
+            lambda messages: driver.received(self, messages),
             lambda reason: driver.lost(self, reason),
             f"taskexecutor {address}",
         )

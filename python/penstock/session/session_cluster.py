@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from typing import TYPE_CHECKING
@@ -36,6 +37,13 @@ if TYPE_CHECKING:
     from penstock.jobmaster.resource_manager import WorkerExit
 
 logger = logging.getLogger(__name__)
+
+
+def prepare() -> None:
+    """Imports what a jobmanager needs as soon as it leads, for which jobs stand still."""
+    with contextlib.suppress(ImportError):  # what is missing is said where it is needed
+        import penstock.metrics.process
+        import penstock.rest.server  # noqa: F401
 
 
 class SessionCluster:

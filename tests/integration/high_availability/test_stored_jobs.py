@@ -7,35 +7,28 @@ import pytest
 from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
 from penstock.errors import CheckpointStorageError, LeadershipLostError
 from penstock.high_availability.job_records import JobResult
-from penstock.high_availability.leader_address import (
-    LeaderAddress,
-    leader_address,
-    publish_address,
-)
-from penstock.high_availability.leadership import Leadership
+from penstock.high_availability.leader_address import LeaderAddress, publish_address
 from penstock.rpc.session_messages import SubmitJob
 from penstock.session import stored_jobs
 from penstock.session.stored_jobs import StoredJobs
 
-LONG_MS = 3_600_000
 JOBS = [bytes([number]) * 16 for number in range(5)]
 CONTENT: dict[str, bytes] = {}
 
 
 @pytest.fixture
-def lead(tmp_path):
+def lead(leader):
     """Makes leaders, each of which takes over from the one before."""
     made = []
 
     def make():
         if made:
             made[-1].release()
-        made.append(Leadership(str(tmp_path), "mine", LONG_MS))
+        made.append(leader())
         assert made[-1].acquire()
         return made[-1]
 
-    yield make
-    made[-1].release()
+    return make
 
 
 def blob(content):
@@ -173,35 +166,36 @@ def test_the_ends_of_so_many_jobs_are_remembered(lead):
     assert len([name for name in leadership.names("") if name.endswith("-result")]) == 2
 
 
-def test_a_former_leader_keeps_nothing(tmp_path, lead):
+def test_a_former_leader_keeps_nothing(place, lead):
     first = lead()
     jobs = stored(first)
-    (tmp_path / "mine" / "epoch-1").rename(tmp_path / "mine" / "epoch-2")
+    place.overtake()
     with pytest.raises(LeadershipLostError):
         jobs.put(JOBS[0], job(b"one"), read)
     jobs.ended(JOBS[0])  # it says so, and leaves it
     jobs.close()
 
 
-def test_the_leader_is_found_by_its_address(tmp_path, lead):
+def test_the_leader_is_found_by_its_address(place, lead):
     """Not a former one, which is no more when the next epoch begins."""
-    assert leader_address(str(tmp_path), "mine") is None
+    finder = place.services(1_000).finder()
+    assert finder.find() is None
     first = lead()
-    assert leader_address(str(tmp_path), "mine") is None
+    assert finder.find() is None
     publish_address(first, "one", 1)
-    assert leader_address(str(tmp_path), "mine") == LeaderAddress(1, "one", 1)
+    assert finder.find() == LeaderAddress(1, "one", 1)
     second = lead()
-    assert leader_address(str(tmp_path), "mine") is None
+    assert finder.find() is None
     publish_address(second, "two", 2)
-    assert leader_address(str(tmp_path), "mine") == LeaderAddress(2, "two", 2)
+    assert finder.find() == LeaderAddress(2, "two", 2)
     second.publish("address", b"?")
     with pytest.raises(CheckpointStorageError, match="address is damaged"):
-        leader_address(str(tmp_path), "mine")
+        finder.find()
+    finder.close()
 
 
-def test_who_gives_up_does_not_lead(tmp_path, lead):
+def test_who_gives_up_does_not_lead(lead, leader):
     lead()
-    other = Leadership(str(tmp_path), "mine", LONG_MS)
+    other = leader()
     other.give_up()
     assert not other.acquire()
-    other.release()

@@ -1,0 +1,110 @@
+"""The two ways by which drivers agree on who leads, for tests of what holds for both."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from penstock.high_availability.services import HighAvailabilityServices
+from support.zookeeper_server import JARS, ZooKeeperServer
+
+KINDS = ("filesystem", "zookeeper")
+
+
+class Place:
+    """One cluster id that nobody has led yet.
+
+    Attributes:
+        options: What all drivers and jobmanagers of it have in common.
+        folder: Its storage.
+    """
+
+    def __init__(self, folder, options, lease_key):
+        self.folder = folder
+        self._lease_key = lease_key
+        self.options = {
+            "high-availability.storageDir": str(folder),
+            "high-availability.cluster-id": "mine",
+            **options,
+        }
+
+    def with_lease(self, lease_ms):
+        return {**self.options, self._lease_key: f"{lease_ms} ms"}
+
+    def services(self, lease_ms):
+        return HighAvailabilityServices.configured(self.with_lease(lease_ms))
+
+
+class FilePlace(Place):
+    """Leaders rename a directory."""
+
+    def __init__(self, folder):
+        super().__init__(
+            folder, {"high-availability.type": "filesystem"}, "penstock.high-availability.lease"
+        )
+
+    @property
+    def epoch_directory(self):
+        (found,) = (self.folder / "mine").iterdir()
+        return found
+
+    def names(self):
+        """What leaders have left; nothing while one takes over."""
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return sorted(path.name for path in self.epoch_directory.iterdir())
+        return []
+
+    def overtake(self):
+        """Another driver takes over, as if the lease had ended."""
+        path = self.epoch_directory
+        path.rename(path.with_name(f"epoch-{int(path.name.partition('-')[2]) + 1}"))
+
+    def close(self):
+        pass
+
+
+class ZooKeeperPlace(Place):
+    """Leaders write to a node."""
+
+    def __init__(self, folder, server, root):
+        super().__init__(
+            folder,
+            {
+                "high-availability.type": "zookeeper",
+                "high-availability.zookeeper.quorum": server.quorum,
+                "high-availability.zookeeper.path.root": root,
+            },
+            "high-availability.zookeeper.client.session-timeout",
+        )
+        from kazoo.client import KazooClient
+
+        self.base = f"{root}/mine"
+        self.client = KazooClient(server.quorum)
+        self.client.start()
+
+    def names(self):
+        """What leaders have left; nothing before the first one."""
+        from kazoo.exceptions import NoNodeError
+
+        try:
+            return sorted(self.client.get_children(f"{self.base}/kept"))
+        except NoNodeError:
+            return []
+
+    def overtake(self):
+        """Another driver takes over, as if the session had ended."""
+        self.client.set(f"{self.base}/epoch", b"{}")
+
+    def close(self):
+        self.client.stop()
+        self.client.close()
+
+
+def serving_zookeeper(tmp_path_factory):
+    """For a fixture: a server for those who share it."""
+    if not JARS.exists():
+        pytest.skip("the server's jars are not there: sh ci/kafka.sh")
+    server = ZooKeeperServer(Path(tmp_path_factory.mktemp("zookeeper")))
+    try:
+        yield server.start()
+    finally:
+        server.stop()
