@@ -1,7 +1,7 @@
 """Workers die ninety times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
 
 Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
-`make chaos` kills seven hundred.
+`make chaos` kills seven hundred.  Of a session any process dies or stands still: see `nemesis`.
 """
 
 import os
@@ -27,7 +27,15 @@ pytestmark = pytest.mark.timeout(300)
 )
 def test_state_survives_the_death_of_workers(runtime, mode, kinds):
     command = [sys.executable, "-m", "recovery.chaos", "--kills", "15", "--mode", mode]
-    command += ["--kind", *kinds]
+    run([*command, "--kind", *kinds], runtime)
+
+
+def test_files_are_exact_whatever_a_session_loses():
+    """JM+RM, TM and both: each of the faults once."""
+    run([sys.executable, "-m", "recovery.nemesis", "--faults", "5"], "native")
+
+
+def run(command, runtime):
     tests = str(Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": tests, "PENSTOCK_RUNTIME": runtime}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ The table is read by deltalake.
 """
 
 import deltalake
+import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors import Committer
 from penstock.datastream.connectors.data_generator import (
@@ -45,7 +46,9 @@ class FailingSink(DeltaSink):
         return FailingCommitter(super().create_committer(context), self.fate)
 
 
-def test_every_row_once_though_workers_are_killed(tmp_path):
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", MOMENTS)
     env = environment({})
     source = DataGeneratorSource(

@@ -51,6 +51,24 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
         assert not list((tmp_path / "databases").iterdir()), "nothing outlives its task"
 
 
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_the_driver_keeps_checkpoints_although_a_directory_is_named(tmp_path, backend):
+    """Nobody writes there, also what is too large to be inlined."""
+    failures = tmp_path / "failures"
+    failures.mkdir()
+    options = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.storage": "jobmanager",
+        "execution.checkpointing.data-inline-threshold": "0 b",
+        "execution.checkpointing.incremental": "true",
+        "state.backend.type": backend,
+    }
+    last, failed = counts(5 * ELEMENTS, failures, 1, "raise", options)
+    assert failed == 1
+    assert last == dict.fromkeys(range(KEYS), 5 * ELEMENTS // KEYS)
+    assert not (tmp_path / "checkpoints").exists()
+
+
 def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
     """F7: snapshots that take many slices, between which elements change the state.
 

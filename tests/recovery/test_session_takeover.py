@@ -1,15 +1,17 @@
 """A session whose jobmanager is killed, overtaken or stopped, and another one that takes over.
 
-Method: SEMANTICS E13 and E14 (JM, JM+RM) with `high-availability.type: filesystem`.  Jobmanagers
+Method: SEMANTICS E13 and E14 (JM, JM+RM) with a directory and with a real ZooKeeper.  Jobmanagers
 and taskexecutors are processes, killed with kill -9; the program is this process.  What a job
 writes with a FileSink has to be what a job writes that nothing happens to.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,15 @@ from penstock.datastream import RemoteStreamEnvironment
 from penstock.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from penstock.session.files import sessions
 from recovery.sink_programs import Fate, expected_lines, write_files
+from support.leader_places import KINDS, FilePlace, ZooKeeperPlace, serving_zookeeper
 from support.rest_client import UntilMarked
 from support.sessions import TOKEN, Role, Session, eventually
 
 pytestmark = pytest.mark.timeout(240)
 
 ELEMENTS = 4_000
-LEASE_MS = {"killed": 3_600_000, "stopped": 1_000}
+BOTH = pytest.mark.parametrize("kind", KINDS)
+LEASE_MS = {"killed": 3_600_000, "stopped": 3_000}
 
 
 class LeaderFate(Fate):
@@ -47,20 +51,16 @@ class LeaderFate(Fate):
 class Takeover:
     """Jobmanagers of one cluster id, each at a port of its own, and what finds them."""
 
-    def __init__(self, folder, lease_ms=LEASE_MS["killed"]):
+    def __init__(self, folder, place, lease_ms=LEASE_MS["killed"]):
         self.folder = folder
         self.roles = []
-        self.options = {
-            "high-availability.type": "filesystem",
-            "high-availability.storageDir": str(folder / "high-availability"),
-            "high-availability.cluster-id": "session",
-            "penstock.high-availability.lease": f"{lease_ms} ms",
-        }
+        self.place = place
+        self.options = place.with_lease(lease_ms)
 
-    @property
-    def epoch(self):
-        (found,) = (self.folder / "high-availability" / "session").iterdir()
-        return found
+    def kept(self, end="", begin=""):
+        """What leaders have left whose name ends and begins so."""
+        names = self.place.names()
+        return [name for name in names if name.endswith(end) and name.startswith(begin)]
 
     def role(self, *arguments):
         options = [text for option in self.options.items() for text in ("-D", "=".join(option))]
@@ -102,14 +102,36 @@ class Takeover:
         assert sessions() == []
 
 
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory):
+    yield from serving_zookeeper(tmp_path_factory)
+
+
 @pytest.fixture
-def make(tmp_path, monkeypatch):
+def kind():
+    return "filesystem"
+
+
+@pytest.fixture
+def place(kind, tmp_path, request):
+    folder = tmp_path / "high-availability"
+    if kind == "filesystem":
+        place = FilePlace(folder)
+    else:
+        server = request.getfixturevalue("zookeeper")
+        place = ZooKeeperPlace(folder, server, f"/{uuid.uuid4().hex}")
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch, place):
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", TOKEN)
     with contextlib.ExitStack() as stack:
 
         def made(**arguments):
-            takeover = Takeover(tmp_path, **arguments)
+            takeover = Takeover(tmp_path, place, **arguments)
             stack.callback(takeover.close)
             return takeover
 
@@ -155,6 +177,7 @@ def begin_files(cluster, tmp_path, leader, number):
     return Running(lambda: write_files(tmp_path / "out", ELEMENTS, "on checkpoint", fate, options))
 
 
+@BOTH
 def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
     """JM+RM: taskexecutors live on and find the next one, which goes on at the last checkpoint.
 
@@ -172,11 +195,12 @@ def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
     standby.says("is taken up")
     served.says("is registered", times=2)
     assert written(tmp_path) == expected_lines(ELEMENTS)
-    eventually(lambda: not list(cluster.epoch.glob("*-submission")), "the job is forgotten")
-    assert not list(cluster.epoch.glob("blob-*")), "its code as well"
+    eventually(lambda: not cluster.kept("-submission"), "the job is forgotten")
+    eventually(lambda: not cluster.kept(begin="blob-"), "and then its code")
     assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 
+@BOTH
 def test_a_jobmanager_that_hangs_is_overtaken(make, tmp_path):
     """When it wakes up it has lost: it completes no checkpoint, and ends."""
     cluster = make(lease_ms=LEASE_MS["stopped"])
@@ -248,12 +272,12 @@ def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_pat
     second.says("job detached .* is taken up")
     eventually(lambda: len(list(tmp_path.glob("ran-*"))) == 2, "it runs again")
     (tmp_path / "stop").touch()
-    eventually(lambda: list(cluster.epoch.glob("*-result")), "it has ended")
+    eventually(lambda: cluster.kept("-result"), "it has ended")
     second.signal(signal.SIGKILL)
     third = cluster.jobmanager()
     third.says("jobmanager at")
     assert "is taken up" not in third.log
-    assert not list(cluster.epoch.glob("*-submission"))
+    assert not cluster.kept("-submission")
     assert len(list(tmp_path.glob("ran-*"))) == 2
 
 
@@ -287,6 +311,25 @@ def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):
     assert "is taken up" not in second.log
 
 
+def test_who_stands_by_has_imported_what_it_needs_to_lead(tmp_path, monkeypatch):
+    """Jobs stand still for as long as it does not."""
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+    program = (
+        "import sys\n"
+        "from penstock.session.session_cluster import prepare\n"
+        "prepare()\n"
+        "before = set(sys.modules)\n"
+        "from penstock.session.session_cluster import SessionCluster\n"
+        "cluster = SessionCluster('lead', {}, 'a token which is long enough')\n"
+        "cluster.start()\n"
+        "cluster.stop()\n"
+        "print([name for name in set(sys.modules) - before if name.startswith('penstock.')])\n"
+    )
+    outcome = run_program(["-c", program])
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "[]\n"
+
+
 def test_who_stands_by_may_be_told_to_end(cluster):
     cluster.jobmanager("--name", "first").says("jobmanager at")
     standby = cluster.jobmanager("--name", "second")
@@ -294,13 +337,35 @@ def test_who_stands_by_may_be_told_to_end(cluster):
     assert standby.signal(signal.SIGTERM) == 0
 
 
+def test_a_standby_is_started_in_the_background(cluster):
+    """Who starts it is told that it stands by, and does not wait for the leader's end."""
+    first = cluster.jobmanager("--name", "first")
+    first.says("jobmanager at")
+    options = [f"-D{key}={value}" for key, value in cluster.options.items()]
+    start = ["-m", "penstock", "cluster", "start", "--slots", "1", "--name", "second", *options]
+    outcome = run_program([*start, "--json"])
+    assert outcome.code == 0, outcome.err
+    started = json.loads(outcome.out)
+    log = Path(started["log"])
+    try:
+        assert started["jobmanager"] is None
+        assert f"process {first.pid} on" in started["leader"]
+        first.signal(signal.SIGKILL)
+        eventually(lambda: "jobmanager at" in log.read_text(), "it leads")
+        assert run_program(["-m", "penstock", "cluster", "stop", "second"]).code == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(started["pid"], signal.SIGKILL)
+        log.unlink()
+
+
 def test_jobs_that_cannot_be_taken_up_are_refused(cluster, tmp_path):
     cluster.jobmanager("--slots", "1").says("jobmanager at")
     env = cluster.environment()
     with pytest.raises(InvalidProgramError, match="results that a program collects"):
         env.from_collection([1], Types.LONG()).execute_and_collect()
-    assert not list(cluster.epoch.glob("*-submission"))
-    assert not list(cluster.epoch.glob("blob-*"))
+    assert not cluster.kept("-submission")
+    assert not cluster.kept(begin="blob-")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class Invariants:
         self.status_changes = []
         self.moves = {}
         self.deployed = set()
+        self.released = set()  # ids of blocking partitions
         self.last_id = 0
         self.requests = {}  # number -> properties, until answered
         self.under_way = {}  # checkpoint id -> request's number
@@ -77,6 +78,28 @@ class Invariants:
                 subtask = self.graph.find_attempt(producer)
                 assert subtask is not None, "a channel names an attempt that is no more"
                 assert subtask.current.slot.executor_id == channel.executor_id
+                if self.world.is_batch:
+                    self._check_blocking_channel(subtask, channel)
+
+    def _check_blocking_channel(self, producer, channel):
+        """What is read from a file is whole, and where it was left."""
+        assert producer.state is S.FINISHED, "read before it is written"
+        assert channel.partition_id not in self.released, "read when it is gone"
+        assert channel.executor_id in self.world.cluster.resources.executors, "read of the dead"
+
+    def partitions_released(self, action):
+        """Once each, and nobody reads them."""
+        released = set(action.partition_ids)
+        assert not released & self.released, "released twice"
+        self.released |= released
+        if self.scheduler.status.is_terminal:
+            return
+        for subtask in self.graph.subtasks():
+            if subtask.state in (S.DEPLOYING, S.INITIALIZING, S.RUNNING):
+                vertex = self.graph.vertices[subtask.job_vertex.id]
+                for gate, (_, result) in enumerate(vertex.inputs):
+                    for partition, _ in vertex.consumed(gate, subtask.subtask):
+                        assert result.partition_id(partition) not in released, "it is being read"
 
     def check(self):
         """The sharing rule, and no subtask at work in a slot that the job does not have."""
@@ -94,7 +117,9 @@ class Invariants:
             place = (slot.allocation_id, subtask.job_vertex.id)
             assert place not in places, "two subtasks of one vertex in one slot"
             places.add(place)
-        assert len(self.scheduler.pool) == len(self.world.accepted)
+        pool = self.scheduler.pool
+        assert len(pool) == len(self.world.accepted)
+        assert pool.num_free == len(pool.free_slots())
         assert self.graph.active == len(active)
         if self.scheduler.status is JobStatus.RUNNING:
             needed = {self.sharing.group_of(s.id) for s in active if s.state is not S.CREATED}

@@ -57,6 +57,7 @@ class Mishaps:
             self.tasks.pop(task.attempt).is_over = True
         for task in gone:
             self.spread(task, f"loss of {executor}")
+        self.spread_to_readers(executor)
         self.cluster.kill(executor)
 
     def lost(self, executor, reason):

@@ -1,16 +1,19 @@
-"""Runs schedules, and makes those that fail small: `python -m simulation.schedules 0 10000`."""
+"""Runs schedules, and makes those that fail small: `python -m simulation.schedules job 0 10000`."""
 
 import logging
 import sys
 import traceback
 
 from simulation.dice import minimal
+from simulation.leader_world import LeaderWorld
 from simulation.world import World
 
+WORLDS = {"job": World, "leaders": LeaderWorld}
 
-def outcome(seed, allowed=None, trace=None):
+
+def outcome(seed, allowed=None, trace=None, kind="job"):
     """A run, and what went wrong in it."""
-    world = World(seed, allowed, trace)
+    world = WORLDS[kind](seed, allowed, trace)
     try:
         world.run()
     except Exception as error:
@@ -18,13 +21,15 @@ def outcome(seed, allowed=None, trace=None):
     return world, None
 
 
-def explanation(seed):
+def explanation(seed, kind="job"):
     """The smallest run of a seed that fails as it does."""
-    world, error = outcome(seed)
+    world, error = outcome(seed, kind=kind)
     place = _place(error)
-    kept = minimal(world.dice.taken, lambda allowed: _place(outcome(seed, allowed)[1]) == place)
+    kept = minimal(
+        world.dice.taken, lambda allowed: _place(outcome(seed, allowed, kind=kind)[1]) == place
+    )
     trace = []
-    world, error = outcome(seed, frozenset(kept), trace)
+    world, error = outcome(seed, frozenset(kept), trace, kind)
     lines = [
         f"seed {seed} fails; PENSTOCK_SIMULATION_SEEDS={seed} runs it alone",
         f"{len(kept)} faults and delays are enough:",
@@ -44,15 +49,15 @@ def _place(error):
     return type(error), frame.filename, frame.lineno
 
 
-def main(first, end, step=1):
+def main(kind, first, end, step=1):
     """Ends at the first seed that fails, which it explains."""
     logging.disable()
-    for seed in range(first, end, step):
-        if outcome(seed)[1] is not None:
-            print(explanation(seed))
+    for seed in range(int(first), int(end), int(step)):
+        if outcome(seed, kind=kind)[1] is not None:
+            print(explanation(seed, kind))
             return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(*sys.argv[1:]))

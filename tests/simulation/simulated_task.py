@@ -52,6 +52,7 @@ class SimulatedTask(GatheringChannels):
             for gate in deployment.gates
             for c in gate.channels
         ]
+        self.reads_from = {c.executor_id for gate in deployment.gates for c in gate.channels}
         self.outputs = [
             world.channel(partition.partition_id, index)
             for partition in deployment.partitions
@@ -231,7 +232,8 @@ class SimulatedTask(GatheringChannels):
     def _triggered(self, barrier):
         if self.is_over or self.executor not in self.world.workers:
             return
-        if not self.is_running:
+        # Readers get a cancellation from it, and barriers from others, before or after.
+        if not self.is_running or self.world.faulty(f"{self.name} is not ready", 0.03):
             self._send_all(("cancel", barrier.checkpoint_id))
             self._decline(barrier.checkpoint_id, Reason.DECLINED_TASK_NOT_READY)
         elif self.handler is not None:

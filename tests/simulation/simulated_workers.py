@@ -28,6 +28,10 @@ class SimulatedWorkers:
             return
         task = self.tasks[attempt] = SimulatedTask(self, action, restored)
         self.send((executor, "up"), self.report, attempt, S.INITIALIZING, executor)
+        for dead in sorted(task.reads_from - self.workers):
+            self.later(
+                self.delay(f"{task.name} connects", (1, 20)), self.notice, task, f"loss of {dead}"
+            )
         self.later(self.delay(f"start of {task.name}", (1, 10, 100)), self.begin, task)
 
     def begin(self, task):
@@ -76,6 +80,15 @@ class SimulatedWorkers:
             if task.shares_data_with(other) and self.faulty(f"{other.name} notices", 0.5):
                 delay = self.delay(f"{other.name} notices after", (1, 20, 500))
                 self.later(delay, self.notice, other, cause)
+
+    def spread_to_readers(self, executor):
+        """Those that read what was left at a worker which has died."""
+        if not self.is_batch:
+            return
+        for other in self.tasks.values():
+            if executor in other.reads_from and self.faulty(f"{other.name} notices", 0.5):
+                delay = self.delay(f"{other.name} notices after", (1, 20, 500))
+                self.later(delay, self.notice, other, f"loss of {executor}")
 
     def notice(self, task, cause):
         if not task.is_over and task.executor in self.workers:

@@ -1,7 +1,7 @@
 """The simulation finds defects of barriers: F-6 to F-14 are checked, and something is in flight.
 
 Method: one defect at a time in the barrier handler of production, or in what a task keeps of its
-channels; a seed must fail, and say by which invariant.
+channels; a seed must fail by the invariant that the defect breaks.
 """
 
 import logging
@@ -11,7 +11,7 @@ from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpoint
 from simulation.schedules import outcome
 from simulation.simulated_task import SimulatedTask
 
-SEEDS = 400
+SEEDS = 1000
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,4 @@ def goes_on_with_an_older_one(monkeypatch):
 )
 def test_a_defect_breaks_an_invariant(monkeypatch, defect, invariant):
     defect(monkeypatch)
-    errors = (outcome(seed)[1] for seed in range(SEEDS))
-    found = next((error for error in errors if error is not None), None)
-    assert found is not None
-    assert invariant in str(found)
+    assert any(invariant in str(outcome(seed)[1]) for seed in range(SEEDS))

@@ -7,59 +7,22 @@ its faults and delays, and what is left is printed.  `PENSTOCK_SIMULATION_SEEDS=
 other seeds.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing import coordinator as coordinator_module
 from penstock.jobmaster.checkpointing.pending_checkpoint import Acknowledgement
 from penstock.jobmaster.failure_causes import FailureCauses
+from penstock.jobmaster.partition_tracker import PartitionTracker
 from penstock.jobmaster.resource_manager import ResourceManager
 from penstock.jobmaster.states import JobStatus
+from simulation.parts import PARTS, check_part
 from simulation.schedules import explanation, outcome
-
-#: Each part is done in a share of the time that a test has, also on a machine with other work.
-PARTS = 8
-
-
-def seeds():
-    text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_job_with_faults_ends_properly(part):
     """Each seed is one schedule; a failure prints the smallest run that shows it."""
-    chosen = seeds()[part::PARTS]
-    cores = os.cpu_count() or 1
-    step = PARTS * cores
-    tests = Path(__file__).parent.parent
-    environment = {**os.environ, "PYTHONPATH": str(tests)}
-    shares = [
-        subprocess.Popen(
-            [sys.executable, "-m", "simulation.schedules", str(seed), str(chosen.stop), str(step)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for seed in chosen[:cores]
-    ]
-    try:
-        reports = [share.communicate()[0] for share in shares]
-    finally:
-        for share in shares:
-            share.kill()
-            share.wait()
-            share.stdout.close()
-    failed = [
-        report for share, report in zip(shares, reports, strict=True) if share.returncode != 0
-    ]
-    if failed:
-        pytest.fail("\n".join(failed), pytrace=False)
+    check_part(part, "job")
 
 
 def test_the_same_seed_is_the_same_run():
@@ -157,9 +120,15 @@ def forgets_waiting_jobs(monkeypatch):
     monkeypatch.setattr(ResourceManager, "executor_lost", lost)
 
 
+def forgets_what_lay_at_the_dead(monkeypatch):
+    """What a lost worker had finished counts as there."""
+    monkeypatch.setattr(PartitionTracker, "executor_lost", lambda self, executor_id: [])
+
+
 @pytest.mark.parametrize(
     "defect",
     [
+        forgets_what_lay_at_the_dead,
         forgets_failovers,
         tells_too_early,
         takes_anyone,

@@ -54,6 +54,7 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
                 slot_request_timeout_ms=rng.choice([500, 20_000]),
                 slot_idle_timeout_ms=rng.choice([50, 5_000]),
                 failover_strategy=rng.choice(["region", "region", "full"]),
+                release_partitions=seed % 3 > 0,
             ),
         )
         self.settings = random_checkpoints(rng, self.is_batch)
@@ -244,6 +245,8 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
                     action.attempt_id,
                     action.executor_id,
                 )
+            case a.ReleasePartitions():
+                self.invariants.partitions_released(action)
             case a.JobStatusChanged():
                 self.note(f"the job is {action.new.name} {action.failure or ''}")
                 self.invariants.job_moved(action)

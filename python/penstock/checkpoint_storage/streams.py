@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import uuid
 import zlib
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
@@ -35,6 +38,30 @@ DEFAULT_INLINE_THRESHOLD_BYTES = 20 * 1024
 MAX_DRIVER_STATE_BYTES = 5 << 20
 
 
+class _Names:
+    """Names that no other process gives, for streams without a file.
+
+    The system is asked for randomness once: to ask it for each stream would give the interpreter's
+    lock away, for which hundreds of tasks wait that take their snapshots.
+    """
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._prefix = ""
+        self._numbers = itertools.count()
+
+    def next(self) -> str:
+        """One that was not given before; any thread."""
+        pid = os.getpid()
+        if pid != self._pid:
+            # A forked process has what its parent had.
+            self._prefix, self._pid = uuid.uuid4().hex, pid
+        return f"{self._prefix}-{next(self._numbers)}"
+
+
+_names = _Names()
+
+
 class StateOutputStream:
     """Takes the bytes of one stream, then gives its handle.
 
@@ -58,7 +85,6 @@ class StateOutputStream:
         self._directory = directory
         self._threshold = inline_threshold_bytes
         self._buffer = bytearray()
-        self._name = uuid.uuid4().hex
         self._file: BinaryIO | None = None
         self._flushed = 0
         self._checksums: list[int] = []
@@ -89,7 +115,7 @@ class StateOutputStream:
         if self._file is None and len(self._buffer) <= self._threshold:
             self._is_ended = True
             data = bytes(self._buffer)
-            return ByteStreamHandle(self._name, data) if data else None
+            return ByteStreamHandle(_names.next(), data) if data else None
         self._flush()
         assert self._file is not None
         self._file.close()
@@ -111,6 +137,11 @@ class StateOutputStream:
             self._fs.delete_file(self._path)
         except OSError as error:
             logger.warning("%s is of no use any more, and was not deleted: %s", self._path, error)
+
+    @cached_property
+    def _name(self) -> str:
+        """The file's."""
+        return uuid.uuid4().hex
 
     @property
     def _path(self) -> str:

@@ -88,7 +88,7 @@ class CancelTask:
 
 @dataclass(frozen=True)
 class ReleasePartitions:
-    """Asks a TaskExecutor to drop what an ended attempt has left for its consumers."""
+    """Asks a TaskExecutor to drop blocking partitions of ended attempts."""
 
     executor_id: str
     partition_ids: tuple[bytes, ...]

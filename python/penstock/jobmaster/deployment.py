@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from penstock.common.options.rest import without_secrets
 from penstock.common.options.scope import job_part
+from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
 from penstock.rpc.task_deployment import (
-    ChannelDescriptor,
     GateDescriptor,
     PartitionDescriptor,
+    ProducerDescriptor,
     TaskDeploymentDescriptor,
 )
 
 if TYPE_CHECKING:
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 
 
 def code_id_of(job_id: bytes, vertex_id: bytes) -> str:
@@ -23,10 +24,24 @@ def code_id_of(job_id: bytes, vertex_id: bytes) -> str:
     return f"{job_id.hex()}/{vertex_id.hex()}"
 
 
-def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDeploymentDescriptor:
+SharedProducers = dict[bytes, tuple[ProducerDescriptor, ...]]
+"""By data set: what all subtasks of a vertex read that exchanges all to all.
+
+Between a thousand producers and a thousand consumers there are a million channels.
+"""
+
+
+def task_deployment(
+    graph: ExecutionGraph, subtask: ExecutionVertex, shared: SharedProducers | None = None
+) -> TaskDeploymentDescriptor:
     """Returns the deployment of a subtask's current attempt, without state to start from.
 
     The producers of everything it reads must have a slot already, because the channels name it.
+
+    Args:
+        graph: The job.
+        subtask: The subtask.
+        shared: What deployments of the same moment have in common; filled on the way.
 
     Raises:
         IllegalExecutionStateError: If the attempt or one of its producers has no slot.
@@ -48,7 +63,7 @@ def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDepl
         code_id=code_id_of(graph.job.job_id, job_vertex.id),
         configuration=without_secrets(job_part(graph.job.configuration)),
         partitions=produced_partitions(graph, subtask),
-        gates=_gates(graph, subtask),
+        gates=_gates(graph, subtask, {} if shared is None else shared),
     )
 
 
@@ -70,25 +85,39 @@ def produced_partitions(
     return tuple(partitions)
 
 
-def _gates(graph: ExecutionGraph, subtask: ExecutionVertex) -> tuple[GateDescriptor, ...]:
+def _gates(
+    graph: ExecutionGraph, subtask: ExecutionVertex, shared: SharedProducers
+) -> tuple[GateDescriptor, ...]:
     vertex = graph.vertices[subtask.job_vertex.id]
     gates = []
     for index, (edge, result) in enumerate(vertex.inputs):
-        channels = []
-        for partition, subpartition in vertex.consumed(index, subtask.subtask):
-            producer = result.producer.subtasks[partition].current
-            if producer.slot is None:
-                raise IllegalExecutionStateError(
-                    f"{subtask.task_name} reads from {producer.task_name}, which has no slot"
-                )
-            channels.append(
-                ChannelDescriptor(
-                    result.partition_id(partition),
-                    subpartition,
-                    producer.slot.executor_id,
-                    producer.slot.host,
-                    producer.slot.port,
-                )
-            )
-        gates.append(GateDescriptor(edge.input_number, tuple(channels)))
+        producers: tuple[ProducerDescriptor, ...] | None
+        if edge.distribution is DistributionPattern.ALL_TO_ALL:
+            producers = shared.get(result.dataset_id)
+            if producers is None:
+                everyone = range(result.producer.parallelism)
+                producers = tuple(_producer(result, p, subtask) for p in everyone)
+                shared[result.dataset_id] = producers
+            gates.append(GateDescriptor(edge.input_number, producers, subtask.subtask))
+        else:
+            consumed = vertex.consumed(index, subtask.subtask)
+            producers = tuple(_producer(result, partition, subtask) for partition, _ in consumed)
+            each = tuple(subpartition for _, subpartition in consumed)
+            gates.append(GateDescriptor(edge.input_number, producers, each))
     return tuple(gates)
+
+
+def _producer(
+    result: IntermediateResult, partition: int, consumer: ExecutionVertex
+) -> ProducerDescriptor:
+    producer = result.producer.subtasks[partition].current
+    if producer.slot is None:
+        raise IllegalExecutionStateError(
+            f"{consumer.task_name} reads from {producer.task_name}, which has no slot"
+        )
+    return ProducerDescriptor(
+        result.partition_id(partition),
+        producer.slot.executor_id,
+        producer.slot.host,
+        producer.slot.port,
+    )

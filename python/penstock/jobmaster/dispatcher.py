@@ -114,7 +114,7 @@ class Dispatcher:
         self._losses = WorkerLosses()
         self._main_thread = main_thread = MainThread("jobmaster", self._main_thread_failed)
         self._calls = main_thread.user("calls of the program", 1024)
-        self._messages = main_thread.user("messages of TaskExecutors", 4096, waits=True)
+        self._messages = main_thread.user("messages of TaskExecutors", 1024, waits=True)
         self._ends = main_thread.user("ends of TaskExecutors", MAX_EVENTS)
         self._control_certificate = (
             control_certificate(self._token) if settings.tls_enabled else None
@@ -294,6 +294,8 @@ class Dispatcher:
             logger.warning("dropped %s: %s", peer, error)
             sock.close()
             return
+        # Closed with the others if the main thread ends before it has looked at it.
+        self._heartbeats.admit(sock)
         self._messages.post(lambda: self._watch(hello, sock))
 
     def _heartbeat_timed_out(self, executor_id: str, reason: str) -> None:
@@ -309,8 +311,14 @@ class Dispatcher:
         with self._connections_lock:
             self._connections.add(connection)
 
-    def received(self, peer: _Peer, message: messages.ToDriver) -> None:
-        """A message of a worker; handled in the main thread, but for its log and metrics."""
+    def received(self, peer: _Peer, received: list[messages.ToDriver]) -> None:
+        """Messages of a worker; handled in the main thread, but for its log and metrics."""
+        rest = [message for message in received if not self._is_handled_here(peer, message)]
+        if rest:
+            self._messages.post(lambda: self._handle_all(peer, rest))
+
+    def _is_handled_here(self, peer: _Peer, message: messages.ToDriver) -> bool:
+        """Handles a message that is not for the main thread."""
         if isinstance(message, messages.LogRecords):
             self._logs.received(message)
         elif isinstance(message, messages.TaskMetrics):
@@ -321,7 +329,8 @@ class Dispatcher:
             if peer.executor_id:  # else it has not registered yet
                 self._metrics.worker_reported(peer.executor_id, message.values)
         else:
-            self._messages.post(lambda: self._handle(peer, message))
+            return False
+        return True
 
     def disconnected(self, peer: _Peer, connection: Connection, reason: str) -> None:
         """A control connection is closed; its messages have all been received before."""
@@ -330,6 +339,10 @@ class Dispatcher:
         self._ends.post(lambda: self._peer_lost(peer, reason))
 
     # ---- the main thread ---------------------------------------------------------------------
+
+    def _handle_all(self, peer: _Peer, received: list[Any]) -> None:
+        for message in received:
+            self._handle(peer, message)
 
     def _handle(self, peer: _Peer, message: messages.ForMainThread) -> None:
         if isinstance(message, messages.RegisterTaskExecutor):
@@ -397,7 +410,7 @@ class Dispatcher:
         executor = self._resources.executors.get(hello.executor_id)
         if executor is None or executor.epoch != hello.epoch:
             logger.warning("a heartbeat connection of unknown worker %s", hello.executor_id)
-            sock.close()
+            self._heartbeats.refuse(sock)
             return
         self._heartbeats.watch(hello.executor_id, sock)
 
@@ -558,7 +571,7 @@ class _Peer:
         self.connection = Connection(
             sock,
             messages.driver_decoder(),
-            lambda message: dispatcher.received(self, message),
+            lambda received: dispatcher.received(self, received),
             lambda reason: dispatcher.disconnected(self, self.connection, reason),
             f"worker {address}",
         )

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import JobExecutionError
 from penstock.graph.ids import ResultPartitionID
-from penstock.graph.wiring import ConsumedSubpartition, consumed_partitions, consumers_of
+from penstock.graph.wiring import (
+    ConsumedSubpartition,
+    DistributionPattern,
+    consumed_partitions,
+    consumers_of,
+)
 from penstock.jobmaster.execution import Execution, ExecutionVertex
 from penstock.jobmaster.states import JOB_TRANSITIONS, ExecutionState, JobStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -67,6 +72,17 @@ class IntermediateResult:
             known = (attempt, ResultPartitionID(self.dataset_id, partition, attempt).to_bytes())
             self._partition_ids[partition] = known
         return known[1]
+
+    def partitions_of_consumer(self, consumer: int) -> Sequence[int]:
+        """Returns the partitions that one consumer subtask reads."""
+        if self.edge is None or self.consumer is None:
+            return ()
+        if self.edge.distribution is DistributionPattern.ALL_TO_ALL:
+            return range(self.producer.parallelism)
+        consumed = consumed_partitions(
+            self.edge.distribution, self.producer.parallelism, self.consumer.parallelism, consumer
+        )
+        return [partition for partition, _ in consumed]
 
     def consumers_of_partition(self, partition: int) -> range:
         """Returns the consumer subtasks that read one partition."""
@@ -237,21 +253,6 @@ class ExecutionGraph:
             for subtask, before in zip(vertex.subtasks, former[vertex_id].subtasks, strict=False):
                 subtask.prior.extend((*before.prior, before.current))
         self.active = len(self._live)
-
-    def blocking_inputs(self, subtask: ExecutionVertex) -> Iterator[tuple[ExecutionVertex, int]]:
-        """Yields each producer subtask whose finished data a subtask reads, with the gate."""
-        vertex = self.vertices[subtask.job_vertex.id]
-        for gate, (_, result) in enumerate(vertex.inputs):
-            if result.is_blocking:
-                for partition, _ in vertex.consumed(gate, subtask.subtask):
-                    yield result.producer.subtasks[partition], gate
-
-    def blocking_consumers(self, subtask: ExecutionVertex) -> Iterator[ExecutionVertex]:
-        """Yields each consumer subtask that reads a subtask's data once it has finished."""
-        for result in self.vertices[subtask.job_vertex.id].results:
-            if result.is_blocking and result.consumer is not None:
-                for index in result.consumers_of_partition(subtask.subtask):
-                    yield result.consumer.subtasks[index]
 
     def all_in(self, *states: ExecutionState) -> bool:
         """Whether every subtask is in one of the states."""

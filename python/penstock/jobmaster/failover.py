@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.states import ExecutionState
 
 if TYPE_CHECKING:
     from penstock.jobmaster.execution import ExecutionVertex
-    from penstock.jobmaster.execution_graph import ExecutionGraph, SubtaskID
+    from penstock.jobmaster.execution_graph import ExecutionGraph, IntermediateResult, SubtaskID
     from penstock.jobmaster.failure import Failure
+    from penstock.jobmaster.partition_tracker import PartitionTracker
     from penstock.jobmaster.regions import PipelinedRegion, PipelinedRegions
+
+_NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
 
 
 class FailoverStrategy(Protocol):
@@ -43,13 +47,19 @@ class RestartPipelinedRegionFailoverStrategy:
     it wrote cannot be read again.
     """
 
-    def __init__(self, graph: ExecutionGraph, regions: PipelinedRegions) -> None:
+    def __init__(
+        self, graph: ExecutionGraph, regions: PipelinedRegions, partitions: PartitionTracker
+    ) -> None:
         self._graph = graph
         self._regions = regions
+        self._partitions = partitions
 
     def tasks_to_restart(self, failed: ExecutionVertex, failure: Failure) -> frozenset[SubtaskID]:
         """Returns the subtasks of all regions that must restart."""
+        missing = self._missing(failed, failure)
         chosen: set[PipelinedRegion] = set()
+        # What every subtask of a vertex reads, or is read by, is looked at for one of them.
+        seen: set[tuple[bytes, bool]] = set()
         queue = [self._regions.of(failed.id)]
         while queue:
             region = queue.pop()
@@ -58,11 +68,13 @@ class RestartPipelinedRegionFailoverStrategy:
             chosen.add(region)
             for subtask_id in region.subtasks:
                 subtask = self._graph.subtask(subtask_id)
-                queue.extend(self._producers_to_restart(subtask, region, failure))
-                queue.extend(
-                    self._regions.of(consumer.id)
-                    for consumer in self._graph.blocking_consumers(subtask)
-                )
+                vertex = self._graph.vertices[subtask_id[0]]
+                for _, result in vertex.inputs:
+                    if result.is_blocking and self._is_new(result, seen, is_input=True):
+                        queue += self._producers_to_restart(result, subtask, missing)
+                for result in vertex.results:
+                    if result.is_blocking and self._is_new(result, seen, is_input=False):
+                        queue += self._consumers(result, subtask)
         # A subtask that has not been scheduled yet has nothing to undo.
         return frozenset(
             id_
@@ -71,20 +83,57 @@ class RestartPipelinedRegionFailoverStrategy:
             if self._graph.subtask(id_).state is not ExecutionState.CREATED
         )
 
-    def _producers_to_restart(
-        self, subtask: ExecutionVertex, region: PipelinedRegion, failure: Failure
+    def _missing(self, failed: ExecutionVertex, failure: Failure) -> frozenset[bytes]:
+        """What a subtask reads from files and did not find, as far as that is known.
+
+        A TaskExecutor that has lost one file has lost others: each of them by itself would take a
+        restart to be found.
+        """
+        if failure.exception_name != _NOT_FOUND and not failure.missing_partitions:
+            return frozenset()
+        holders = {
+            result.partition_id(partition): self._partitions.holder(result, partition)
+            for _, result in self._graph.vertices[failed.job_vertex.id].inputs
+            if result.is_blocking
+            for partition in result.partitions_of_consumer(failed.subtask)
+        }
+        suspects = {holders.get(partition_id) for partition_id in failure.missing_partitions}
+        return frozenset(
+            partition_id
+            for partition_id, holder in holders.items()
+            if not suspects or holder in suspects
+        )
+
+    def _is_new(
+        self, result: IntermediateResult, seen: set[tuple[bytes, bool]], *, is_input: bool
+    ) -> bool:
+        edge = result.edge
+        if edge is None or edge.distribution is not DistributionPattern.ALL_TO_ALL:
+            return True
+        key = (result.dataset_id, is_input)
+        is_new = key not in seen
+        seen.add(key)
+        return is_new
+
+    def _consumers(
+        self, result: IntermediateResult, producer: ExecutionVertex
     ) -> list[PipelinedRegion]:
-        lost = []
-        inputs = self._graph.vertices[subtask.job_vertex.id].inputs
-        for producer, gate in self._graph.blocking_inputs(subtask):
-            other = self._regions.of(producer.id)
-            if other is region:
-                continue
-            partition_id = inputs[gate][1].partition_id(producer.subtask)
-            available = (
-                producer.state is ExecutionState.FINISHED
-                and partition_id not in failure.missing_partitions
-            )
-            if not available and producer.state is not ExecutionState.CREATED:
-                lost.append(other)
-        return lost
+        if result.consumer is None:
+            return []
+        return [
+            self._regions.of(result.consumer.subtasks[index].id)
+            for index in result.consumers_of_partition(producer.subtask)
+        ]
+
+    def _producers_to_restart(
+        self, result: IntermediateResult, subtask: ExecutionVertex, missing: frozenset[bytes]
+    ) -> list[PipelinedRegion]:
+        lost = self._partitions.unavailable(result, subtask.subtask)
+        gone = [p for p in lost if p.state is not ExecutionState.CREATED]
+        if missing:
+            gone += [
+                result.producer.subtasks[partition]
+                for partition in result.partitions_of_consumer(subtask.subtask)
+                if result.partition_id(partition) in missing
+            ]
+        return [self._regions.of(producer.id) for producer in gone]

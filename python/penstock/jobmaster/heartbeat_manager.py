@@ -102,6 +102,7 @@ class HeartbeatManager:
         self._on_timeout = on_timeout
         self._selector = selectors.DefaultSelector()
         self._peers: dict[str, _Peer] = {}
+        self._arriving: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closed = False
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -113,13 +114,28 @@ class HeartbeatManager:
         """Starts the thread."""
         self._thread.start()
 
-    def watch(self, name: str, sock: socket.socket) -> None:
-        """Takes over the heartbeat connection of a registered TaskExecutor."""
-        sock.setblocking(False)
+    def admit(self, sock: socket.socket) -> None:
+        """Takes over a connection for which `watch` or `refuse` will be called, or nothing."""
         with self._lock:
             if self._closed:
                 sock.close()
+            else:
+                self._arriving.add(sock)
+
+    def refuse(self, sock: socket.socket) -> None:
+        """Closes a connection that nobody registered is behind."""
+        with self._lock:
+            self._arriving.discard(sock)
+            sock.close()
+
+    def watch(self, name: str, sock: socket.socket) -> None:
+        """Takes over the heartbeat connection of a registered TaskExecutor."""
+        with self._lock:
+            self._arriving.discard(sock)
+            if self._closed:
+                sock.close()
                 return
+            sock.setblocking(False)
             self._drop(name)
             peer = _Peer(name, sock)
             self._peers[name] = peer
@@ -150,6 +166,8 @@ class HeartbeatManager:
         with self._lock:
             for name in list(self._peers):
                 self._drop(name)
+            for sock in self._arriving:
+                sock.close()
             self._selector.close()
             self._wake_reader.close()
             self._wake_writer.close()

@@ -19,7 +19,7 @@ from penstock.checkpoint_storage.storage import (
     FileSystemCheckpointStorage,
     configured_directory,
 )
-from penstock.common.options.cluster import FAILOVER_STRATEGY
+from penstock.common.options.cluster import FAILOVER_STRATEGY, RELEASE_PARTITIONS
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.high_availability.job_records import JobResult
@@ -112,6 +112,7 @@ class JobMaster:
             SchedulerSettings(
                 slot_request_timeout_ms=settings.slot_request_timeout_ms,
                 failover_strategy=FAILOVER_STRATEGY.read(job_graph.configuration),
+                release_partitions=RELEASE_PARTITIONS.read(job_graph.configuration),
             ),
         )
         self._coordinators = SourceCoordinators(
@@ -441,8 +442,9 @@ class JobMaster:
             executor.connection.send(messages.CancelTask(action.attempt_id.to_bytes()))
 
     def _release_partitions(self, action: actions.ReleasePartitions) -> None:
-        """Nothing to send: a pipelined partition is released by its own task, at its end."""
-        logger.debug("%d partitions were released by their tasks", len(action.partition_ids))
+        self._send_to(
+            action.executor_id, messages.ReleasePartitions(self.job_id, action.partition_ids)
+        )
 
     def _send_to(self, executor_id: str, message: Message) -> None:
         """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NoResourceAvailableError
 from penstock.jobmaster import actions as a
-from penstock.jobmaster.deployment import produced_partitions, task_deployment
+from penstock.jobmaster.deployment import SharedProducers, task_deployment
 from penstock.jobmaster.exception_history import DEFAULT_HISTORY_SIZE, ExceptionHistory
 from penstock.jobmaster.execution import Cancellation, ExecutionVertex
 from penstock.jobmaster.execution_graph import ExecutionGraph, IllegalJobStateError, SubtaskID
@@ -22,6 +22,7 @@ from penstock.jobmaster.failover import (
     RestartPipelinedRegionFailoverStrategy,
 )
 from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.partition_tracker import PartitionTracker, Released
 from penstock.jobmaster.regions import PipelinedRegion, PipelinedRegions
 from penstock.jobmaster.slot_allocator import SlotAllocator, SlotRequestBulk
 from penstock.jobmaster.slot_pool import SlotPool
@@ -46,12 +47,14 @@ class SchedulerSettings:
         slot_request_timeout_ms: `slot.request.timeout`.
         slot_idle_timeout_ms: `slot.idle.timeout`.
         failover_strategy: `jobmanager.execution.failover-strategy`: "region" or "full".
+        release_partitions: `jobmanager.partition.release-during-job-execution`.
         max_exception_history: `web.exception-history-size`.
     """
 
     slot_request_timeout_ms: int = 300_000
     slot_idle_timeout_ms: int = 50_000
     failover_strategy: str = "region"
+    release_partitions: bool = True
     max_exception_history: int = DEFAULT_HISTORY_SIZE
 
 
@@ -91,6 +94,7 @@ class Scheduler:
         self.pool = SlotPool(idle_timeout_ms=settings.slot_idle_timeout_ms)
         self._slot_request_timeout_ms = settings.slot_request_timeout_ms
         self._failover_strategy = settings.failover_strategy
+        self._release_early = settings.release_partitions
         self._restart_strategy = restart_strategy
         self._wire()
         self._restarts: list[_PendingRestart] = []
@@ -103,6 +107,7 @@ class Scheduler:
     def _wire(self) -> None:
         """Makes what depends on which subtasks there are."""
         self.regions = PipelinedRegions(self.graph)
+        self._partitions = PartitionTracker(self.graph, release_early=self._release_early)
         self._allocator = SlotAllocator(
             self.graph, self.pool, request_timeout_ms=self._slot_request_timeout_ms
         )
@@ -110,7 +115,9 @@ class Scheduler:
         if self._failover_strategy == "full":
             self._failover = RestartAllFailoverStrategy(self.graph)
         else:
-            self._failover = RestartPipelinedRegionFailoverStrategy(self.graph, self.regions)
+            self._failover = RestartPipelinedRegionFailoverStrategy(
+                self.graph, self.regions, self._partitions
+            )
 
     @property
     def status(self) -> JobStatus:
@@ -149,8 +156,13 @@ class Scheduler:
         return state is ExecutionState.CANCELING or state.is_terminal
 
     def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent."""
+        """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent.
+
+        What has finished there runs again if somebody has still to read what it wrote.
+        """
+        unread = self._partitions.executor_lost(executor_id)
         self._lose_slots(self.pool.remove_executor(executor_id), failure, now_ms)
+        self._restart_producers(unread, failure, now_ms)
         return self._settle(now_ms)
 
     def slot_failed(self, allocation_id: bytes, failure: Failure, now_ms: int) -> list[a.Action]:
@@ -185,7 +197,10 @@ class Scheduler:
             if entered is ExecutionState.FAILED:
                 self._handle_failures([subtask], now_ms)
             elif entered is ExecutionState.FINISHED:
+                self._release_partitions(self._partitions.finished(subtask))
                 self._schedule_consumers(subtask, now_ms)
+            elif state is ExecutionState.FINISHED:
+                self._release_partitions(self._partitions.finished_in_vain(subtask))
         return self._settle(now_ms)
 
     def deployment_failed(
@@ -269,9 +284,7 @@ class Scheduler:
             return self._settle(now_ms)
         self._restarts.clear()
         self._failure = failure
-        for subtask in self.graph.subtasks():
-            if subtask.state is ExecutionState.FINISHED:
-                self._release_partitions(subtask, blocking_only=False)
+        self._release_partitions(self._partitions.job_ended())
         self._cancel_tasks(self.graph.subtasks(), now_ms)
         for subtask in self.graph.subtasks():
             old = subtask.state
@@ -307,7 +320,7 @@ class Scheduler:
             subtasks = [self.graph.subtask(id_) for id_ in region.subtasks]
             if any(s.state is not ExecutionState.CREATED for s in subtasks):
                 continue
-            if not all(self._inputs_consumable(s, region) for s in subtasks):
+            if not all(self._partitions.can_start(s, region) for s in subtasks):
                 continue
             for subtask in subtasks:
                 old = subtask.state
@@ -316,30 +329,25 @@ class Scheduler:
             self._allocator.request(region.subtasks, now_ms)
             self._needs_changed = True
 
-    def _inputs_consumable(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
-        return all(
-            producer.id in region.members or producer.state is ExecutionState.FINISHED
-            for producer, _ in self.graph.blocking_inputs(subtask)
-        )
-
     def _schedule_consumers(self, subtask: ExecutionVertex, now_ms: int) -> None:
-        consumers = [consumer.id for consumer in self.graph.blocking_consumers(subtask)]
+        consumers = self._partitions.consumers_to_start(subtask)
         if self.status in _RESTARTABLE and consumers:
             self._schedule(self.regions.covering(consumers), now_ms)
 
     def _deploy_ready(self, now_ms: int) -> None:
+        shared: SharedProducers = {}
         for bulk, slots in self._allocator.fulfil():
             for subtask_id, slot in slots.items():
                 if not self.graph.subtask(subtask_id).current.assign_slot(slot):
                     raise RuntimeError(f"{subtask_id} was given a slot that it cannot take")
             for subtask_id, _ in bulk.subtasks:
-                self._deploy(self.graph.subtask(subtask_id), now_ms)
+                self._deploy(self.graph.subtask(subtask_id), shared, now_ms)
 
-    def _deploy(self, subtask: ExecutionVertex, now_ms: int) -> None:
+    def _deploy(self, subtask: ExecutionVertex, shared: SharedProducers, now_ms: int) -> None:
         old = subtask.state
         subtask.current.deploy(now_ms)
         self._task_moved(subtask, old, now_ms)
-        deployment = task_deployment(self.graph, subtask)
+        deployment = task_deployment(self.graph, subtask, shared)
         slot = subtask.current.slot
         assert slot is not None, "an attempt is deployed to its slot"
         self._out.append(
@@ -366,6 +374,16 @@ class Scheduler:
     def _lose_slots(self, slots: list[SlotOffer], failure: Failure, now_ms: int) -> None:
         self._needs_changed |= bool(slots)
         self._fail_all(self._allocator.lose(slots), failure, now_ms)
+
+    def _restart_producers(
+        self, producers: Iterable[ExecutionVertex], failure: Failure, now_ms: int
+    ) -> None:
+        """Runs again what has finished for nothing, and that is not to restart already."""
+        for producer in producers:
+            restarting = any(producer.id in restart.subtasks for restart in self._restarts)
+            if self.status in _RESTARTABLE and not restarting:
+                tasks = self._failover.tasks_to_restart(producer, failure)
+                self._restart_or_fail(tasks, failure, now_ms, is_global=False)
 
     def _fail_all(self, subtask_ids: Iterable[SubtaskID], failure: Failure, now_ms: int) -> None:
         """Fails several attempts for one reason, before any of the failures is answered."""
@@ -417,6 +435,7 @@ class Scheduler:
         at_ms = now_ms + self._restart_strategy.backoff_ms(now_ms)
         subtasks = [self.graph.subtask(id_) for id_ in sorted(tasks)]
         self._cancel_tasks(subtasks, now_ms)
+        self._release_partitions(self._partitions.restarting(subtasks))
         # What this restart takes over, the earlier ones need not do any more.
         for restart in self._restarts:
             restart.subtasks -= tasks
@@ -457,8 +476,6 @@ class Scheduler:
             self._restarts.remove(restart)
             for subtask_id in sorted(restart.subtasks):
                 subtask = self.graph.subtask(subtask_id)
-                if subtask.state is ExecutionState.FINISHED:
-                    self._release_partitions(subtask, blocking_only=False)
                 if self._new_parallelisms is None:
                     self.graph.reset(subtask, now_ms)
             if self._new_parallelisms is not None:
@@ -504,9 +521,7 @@ class Scheduler:
             self._move(JobStatus.FINISHED, now_ms)
         else:
             return
-        for subtask in self.graph.subtasks():
-            if subtask.state is ExecutionState.FINISHED:
-                self._release_partitions(subtask, blocking_only=True)
+        self._release_partitions(self._partitions.job_ended())
         self._release_slots("the job has ended")
 
     def _release_slots(self, reason: str) -> None:
@@ -516,15 +531,8 @@ class Scheduler:
         self.pool.required = 0
         self._declare_slots(0)
 
-    def _release_partitions(self, subtask: ExecutionVertex, *, blocking_only: bool) -> None:
-        slot = subtask.current.slot
-        ids = tuple(
-            partition.partition_id
-            for partition in produced_partitions(self.graph, subtask)
-            if partition.partition_type == "BLOCKING" or not blocking_only
-        )
-        if slot is not None and ids:
-            self._out.append(a.ReleasePartitions(slot.executor_id, ids))
+    def _release_partitions(self, released: Released) -> None:
+        self._out.extend(a.ReleasePartitions(*each) for each in released.items())
 
     def _task_moved(self, subtask: ExecutionVertex, old: ExecutionState, now_ms: int) -> None:
         execution = subtask.current

@@ -32,10 +32,12 @@ class SlotRequestBulk:
     Attributes:
         subtasks: In topological order, each with its version when the bulk was made.
         requested_ms: When it began to wait.
+        groups: The indices of their slot sharing groups, each of which needs a slot.
     """
 
     subtasks: tuple[tuple[SubtaskID, int], ...]
     requested_ms: int
+    groups: tuple[int, ...]
 
 
 class SlotAllocator:
@@ -63,7 +65,8 @@ class SlotAllocator:
     def request(self, subtasks: Iterable[SubtaskID], now_ms: int) -> None:
         """Adds a bulk that waits for slots."""
         versions = tuple((id_, self._graph.subtask(id_).version) for id_ in subtasks)
-        self._bulks.append(SlotRequestBulk(versions, now_ms))
+        groups = dict.fromkeys(self._sharing.group_of(id_).index for id_, _ in versions)
+        self._bulks.append(SlotRequestBulk(versions, now_ms, tuple(groups)))
 
     def drop_stale_bulks(self) -> None:
         """Forgets the bulks of which a subtask was cancelled, failed or restarted meanwhile."""
@@ -77,7 +80,7 @@ class SlotAllocator:
         """
         needed = set(self._roots)
         for bulk in self._bulks:
-            needed.update(self._sharing.group_of(id_).index for id_, _ in bulk.subtasks)
+            needed.update(bulk.groups)
         needed.update(self._sharing.group_of(id_).index for id_ in restarting)
         self._pool.required = len(needed)
         return len(needed)
@@ -131,7 +134,7 @@ class SlotAllocator:
 
     def slots_needed(self, bulk: SlotRequestBulk) -> int:
         """Returns how many slots the subtasks of a bulk need in all."""
-        return len({self._sharing.group_of(id_).index for id_, _ in bulk.subtasks})
+        return len(bulk.groups)
 
     def _deadline_ms(self, bulk: SlotRequestBulk, now_ms: int) -> int:
         if self._has_blocking and self.slots_needed(bulk) <= len(self._pool):
@@ -143,11 +146,7 @@ class SlotAllocator:
         return all(self._graph.subtask(id_).version == version for id_, version in bulk.subtasks)
 
     def _serve(self, bulk: SlotRequestBulk) -> dict[SubtaskID, SlotOffer] | None:
-        groups = {}
-        for id_, _ in bulk.subtasks:
-            group = self._sharing.group_of(id_)
-            groups[group.index] = group
-        chosen = self._choose([i for i in groups if i not in self._roots])
+        chosen = self._choose([i for i in bulk.groups if i not in self._roots])
         if chosen is None:
             return None
         for index, offer in chosen.items():
@@ -162,9 +161,9 @@ class SlotAllocator:
 
     def _choose(self, indices: list[int]) -> dict[int, SlotOffer] | None:
         """Picks a free slot per group: the one it had, else one near it, else any."""
-        free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
-        if len(free) < len(indices):
+        if self._pool.num_free < len(indices):
             return None
+        free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
         chosen: dict[int, SlotOffer] = {}
         for index in indices:
             last = self._last_slot.get(index)
@@ -188,12 +187,11 @@ class SlotAllocator:
             return {last.executor_id}
         executors: set[str] = set()
         for vertex_id, subtask in self._sharing.groups[index].subtasks.values():
-            vertex = self._graph.vertices[vertex_id]
-            for gate, (_, result) in enumerate(vertex.inputs):
-                consumed = vertex.consumed(gate, subtask)
-                if len(consumed) > MAX_PREFERRED_PRODUCERS:
+            for _, result in self._graph.vertices[vertex_id].inputs:
+                partitions = result.partitions_of_consumer(subtask)
+                if len(partitions) > MAX_PREFERRED_PRODUCERS:
                     continue
-                for partition, _ in consumed:
+                for partition in partitions:
                     slot = result.producer.subtasks[partition].current.slot
                     if slot is not None:
                         executors.add(slot.executor_id)

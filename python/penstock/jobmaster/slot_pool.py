@@ -30,6 +30,7 @@ class SlotPool:
     def __init__(self, *, idle_timeout_ms: int = 50_000) -> None:
         self._idle_timeout_ms = idle_timeout_ms
         self._slots: dict[bytes, _PooledSlot] = {}
+        self._in_use = 0
         self.required = 0
 
     def __len__(self) -> int:
@@ -39,6 +40,11 @@ class SlotPool:
     def missing(self) -> int:
         """How many slots are needed beyond those in the pool."""
         return max(0, self.required - len(self._slots))
+
+    @property
+    def num_free(self) -> int:
+        """How many slots nobody uses."""
+        return len(self._slots) - self._in_use
 
     def offer(self, offer: SlotOffer, now_ms: int) -> bool:
         """Takes an offered slot if it is needed; an accepted one is accepted again."""
@@ -69,25 +75,30 @@ class SlotPool:
         if slot.in_use:
             raise ValueError(f"slot {allocation_id.hex()} is in use already")
         slot.in_use = True
+        self._in_use += 1
         return slot.offer
 
     def free(self, allocation_id: bytes, now_ms: int) -> None:
         """Marks a slot as free again; one that has left the pool meanwhile is ignored."""
         slot = self._slots.get(allocation_id)
         if slot is not None:
+            self._in_use -= slot.in_use
             slot.in_use = False
             slot.free_since_ms = now_ms
 
     def remove(self, allocation_id: bytes) -> SlotOffer | None:
         """Takes a slot out of the pool; returns it, or None if it was not there."""
         slot = self._slots.pop(allocation_id, None)
-        return None if slot is None else slot.offer
+        if slot is None:
+            return None
+        self._in_use -= slot.in_use
+        return slot.offer
 
     def remove_executor(self, executor_id: str) -> list[SlotOffer]:
         """Takes all slots of a TaskExecutor out of the pool and returns them."""
         lost = [s.offer for s in self._slots.values() if s.offer.executor_id == executor_id]
         for offer in lost:
-            del self._slots[offer.allocation_id]
+            self.remove(offer.allocation_id)
         return lost
 
     def remove_idle(self, now_ms: int) -> list[SlotOffer]:

@@ -20,15 +20,13 @@ class ExecutionState(Enum):
     FAILED = "FAILED"
     RECONCILING = "RECONCILING"
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the attempt has ended for good."""
-        return self in _TERMINAL_EXECUTION
+    # Members are compared by identity; Enum's own hash is a call of Python for each look-up.
+    __hash__ = object.__hash__
 
+    def __init__(self, name: str) -> None:
+        #: Whether the attempt has ended for good.
+        self.is_terminal = name in ("FINISHED", "CANCELED", "FAILED")
 
-_TERMINAL_EXECUTION: Final = frozenset(
-    {ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED}
-)
 
 #: The moves of an attempt; RECONCILING is kept for its name and never entered.
 EXECUTION_TRANSITIONS: Final[dict[ExecutionState, frozenset[ExecutionState]]] = {

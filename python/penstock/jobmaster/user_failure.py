@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 import pickle
+import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import JobExecutionError
@@ -22,6 +23,8 @@ _HOPELESS: Final = frozenset(
 )
 """What the program is to blame for, which a restart runs again as it is."""
 
+_NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
+_PARTITION: Final = re.compile(r"\bpartition ([0-9a-f]{120})\b")
 
 #: Exceptions that steer the interpreter, and what to say of them.  Raised by `execute()` they would
 #: do so in the driver: end it without a word, look like Ctrl-C, or end a loop of the program's.
@@ -68,9 +71,16 @@ def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> F
         recoverable=name not in _HOPELESS,
         task_name=task_name,
         executor_id=executor_id,
+        missing_partitions=_missing_partitions(name, task_failure.message),
         labels=_labels(task_failure),
         payload=task_failure,
     )
+
+
+def _missing_partitions(name: str, message: str) -> frozenset[bytes]:
+    """Which partition a consumer has not found: between TaskExecutors errors are texts."""
+    named = _PARTITION.search(message) if name == _NOT_FOUND else None
+    return frozenset() if named is None else frozenset([bytes.fromhex(named[1])])
 
 
 def _labels(task_failure: TaskFailure) -> dict[str, str]:

@@ -27,7 +27,8 @@ from __future__ import annotations
 import enum
 import struct
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias, TypeVar
+from functools import lru_cache
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from penstock.errors import CorruptStreamError
 from penstock.network.data_type import DataType
@@ -280,7 +281,16 @@ def parse_event(data: bytes | bytearray | memoryview) -> Event:
     Raises:
         CorruptStreamError: the bytes are incomplete, too many, or of no known event.
     """
-    reader = _Reader(bytes(data))
+    content = bytes(data)
+    return (
+        _read_barrier(content)
+        if content[:4] == _I32.pack(CheckpointBarrier.TYPE_ID)
+        else _read(content)
+    )
+
+
+def _read(content: bytes) -> Event:
+    reader = _Reader(content)
     if len(reader.data) < 4:
         raise CorruptStreamError(f"incomplete event: {len(reader.data)} bytes")
     event = _parse(reader)
@@ -288,6 +298,10 @@ def parse_event(data: bytes | bytearray | memoryview) -> Event:
         left = len(reader.data) - reader.position
         raise CorruptStreamError(f"{left} bytes follow the event {type(event).__name__}")
     return event
+
+
+#: The tasks of a worker get the same barrier at about the same time, and none can change it.
+_read_barrier: Final = lru_cache(maxsize=16)(_read)
 
 
 def data_type_of(event: Event, *, priority: bool = False) -> DataType:

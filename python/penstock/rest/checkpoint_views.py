@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import checkpointing, state
+from penstock.checkpoint_storage.storage import configured_directory
+from penstock.common.options import state
 from penstock.jobmaster.checkpointing.properties import Retention
 from penstock.jobmaster.checkpointing.statistics import Summary, summaries
 from penstock.network.events import SnapshotKind
@@ -67,7 +68,7 @@ def checkpoint_config(call: Call) -> Json:
     retention = settings.retention
     tolerable = settings.tolerable_failures
     backend = state.BACKEND.read(options)
-    folder = checkpointing.FOLDER.read(options)
+    folder = configured_directory(options)
     return {
         "mode": "exactly_once" if settings.is_exactly_once else "at_least_once",
         # Flink's number for "never".

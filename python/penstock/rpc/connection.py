@@ -4,7 +4,11 @@ Sending never blocks the caller: messages wait in a bounded queue for the writin
 peer that stops reading cannot hold up the JobMaster's main thread.  A queue that is full means
 that the peer is gone in all but name, and the connection is closed.
 
-`on_closed` is called exactly once, from the reading thread, after the last `on_message`.
+A message that may wait goes with the next one that may not, or after a while: of hundreds of
+reports that come at once each would else wake the writing thread here and the reader there.  The
+order stays.
+
+`on_closed` is called exactly once, from the reading thread, after the last `on_messages`.
 """
 
 from __future__ import annotations
@@ -27,6 +31,15 @@ logger = logging.getLogger(__name__)
 
 MAX_QUEUED_MESSAGES = 4096
 
+MAX_HELD_MESSAGES = 256
+"""How many messages wait for one that may not."""
+
+HELD_S = 0.01
+"""How long they do."""
+
+MAX_RECEIVED_MESSAGES = 64
+"""How many are handed on at once."""
+
 MAX_SENT_BYTES = 65_536
 """What is sent at once of several messages, but for the last one."""
 
@@ -40,7 +53,7 @@ class Connection:
         self,
         sock: socket.socket,
         decoder: MessageDecoder[Any],
-        on_message: Callable[[Any], None],
+        on_messages: Callable[[list[Any]], None],
         on_closed: Callable[[str], None],
         name: str,
     ) -> None:
@@ -49,9 +62,12 @@ class Connection:
         self.name = name
         self._socket = sock
         self._decoder = decoder
-        self._on_message = on_message
+        self._on_messages = on_messages
         self._on_closed = on_closed
-        self._outgoing: queue.Queue[bytes | None] = queue.Queue(MAX_QUEUED_MESSAGES)
+        # An empty list says that there are messages that may wait.
+        self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        self._held: list[bytes] = []
+        self._sending = threading.Lock()
         self._lock = threading.Lock()
         self._closing = False
         self._reason = ""
@@ -74,18 +90,32 @@ class Connection:
     @property
     def waiting(self) -> int:
         """How many messages wait to be sent."""
-        return self._outgoing.qsize()
+        return self._outgoing.qsize() + len(self._held)
 
-    def send(self, message: Message) -> bool:
-        """Queues a message; returns False when the connection is closed or its peer stuck."""
+    def send(self, message: Message, *, may_wait: bool = False) -> bool:
+        """Queues a message; returns False when the connection is closed or its peer stuck.
+
+        Args:
+            message: The message.
+            may_wait: Whether it may be held back for `HELD_S`, to be sent with others.
+        """
         if self._closing:
             return False
-        try:
-            self._outgoing.put_nowait(encode_message(message))
-        except queue.Full:
+        body = encode_message(message)
+        with self._sending:
+            self._held.append(body)
+            if not may_wait or len(self._held) >= MAX_HELD_MESSAGES:
+                bodies, self._held = self._held, []
+            elif len(self._held) == 1:
+                bodies = []
+            else:
+                return True
+            is_full = self._outgoing.qsize() >= MAX_QUEUED_MESSAGES
+            if not is_full:
+                self._outgoing.put(bodies)
+        if is_full:
             self.close(f"{self.name}: {MAX_QUEUED_MESSAGES} messages wait, the peer does not read")
-            return False
-        return True
+        return not is_full
 
     def close(self, reason: str) -> None:
         """Closes at once; queued messages are dropped.  Any thread, idempotent."""
@@ -94,20 +124,16 @@ class Connection:
                 return
             self._closing = True
             self._reason = reason
-        with contextlib.suppress(
-            queue.Full
-        ):  # the writer is busy sending and wakes by the shutdown below
-            self._outgoing.put_nowait(None)
+        self._outgoing.put(None)
         with contextlib.suppress(OSError):  # the peer was faster
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close_after_flush(self, reason: str) -> None:
         """Sends what is queued, then closes; gives up after `CLOSE_TIMEOUT_S`."""
-        try:
-            self._outgoing.put_nowait(None)
-        except queue.Full:
-            self.close(reason)
-            return
+        with self._sending:
+            self._outgoing.put(self._held)
+            self._held = []
+            self._outgoing.put(None)
         self._reason = self._reason or reason
         if threading.current_thread() is not self._writer:
             self._writer.join(CLOSE_TIMEOUT_S)
@@ -128,7 +154,7 @@ class Connection:
         frames = FrameReader(self._socket)
         try:
             while (body := frames.read()) is not None:
-                self._on_message(self._decoder.decode(body))
+                self._receive(body, frames)
         except CorruptStreamError as error:
             reason = f"dropped for sending something that is no message: {error}"
             logger.warning("%s: %s", self.name, reason)
@@ -142,27 +168,60 @@ class Connection:
         self._socket.close()
         self._on_closed(self._reason)
 
-    def _with_those_behind(self, frames: bytes) -> tuple[bytes, bool]:
-        """Small messages that wait behind one, to be sent with it; whether the end is behind."""
-        taken, size = [frames], len(frames)
+    def _receive(self, body: bytes, frames: FrameReader) -> None:
+        """Hands on a message and those that came with it."""
+        received: list[Any] = []
+        following: bytes | None = body
+        try:
+            while following is not None:
+                received.append(self._decoder.decode(following))
+                if len(received) == MAX_RECEIVED_MESSAGES:
+                    break
+                following = frames.read_received()
+        finally:
+            # What came before something that is no message counts.
+            if received:
+                self._on_messages(received)
+
+    def _with_those_behind(self, bodies: list[bytes]) -> tuple[bytes, bool]:
+        """Frames, with small ones that wait behind them; whether the end is behind."""
+        taken = list(map(framed, bodies))
+        size = sum(map(len, taken))
         while size < MAX_SENT_BYTES:
             try:
-                body = self._outgoing.get_nowait()
+                following = self._outgoing.get_nowait()
             except queue.Empty:
                 break
-            if body is None:
+            if following is None:
                 return b"".join(taken), True
-            taken.append(framed(body))
-            size += len(body)
+            frames = list(map(framed, following or self._take_held()))
+            taken += frames
+            size += sum(map(len, frames))
         return b"".join(taken), False
+
+    def _take_held(self) -> list[bytes]:
+        with self._sending:
+            bodies, self._held = self._held, []
+        return bodies
+
+    def _next(self) -> list[bytes] | None:
+        """What is to be sent next; None at the end."""
+        bodies = self._outgoing.get()
+        if bodies is None or bodies:
+            return bodies
+        try:
+            return self._outgoing.get(timeout=HELD_S)
+        except queue.Empty:
+            return self._take_held()
 
     def _write(self) -> None:
         try:
-            while (body := self._outgoing.get()) is not None:
+            while (bodies := self._next()) is not None:
                 if self._closing:
                     return
-                frames, is_last = self._with_those_behind(framed(body))
-                self._socket.sendall(frames)
+                frames, is_last = self._with_those_behind(bodies)
+                if frames:
+                    self._socket.sendall(frames)
                 if is_last:
                     return
         except OSError as error:

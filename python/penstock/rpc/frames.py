@@ -89,23 +89,39 @@ class FrameReader:
             CorruptStreamError: the length is out of range or the stream ends inside a frame.
             OSError: the connection is broken or its timeout passed.
         """
+        if (body := self.read_received()) is not None:
+            return body
         if not self._fill(_LENGTH.size):
             left = len(self._data) - self._position
             if not left:
                 return None
             raise CorruptStreamError(f"the stream ends after {left} bytes of a frame's length")
-        (length,) = _LENGTH.unpack_from(self._data, self._position)
+        length = self._announced_length()
+        if not self._fill(_LENGTH.size + length):
+            left = len(self._data) - self._position - _LENGTH.size
+            raise CorruptStreamError(f"the stream ends after {left} of {length} bytes of a frame")
+        return self.read_received()
+
+    def read_received(self) -> bytes | None:
+        """Gives one frame that has been received already; None when there is no whole one.
+
+        Raises:
+            CorruptStreamError: the length is out of range.
+        """
+        left = len(self._data) - self._position - _LENGTH.size
+        if left < 0 or left < (length := self._announced_length()):
+            return None
+        begin = self._position + _LENGTH.size
+        self._position = begin + length
+        return self._data[begin : self._position]
+
+    def _announced_length(self) -> int:
+        length: int = _LENGTH.unpack_from(self._data, self._position)[0]
         if not 1 <= length <= MAX_FRAME_BYTES:
             raise CorruptStreamError(
                 f"a frame of {length} bytes was announced; allowed are 1 to {MAX_FRAME_BYTES}"
             )
-        self._position += _LENGTH.size
-        if not self._fill(length):
-            left = len(self._data) - self._position
-            raise CorruptStreamError(f"the stream ends after {left} of {length} bytes of a frame")
-        body = self._data[self._position : self._position + length]
-        self._position += length
-        return body
+        return length
 
     def _fill(self, count: int) -> bool:
         """Reads until ``count`` bytes are there; False when the stream ends before."""

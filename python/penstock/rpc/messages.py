@@ -312,6 +312,13 @@ class CancelTask(Message, frozen=True):
     attempt_id: bytes
 
 
+class ReleasePartitions(Message, frozen=True):
+    """Drops finished blocking partitions that nobody will read; unknown ones are ignored."""
+
+    job_id: bytes
+    partition_ids: tuple[bytes, ...]
+
+
 class TriggerCheckpoint(Message, frozen=True):
     """Sources, or tasks whose inputs have ended, of one worker begin a checkpoint.
 
@@ -411,6 +418,7 @@ ToTaskExecutor = (
     | ReleaseCode
     | SubmitTask
     | CancelTask
+    | ReleasePartitions
     | TriggerCheckpoint
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 # msgspec looks the type up
@@ -16,8 +18,22 @@ class PartitionDescriptor(msgspec.Struct, frozen=True):
     partition_type: str
     flush_timeout_ms: int
 
+    @property
+    def outlives_its_task(self) -> bool:
+        """Whether it is read when its task has finished."""
+        return self.partition_type == "BLOCKING"
 
-class ChannelDescriptor(msgspec.Struct, frozen=True):
+
+class ProducerDescriptor(msgspec.Struct, frozen=True):
+    """A partition that a task reads from, and the TaskExecutor where it is."""
+
+    partition_id: bytes
+    executor_id: str
+    host: str
+    port: int
+
+
+class ChannelDescriptor(NamedTuple):
     """One channel of a gate: which subpartition to read, and from which TaskExecutor."""
 
     partition_id: bytes
@@ -28,10 +44,27 @@ class ChannelDescriptor(msgspec.Struct, frozen=True):
 
 
 class GateDescriptor(msgspec.Struct, frozen=True):
-    """One input gate: all channels of one job edge into the subtask."""
+    """One input gate: all channels of one job edge into the subtask.
+
+    Attributes:
+        input_number: Of the operator.
+        producers: What is read, in the order of the channels; subtasks that read the same share it.
+        subpartitions: That of each, or the one that is read of all.
+    """
 
     input_number: int
-    channels: tuple[ChannelDescriptor, ...]
+    producers: tuple[ProducerDescriptor, ...]
+    subpartitions: int | tuple[int, ...]
+
+    @property
+    def channels(self) -> list[ChannelDescriptor]:
+        """The channels, in their order."""
+        own = self.subpartitions
+        each = (own,) * len(self.producers) if isinstance(own, int) else own
+        return [
+            ChannelDescriptor(p.partition_id, subpartition, p.executor_id, p.host, p.port)
+            for p, subpartition in zip(self.producers, each, strict=True)
+        ]
 
 
 class RestoredState(msgspec.Struct, frozen=True):

@@ -149,7 +149,8 @@ class _OperatorTestHarness:
         # A source with a thread of its own shares the operator with this one under its lock.
         with getattr(self.operator, "lock", None) or nullcontext():
             self._state.prepare_snapshot_pre_barrier(checkpoint_id)
-            return self._state.snapshot_state(checkpoint_id, timestamp)
+            snapshot = self._state.snapshot_state(checkpoint_id, timestamp)
+            return self._context.snapshot(checkpoint_id, {}, ()) if snapshot is None else snapshot
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tells the operator that a checkpoint is complete."""

@@ -100,8 +100,11 @@ impl InputGate {
     }
 
     /// Makes the present or else the next read return without a buffer.
-    fn wakeup(&self, py: Python<'_>) {
-        py.detach(|| self.gate.wakeup());
+    ///
+    /// With the GIL: who wakes hundreds of readers would else wait for it after each of them, behind
+    /// those that it has woken.
+    fn wakeup(&self) {
+        self.gate.wakeup();
     }
 
     /// Lets a channel continue after a blocking event.
@@ -111,13 +114,14 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Lets several channels continue after blocking events.
+    /// Lets several channels continue after blocking events; with the GIL, as nothing here waits.
     fn resume_all(&self, py: Python<'_>, channels: Vec<i64>) -> PyResult<()> {
         let channels = channels
             .into_iter()
             .map(|channel| self.channel(py, channel));
         let channels = channels.collect::<PyResult<Vec<usize>>>()?;
-        py.detach(|| self.gate.resume_all(&channels))
+        self.gate
+            .resume_all(&channels)
             .map_err(|error| network_error(py, &error))
     }
 

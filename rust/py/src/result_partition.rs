@@ -108,13 +108,14 @@ impl ResultPartition {
     }
 
     /// Sends a serialized event to every subpartition, behind what was written.
+    ///
+    /// With the GIL, as nothing here waits: all tasks of a worker send barriers at once, and who
+    /// gives the GIL away waits for it behind all others.
     fn broadcast_event(&self, py: Python<'_>, event: &[u8], data_type: i64) -> PyResult<()> {
         self.void_cursors(py)?;
-        py.detach(|| {
-            self.partition
-                .broadcast_event(event, event_type(data_type)?)
-        })
-        .map_err(|error| network_error(py, &error))
+        event_type(data_type)
+            .and_then(|data_type| self.partition.broadcast_event(event, data_type))
+            .map_err(|error| network_error(py, &error))
     }
 
     /// Sends an event with priority ahead of all that waits; returns the contents of the data

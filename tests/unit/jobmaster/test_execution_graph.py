@@ -163,6 +163,21 @@ def test_what_is_written_is_what_is_read():
     assert set(read) == written
 
 
+def test_deployments_share_what_all_read():
+    """Between a thousand producers and a thousand consumers there are a million channels."""
+    program = Program(parallelism=5)
+    source = program.source("S", 3)
+    spread = program.map(program.partition(source, p.REBALANCE), "Spread", 4)
+    program.map(program.partition(spread, p.RESCALE), "Near", 2)
+    graph = deployed(program.job_graph())
+    shared = {}
+    gates = {s.task_name: task_deployment(graph, s, shared).gates for s in graph.subtasks()}
+    first, *others = [gates[f"Spread ({n}/4)"][0] for n in range(1, 5)]
+    assert all(gate.producers is first.producers for gate in others)
+    assert [gate.subpartitions for gate in (first, *others)] == [0, 1, 2, 3]
+    assert [len(gates[f"Near ({n}/2)"][0].producers) for n in (1, 2)] == [2, 2]
+
+
 def test_deployment_needs_slots():
     graph = ExecutionGraph(word_count().job_graph(), 0)
     source, words, *_ = graph.subtasks()

@@ -12,6 +12,8 @@ from penstock.jobmaster.restart_strategies import (
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.user_failure import failure_of
+from penstock.rpc.messages import TaskFailure
 from support.graphs import Program, word_count
 
 S = ExecutionState
@@ -449,6 +451,29 @@ class TestRestarting:
             source = driver.attempt("Source: Text (1/1)")
             assert source.attempt == (1 if missing else 0)
 
+    def test_of_producers_on_other_workers_none_restarts_for_a_file_that_is_gone(self):
+        """A consumer names what it has not found; what lies beside that is gone as well."""
+        program = word_count(parallelism=1, batch=True, blocking_shuffles=True)
+        program.transformations[0].set_parallelism(3)
+        driver = Driver(program.job_graph(), FixedDelayRestartStrategy(9, 0))
+        driver.start()
+        driver.offer(2, executor="a")
+        driver.offer(1, executor="b")
+        names = [f"Source: Text ({n}/3)" for n in (1, 2, 3)]
+        for name in names:
+            driver.report(driver.attempt(name), S.FINISHED)
+        deployed = [action.deployment for action in only(driver.log, a.Deploy)]
+        [first] = [d.partitions[0].partition_id for d in deployed if d.subtask == 0][:1]
+        driver.offer(driver.scheduler.pool.missing, executor="c")
+        driver.report(driver.attempt("Flat Map (1/1)"), S.RUNNING)
+        text = f"partition {first.hex()} was not registered in time (at remote task manager 'a')"
+        gone = TaskFailure("penstock.errors", "PartitionNotFoundError", text, "", "", -1)
+        failure = failure_of(gone, "Flat Map (1/1)", "c")
+        assert failure.missing_partitions == {first}
+        driver.report(driver.attempt("Flat Map (1/1)"), S.FAILED, failure)
+        driver.confirm_cancellations()
+        assert [driver.attempt(name).attempt for name in names] == [1, 1, 0]
+
 
 class TestLostWorkers:
     def test_all_subtasks_of_a_lost_worker_fail_at_once_and_count_once(self):
@@ -519,8 +544,15 @@ class TestSuspending:
         driver.report(driver.attempt("Source: Text (1/1)"), S.FINISHED)
         actions = self.suspended(driver)
         assert len(only(actions, a.CancelTask)) == 4
-        assert len(only(actions, a.ReleasePartitions)) == 1
+        assert not only(actions, a.ReleasePartitions), "what is pipelined goes with its task"
         assert len(only(actions, a.ReleaseSlot)) == 2
+
+    def test_with_a_finished_blocking_partition(self):
+        driver = Driver(word_count(batch=True, blocking_shuffles=True).job_graph())
+        driver.start()
+        driver.offer(2)
+        driver.report(driver.attempt("Source: Text (1/1)"), S.FINISHED)
+        assert len(only(self.suspended(driver), a.ReleasePartitions)) == 1
 
     def test_failing(self):
         driver = Driver(word_count().job_graph()).run()

@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from penstock.errors import AuthenticationError, ConfigurationError
@@ -51,6 +52,18 @@ class Served:
         return sock
 
 
+def await_handshakes() -> None:
+    """Until the server's threads have said how the handshakes that began have ended."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("rpc connection"):
+            thread.join(PATIENCE_S)
+
+
+def put_all(inbox: queue.Queue[object], received: list[object]) -> None:
+    for message in received:
+        inbox.put(message)
+
+
 @pytest.fixture
 def served() -> Iterator[Served]:
     made = Served()
@@ -87,8 +100,9 @@ def test_frames_of_any_size_pass_in_both_directions_at_once(served: Served) -> N
             assert isinstance(sock, EncryptedSocket)
             inbox: queue.Queue[object] = queue.Queue()
             received.append(inbox)
+            put = partial(put_all, inbox)
             connection = Connection(
-                sock, messages.task_executor_decoder(), inbox.put, lambda reason: None, "one"
+                sock, messages.task_executor_decoder(), put, lambda reason: None, "one"
             )
             connection.start()
             stack.callback(connection.join, PATIENCE_S)
@@ -132,6 +146,7 @@ def test_a_peer_without_tls_is_dropped(served: Served, caplog: pytest.LogCapture
             while sock.recv(4096):
                 pass
     dial(served.address, OWN, "worker").close()
+    await_handshakes()
     assert "dropped 127.0.0.1" in caplog.text
     assert "is to be encrypted (security.ssl.internal.enabled): TLS" in caplog.text
     served.next().close()
@@ -147,6 +162,7 @@ def test_a_peer_with_another_certificate_is_refused(
         dial(served.address, other, "worker")
     dial(served.address, OWN, "worker").close()
     served.next().close()
+    await_handshakes()
     assert served.sockets.empty()
     assert "security.ssl.internal.enabled" in caplog.text
 
@@ -162,6 +178,7 @@ def test_a_peer_that_shows_no_certificate_is_refused(served: Served) -> None:
     sock.settimeout(PATIENCE_S)
     with context.wrap_socket(sock) as wrapped, pytest.raises(OSError, match="certificate required"):
         wrapped.recv(1)
+    await_handshakes()
     assert served.sockets.empty()
 
 
@@ -226,6 +243,7 @@ def test_a_native_beat_with_another_certificate_is_lost(served: Served) -> None:
     sender.start()
     assert "closed the heartbeat connection" in reasons.get(timeout=PATIENCE_S)
     sender.close()
+    await_handshakes()
     assert served.sockets.empty()
 
 

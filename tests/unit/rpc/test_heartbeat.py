@@ -175,3 +175,29 @@ def test_the_sender_reports_a_driver_that_is_gone(
             ours.shutdown(socket.SHUT_RDWR)
         assert reason in reasons.get(timeout=10)
     sender.close()
+
+
+@pytest.mark.parametrize("closed_first", [False, True])
+def test_no_connection_outlives_the_manager_because_nobody_looked_at_it(
+    closed_first: bool,
+) -> None:
+    """The dispatcher's thread may have ended before it could tell whose it is."""
+    ours, theirs = socket.socketpair()
+    manager = HeartbeatManager(0.01, 30, lambda name, reason: None)
+    with theirs:
+        if closed_first:
+            manager.close()
+        manager.admit(ours)
+        manager.close()
+        assert theirs.recv(1) == b""
+        assert ours.fileno() < 0
+        manager.watch("late", ours)
+
+
+def test_a_connection_of_nobody_is_closed() -> None:
+    ours, theirs = socket.socketpair()
+    manager = HeartbeatManager(0.01, 30, lambda name, reason: None)
+    with theirs, contextlib.closing(manager):
+        manager.admit(ours)
+        manager.refuse(ours)
+        assert theirs.recv(1) == b""

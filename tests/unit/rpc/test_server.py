@@ -32,10 +32,12 @@ class Recorder:
         self.ended: queue.Queue[str] = queue.Queue()
         self.connections: list[Connection] = []
 
+    def put(self, received: list[object]) -> None:
+        for message in received:
+            self.received.put(message)
+
     def __call__(self, sock: socket.socket, peer: str) -> None:
-        connection = Connection(
-            sock, messages.driver_decoder(), self.received.put, self.ended.put, peer
-        )
+        connection = Connection(sock, messages.driver_decoder(), self.put, self.ended.put, peer)
         self.connections.append(connection)
         connection.start()
 

@@ -20,6 +20,7 @@ from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.end_of_job import EndOfJob
+from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
 from penstock.jobmaster.main_thread import MainThread, QueueUser
@@ -91,6 +92,7 @@ class CheckpointService:
             first_id=1 if records is None else records.next_checkpoint_id,
         )
         self._records = records
+        self._pointers = CheckpointPointers(records)
         self._job = job
         self._storage = storage
         self._main_thread = main_thread
@@ -342,8 +344,7 @@ class CheckpointService:
     def _create_location(self, action: a.CreateLocation) -> None:
         def create() -> None:
             try:
-                if self._records is not None:
-                    self._records.checkpoint_begins(action.checkpoint_id)
+                self._pointers.checkpoint_begins(action.checkpoint_id)
                 if action.properties.target is not None:
                     location = self._storage.create_savepoint(action.properties.target)
                 else:
@@ -409,8 +410,8 @@ class CheckpointService:
         def store() -> None:
             try:
                 pointer = self._storage.publish(action.location, action.metadata)
-                if self._records is not None and action.is_restored_from:
-                    self._records.checkpoint_completed(checkpoint_id, pointer)
+                if action.is_restored_from:
+                    self._pointers.checkpoint_completed(checkpoint_id, pointer)
             except Exception as error:
                 self._later(self.coordinator.storage_failed, checkpoint_id, _text(error))
             else:
@@ -444,6 +445,8 @@ class CheckpointService:
         files = self._storage.files
 
         def discard() -> None:
+            if not self._pointers.forget_pending(action.checkpoint_id):
+                return
             for state in action.states:
                 _tolerating(partial(discard_task_state, state, files))
             _tolerating(lambda: discard_streams(action.unused, files))
@@ -454,15 +457,14 @@ class CheckpointService:
         self._io.post(discard)
 
     def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
-        files, records = self._storage.files, self._records
+        files = self._storage.files
 
         def discard() -> None:
             checkpoint = action.checkpoint
-            if records is not None:
-                _tolerating(partial(records.checkpoint_discarded, checkpoint.checkpoint_id))
-            _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata, files))
-            _tolerating(lambda: discard_streams(action.unused, files))
-            _tolerating(lambda: self._storage.discard(checkpoint.pointer))
+            if self._pointers.forget(checkpoint.checkpoint_id):
+                _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata, files))
+                _tolerating(lambda: discard_streams(action.unused, files))
+                _tolerating(lambda: self._storage.discard(checkpoint.pointer))
             self._later(self.coordinator.discarded)
 
         self._io.post(discard)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -111,7 +110,7 @@ class _Snapshot:
     inputs: list[Buffers] | None = None
     outputs: dict[int, Buffers] = field(default_factory=dict)
     timeoutable: list[int] = field(default_factory=list)
-    is_discarded: threading.Event = field(default_factory=threading.Event)
+    is_discarded: bool = False
 
 
 class SubtaskCheckpointCoordinator:
@@ -157,6 +156,8 @@ class SubtaskCheckpointCoordinator:
         self._is_finished = is_finished
         self._capture = ChannelStateCapture([gate for _, gate in environment.gates], unconsumed)
         self._last_id = -1
+        self._final_id: int | None = None
+        self._data_has_ended = False
         self._last_complete_id = -1
         self._synchronous_id = -1
         self._aborted: OrderedDict[int, None] = OrderedDict()
@@ -173,10 +174,17 @@ class SubtaskCheckpointCoordinator:
         self._writer: WritingThread | None = None
         self._inline_bytes = INLINE_THRESHOLD.read(environment.configuration)
 
+    def data_ended(self) -> None:
+        """What is taken from now on holds the end of the task."""
+        self._data_has_ended = True
+
     @property
-    def last_id(self) -> int:
-        """The last checkpoint that was taken or cancelled here; -1 before the first."""
-        return self._last_id
+    def is_end_complete(self) -> bool:
+        """Whether a checkpoint is complete that holds the end of the task.
+
+        One from before this attempt began does not, though the task may be told of it.
+        """
+        return self._final_id is not None and self._last_complete_id >= self._final_id
 
     @property
     def last_complete_id(self) -> int:
@@ -187,6 +195,17 @@ class SubtaskCheckpointCoordinator:
     def synchronous_id(self) -> int:
         """The savepoint that was taken for the job to stop with it; -1 for none."""
         return self._synchronous_id
+
+    @property
+    def hears_of_completion(self) -> bool:
+        """Whether something is done here when a checkpoint is complete."""
+        return (
+            self._increments is not None
+            or self._files is not None
+            or self._environment.local_state is not None
+            or self._synchronous_id >= 0
+            or (not self._is_finished and self._chain.hears_of_completion)
+        )
 
     def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
         """Sends the barrier on and takes the state of the operators.
@@ -205,6 +224,8 @@ class SubtaskCheckpointCoordinator:
             return
         if barrier.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE):
             self._synchronous_id = checkpoint_id
+        if self._data_has_ended and self._final_id is None:
+            self._final_id = checkpoint_id
         # Inputs were aligned where they had to be; where outputs need not, they are overtaken.
         snapshot = _Snapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
         captures = barrier.alignment is Alignment.UNALIGNED
@@ -332,7 +353,7 @@ class SubtaskCheckpointCoordinator:
     def _discard(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id, None)
         if snapshot is not None:
-            snapshot.is_discarded.set()
+            snapshot.is_discarded = True
             if snapshot.slices is not None:
                 self._slices.stop(snapshot.slices)
             for operator in snapshot.operators.values():
@@ -384,7 +405,7 @@ class SubtaskCheckpointCoordinator:
 
     def _write(self, snapshot: _Snapshot) -> None:
         """The asynchronous part, in a thread of its own if there is a file to write."""
-        if snapshot.is_discarded.is_set():
+        if snapshot.is_discarded:
             return
         checkpoint_id = snapshot.barrier.checkpoint_id
         started_ns = time.monotonic_ns()
@@ -398,7 +419,7 @@ class SubtaskCheckpointCoordinator:
         try:
             operators, referred_bytes = self._write_operators(snapshot, open_stream)
             self._await_barriers(snapshot)
-            if snapshot.is_discarded.is_set():
+            if snapshot.is_discarded:
                 # What would be reported now is not all of it.
                 discard_task_state(TaskStateSnapshot(operators), self._environment.files)
                 return
@@ -450,7 +471,7 @@ class SubtaskCheckpointCoordinator:
         for index in snapshot.timeoutable:
             partition = self._environment.partitions[index]
             has_left = False
-            while not has_left and not snapshot.is_discarded.is_set():
+            while not has_left and not snapshot.is_discarded:
                 left_ms = deadline_ms - time.time_ns() // 1_000_000
                 if left_ms <= 0:
                     event, data_type = _overtaking(barrier.as_unaligned)
@@ -494,7 +515,7 @@ class SubtaskCheckpointCoordinator:
         checkpoint_id = snapshot.barrier.checkpoint_id
         reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
         logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
-        if not snapshot.is_discarded.is_set():
+        if not snapshot.is_discarded:
             name = self._environment.task_name
             self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
 

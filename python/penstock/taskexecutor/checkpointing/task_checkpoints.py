@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.checkpoint_storage.storage import checkpoint_directory, shared_directory
+from penstock.checkpoint_storage.storage import (
+    checkpoint_directory,
+    configured_directory,
+    shared_directory,
+)
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
@@ -80,6 +84,8 @@ class TaskCheckpoints:
         self._environment = environment
         restored = environment.restored
         configuration = environment.configuration
+        self._inline_threshold_bytes = checkpointing.INLINE_THRESHOLD.read(configuration)
+        self._folder = configured_directory(configuration)
         outputs = {
             leaving.partition: OutputEdge(operator.id, leaving.supports_unaligned_checkpoints)
             for operator in config.operators
@@ -111,7 +117,6 @@ class TaskCheckpoints:
         self._stop_barrier: CheckpointBarrier | None = None
         self._awaits_final = awaits_final_checkpoint(configuration)
         self._has_ended = False
-        self._final_id: int | None = None
 
     def handle(self, message: ForCheckpoints) -> None:
         """A checkpoint is triggered, complete or aborted."""
@@ -122,13 +127,24 @@ class TaskCheckpoints:
         else:
             self._trigger(message)
 
+    def is_urgent(self, message: ForCheckpoints) -> bool:
+        """Whether the task is to be woken for a message; any thread.
+
+        Most tasks do nothing when a checkpoint is complete: they note it when they next wake up.
+        """
+        return (
+            self._has_ended
+            or not isinstance(message, NotifyCheckpointComplete)
+            or self._coordinator.hears_of_completion
+        )
+
     def begin_end(self) -> None:
         """The operators have finished, and the end of data has been sent.
 
         The source that a savepoint has stopped takes that savepoint now.
         """
         self._has_ended = True
-        self._final_id = self._coordinator.last_id + 1
+        self._coordinator.data_ended()
         if self._stop_barrier is not None:
             barrier, self._stop_barrier = self._stop_barrier, None
             self._coordinator.take_snapshot(barrier, AlignmentFigures())
@@ -141,12 +157,9 @@ class TaskCheckpoints:
     @property
     def may_end(self) -> bool:
         """Whether a checkpoint that holds the task's last state is complete, or none is awaited."""
-        complete_id = self._coordinator.last_complete_id
-        if complete_id < self._coordinator.synchronous_id:
+        if self._coordinator.last_complete_id < self._coordinator.synchronous_id:
             return False
-        if not self._awaits_final:
-            return True
-        return self._final_id is not None and complete_id >= self._final_id
+        return not self._awaits_final or self._coordinator.is_end_complete
 
     def inputs_stopped(self, mode: StopMode) -> None:
         """The producers were stopped by a savepoint."""
@@ -187,12 +200,11 @@ class TaskCheckpoints:
             self.stop_mode, self._stop_barrier = mode, barrier
 
     def _open_stream(self, barrier: CheckpointBarrier, is_shared: bool) -> StateOutputStream:
-        files, configuration = self._environment.files, self._environment.configuration
-        threshold = checkpointing.INLINE_THRESHOLD.read(configuration)
+        files, threshold = self._environment.files, self._inline_threshold_bytes
         if barrier.location is not None:
             location = barrier.location.decode()
         else:
-            directory = checkpointing.FOLDER.read(configuration)
+            directory = self._folder
             if directory is None:
                 return DriverStateStream()
             job_id = self._environment.job_id

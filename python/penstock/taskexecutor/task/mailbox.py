@@ -43,6 +43,7 @@ WAKE_UPS: Final = MailboxUser("wake-ups", 1)
 COORDINATORS: Final = MailboxUser("messages of coordinators", 65_536)
 CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
 SLICES: Final = MailboxUser("slices of snapshots", 1)
+PINGS: Final = MailboxUser("pings", 1)
 LOOKS: Final = MailboxUser("looks at records and states", 256)
 
 
@@ -76,13 +77,21 @@ class Mailbox:
         """How many mails wait; any thread."""
         return len(self._mails)
 
-    def execute(self, action: Callable[[], object], user: MailboxUser, position: int = 0) -> None:
+    def execute(
+        self,
+        action: Callable[[], object],
+        user: MailboxUser,
+        position: int = 0,
+        *,
+        wakes: bool = True,
+    ) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
 
         Args:
             action: What to run.
             user: Whose mail it is.
             position: The place in the chain of the operator that it concerns.
+            wakes: Whether the thread is woken; else it runs the mail when it wakes up by itself.
 
         Raises:
             MailboxClosedError: The task is ending and takes no more mails.
@@ -101,7 +110,8 @@ class Mailbox:
             self._waiting[user] = waiting + 1
             self._mails.append((position, action, user))
             self._arrived.notify_all()
-        self._wakeup()
+        if wakes:
+            self._wakeup()
 
     def run_pending(self, position: int = 0) -> None:
         """Runs about as many mails as are waiting now, so that mails that post mails come back.

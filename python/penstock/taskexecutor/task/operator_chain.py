@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -156,19 +157,27 @@ class OperatorChain:
         timestamp_ms: int,
         bases: Mapping[bytes, KeyedBase] = _NO_BASES,
     ) -> dict[bytes, RunningSnapshot]:
-        """The state of every operator by its id, tail to head; the barrier has left.
+        """The state of every operator that has some, by its id, tail to head.
+
+        The barrier has left.
 
         Args:
             checkpoint_id: The checkpoint.
             timestamp_ms: When it was triggered.
             bases: What an earlier one has of operators' keyed state, by their ids.
         """
-        return {
-            context.config.id: state.snapshot_state(
-                checkpoint_id, timestamp_ms, bases.get(context.config.id)
-            )
-            for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True)
-        }
+        taken = {}
+        for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True):
+            operator_id = context.config.id
+            snapshot = state.snapshot_state(checkpoint_id, timestamp_ms, bases.get(operator_id))
+            if snapshot is not None:
+                taken[operator_id] = snapshot
+        return taken
+
+    @cached_property
+    def hears_of_completion(self) -> bool:
+        """Whether an operator does something when a checkpoint is complete."""
+        return any(state.hears_of_completion for state in self._states)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tells the operators, tail to head, that a checkpoint is complete."""

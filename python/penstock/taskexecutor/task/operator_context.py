@@ -243,6 +243,13 @@ class OperatorContext:
     def _key_grouping(self) -> KeyGrouping:
         return KeyGrouping(self._key_type.kind, self.environment.max_parallelism, self.key_groups)
 
+    @property
+    def has_state(self) -> bool:
+        """Whether a snapshot of the backends could have anything."""
+        # A backend that nobody has asked for is not made here.
+        has_keyed = "keyed_state" in self.__dict__ and not self.keyed_state.is_unused
+        return has_keyed or not self.operator_state.is_unused
+
     def snapshot(
         self,
         checkpoint_id: int,

@@ -37,6 +37,7 @@ from penstock.taskexecutor.task.mailbox import (
     CHECKPOINTS,
     COORDINATORS,
     LOOKS,
+    PINGS,
     SLICES,
     WAKE_UPS,
     Mailbox,
@@ -228,16 +229,47 @@ class StreamTask:
                 lambda: self._opened_chain().handle_operator_event(message), COORDINATORS
             )
 
-    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
-        """Brings word of a checkpoint to the task's thread."""
+    def handle_checkpoint_message(
+        self, message: ForCheckpoints, handled: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Brings word of a checkpoint to the task's thread.
+
+        Args:
+            message: What it is.
+            handled: Called by that thread when it has handled what it was woken for.
+
+        Returns:
+            Whether it was woken.
+        """
 
         def handle() -> None:
             if self._checkpoints is not None:
                 self._checkpoints.handle(message)
+            if wakes:
+                handled()
 
-        # Closed means that the task is ending: its checkpoints are aborted with its end.
-        with suppress(MailboxClosedError):
-            self.mailbox.execute(handle, CHECKPOINTS)
+        checkpoints = self._checkpoints
+        wakes = checkpoints is None or checkpoints.is_urgent(message)
+        try:
+            self.mailbox.execute(handle, CHECKPOINTS, wakes=wakes)
+        except MailboxClosedError:
+            # The task is ending: its checkpoints are aborted with its end.
+            return False
+        return wakes
+
+    def ping(self, answer: Callable[[], None]) -> bool:
+        """Has the task's thread call ``answer`` soon; False when it is about to end."""
+        try:
+            self.mailbox.execute(answer, PINGS)
+        except MailboxClosedError:
+            return False
+        except QueueFullError:
+            pass  # it has not taken the one before
+        return True
+
+    def unhindered_s(self) -> float:
+        """A clock in seconds that stands still while an output has no buffer."""
+        return self._times.unhindered_s()
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
         """Begins a look at what comes over an edge, in the task's thread; None ends it.

@@ -67,8 +67,20 @@ class Invokable(Protocol):
     def handle_operator_event(self, message: FromCoordinator) -> None:
         """A message for one of the operators; any thread, returns at once."""
 
-    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
-        """A checkpoint is triggered, complete or aborted; any thread, returns at once."""
+    def handle_checkpoint_message(
+        self, message: ForCheckpoints, handled: Callable[[], None]
+    ) -> bool:
+        """A checkpoint is triggered, complete or aborted; any thread, returns at once.
+
+        Gives whether the task's thread was woken, which calls ``handled`` then unless it ends
+        before.
+        """
+
+    def ping(self, answer: Callable[[], None]) -> bool:
+        """Has the task's thread call ``answer``; False if it takes no mails; returns at once."""
+
+    def unhindered_s(self) -> float:
+        """A clock in seconds that stands still while an output has no buffer; any thread."""
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
         """Begins or ends a look at what comes over an edge; any thread, returns at once."""
@@ -90,6 +102,9 @@ class TaskListener(Protocol):
 
     def task_message(self, task: Task, message: Message) -> None:
         """The task sent a message to the JobMaster, or to its side of one of the operators."""
+
+    def partition_finished(self, task: Task, partition_id: bytes, data: ResultPartition) -> None:
+        """The task has written a blocking partition, which is to outlive it."""
 
     def task_ended(self, task: Task) -> None:
         """The task's thread is about to end; its resources are released."""
@@ -167,19 +182,29 @@ class Task:
             except QueueFullError as error:
                 self.fail_externally(error)
 
-    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
+    def handle_checkpoint_message(
+        self, message: ForCheckpoints, handled: Callable[[], None] = lambda: None
+    ) -> bool:
         """Brings word of a checkpoint to the task; a trigger is declined before it runs.
 
         One that comes when it has ended is dropped: the driver hears of the end.
+
+        Args:
+            message: What it is.
+            handled: Called by the task's thread when it has handled what it was woken for.
+
+        Returns:
+            Whether the task's thread was woken for it.
         """
         with self._lock:
             if self._state in TERMINAL_STATES:
-                return
+                return False
             invokable = self._invokable if self._state == "RUNNING" else None
         if invokable is not None:
             try:
-                invokable.handle_checkpoint_message(message)
-            except QueueFullError as error:
+                return invokable.handle_checkpoint_message(message, handled)
+            except Exception as error:
+                # Of a source that cannot be woken, too: whoever tells of it is not to blame.
                 self.fail_externally(error)
         elif isinstance(message, TriggerCheckpoint):
             descriptor = self.descriptor
@@ -193,11 +218,24 @@ class Task:
                     f"{self.name} is {self._state}",
                 ),
             )
+        return False
 
     @property
     def thread_ident(self) -> int | None:
         """The task's thread; None before it has started."""
         return self._thread.ident
+
+    def ping(self, answer: Callable[[], None]) -> bool:
+        """Has the task's thread call ``answer`` soon; False if it takes no mails now."""
+        with self._lock:
+            invokable = self._invokable if self._state == "RUNNING" else None
+        return invokable is not None and invokable.ping(answer)
+
+    def unhindered_s(self) -> float:
+        """A clock in seconds that stands still while an output has no buffer."""
+        with self._lock:
+            invokable = self._invokable
+        return 0.0 if invokable is None else invokable.unhindered_s()
 
     def sample_records(self, edge: int, sample: RecordSample) -> str:
         """Begins a look at the records that come over an edge, one at a time.
@@ -271,11 +309,22 @@ class Task:
         except CancelTaskError:
             terminal = self._end_with(None)
         self._accumulators = dict(self._accumulators)
+        if terminal == "FINISHED":
+            self._leave_partitions()
         # Before the partitions fail: consumers would otherwise report the consequence first.
         self._listener.task_state_changed(self, terminal, self._failure, self._accumulators)
         self._release(terminal)
         self._ended.set()
         self._listener.task_ended(self)
+
+    def _leave_partitions(self) -> None:
+        """Hands over what consumers will read, before anybody is told that they may."""
+        written, self._partitions = self._partitions, []
+        for partition, data in zip(self.descriptor.partitions, written, strict=True):
+            if partition.outlives_its_task:
+                self._listener.partition_finished(self, partition.partition_id, data)
+            else:
+                self._partitions.append(data)
 
     def _run_to_terminal_state(self) -> str:
         try:

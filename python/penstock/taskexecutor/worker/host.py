@@ -62,8 +62,10 @@ logger = logging.getLogger(__name__)
 DIAL_TIMEOUT_S: Final = 3.0
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 30.0
-LOOK_S: Final = 1.0
-"""Between two looks whether another jobmanager leads."""
+LOOK_S: Final = 0.5
+"""Between two looks whether another jobmanager leads than the one that is served."""
+LOST_LOOK_S: Final = 0.1
+"""The same while there is none: nothing runs as long."""
 END_TIMEOUT_S: Final = 12.0
 """How long workers get to end before they are killed; more than they give themselves."""
 
@@ -174,7 +176,7 @@ class TaskExecutorHost:
         """Waits before the next attempt; no longer once another jobmanager leads."""
         until_s = time.monotonic() + pause_s
         while (left_s := until_s - time.monotonic()) > 0:
-            if self._stopping.wait(min(LOOK_S, left_s)) or self.other_than(former) is not None:
+            if self._stopping.wait(min(LOST_LOOK_S, left_s)) or self.other_than(former) is not None:
                 return
 
     def other_than(self, address: tuple[str, int] | None) -> tuple[str, int] | None:
@@ -205,7 +207,7 @@ class _Link:
         self._heartbeat: HeartbeatSender | None = None
         sock = dial(address, host.credentials, ROLE_HOST, DIAL_TIMEOUT_S)
         self._connection = Connection(
-            sock, to_host_decoder(), self._handle, self._lost, "jobmanager connection"
+            sock, to_host_decoder(), self._handle_all, self._lost, "jobmanager connection"
         )
 
     def serve(self) -> None:
@@ -245,6 +247,10 @@ class _Link:
     def _lost(self, reason: str) -> None:
         self.reason = self.reason or reason
         self._closed.set()
+
+    def _handle_all(self, received: list[ToHost]) -> None:
+        for message in received:
+            self._handle(message)
 
     def _handle(self, message: ToHost) -> None:
         if isinstance(message, HostAccepted):

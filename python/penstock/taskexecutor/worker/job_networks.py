@@ -1,4 +1,4 @@
-"""The network stacks of a worker: one for each job that has a slot of it.
+"""The network stacks of a worker: one for each job that has a slot of it, or has left data there.
 
 What jobs share, they could read: so each has a port, buffers, the memory that these lie in, a token
 and a certificate of its own.
@@ -12,7 +12,9 @@ from penstock.common.options import network, security
 from penstock.errors import AuthenticationError
 
 if TYPE_CHECKING:
-    from penstock.network import NetworkEnvironment
+    from collections.abc import Iterable
+
+    from penstock.network import NetworkEnvironment, ResultPartition
     from penstock.rpc.job_credentials import JobCredentials
     from penstock.taskexecutor.worker.launch import LaunchSpec
 
@@ -24,6 +26,7 @@ class JobNetworks:
         """Makes none yet."""
         self._launch = launch
         self._networks: dict[bytes, NetworkEnvironment] = {}
+        self._finished: dict[bytes, dict[bytes, ResultPartition]] = {}
 
     def open(self, job_id: bytes) -> NetworkEnvironment:
         """The job's; made when it is the first slot of the job.
@@ -47,12 +50,27 @@ class JobNetworks:
         """That of a job which has a slot."""
         return self._networks[job_id]
 
+    def keep(self, job_id: bytes, partition_id: bytes, data: ResultPartition) -> None:
+        """A blocking partition stays when its task has gone, and the network with it."""
+        self._finished.setdefault(job_id, {})[partition_id] = data
+
+    def take_partitions(
+        self, job_id: bytes, partition_ids: Iterable[bytes]
+    ) -> list[ResultPartition]:
+        """Finished partitions that nobody will read, to be released; unknown ones are ignored."""
+        kept = self._finished.get(job_id, {})
+        taken = [kept.pop(id_) for id_ in partition_ids if id_ in kept]
+        if not kept:
+            self._finished.pop(job_id, None)
+        return taken
+
     def take(self, job_id: bytes) -> NetworkEnvironment | None:
-        """That of a job which has no slot any more, to be closed."""
-        return self._networks.pop(job_id, None)
+        """That of a job which has no slot any more, to be closed; None while it has data here."""
+        return None if job_id in self._finished else self._networks.pop(job_id, None)
 
     def take_all(self) -> list[NetworkEnvironment]:
-        """All of them, to be closed."""
+        """All of them, to be closed with all that is kept."""
+        self._finished.clear()
         taken, self._networks = list(self._networks.values()), {}
         return taken
 

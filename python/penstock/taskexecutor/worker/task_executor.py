@@ -49,6 +49,7 @@ from penstock.rpc.messages import (
     RegistrationAccepted,
     RegistrationRefused,
     ReleaseCode,
+    ReleasePartitions,
     ReportAccumulators,
     RequestSlot,
     Shutdown,
@@ -65,9 +66,12 @@ from penstock.rpc.messages import (
 )
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports
+from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.worker.job_networks import JobNetworks
+from penstock.taskexecutor.worker.liveness import LivenessWatch
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
@@ -77,6 +81,7 @@ from penstock.taskexecutor.worker.task_slot_table import (
 from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
+    from penstock.network import ResultPartition
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.message import Message
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
@@ -113,6 +118,8 @@ class TaskExecutor:
         self._code_parts: dict[str, list[bytes]] = {}
         self._resources = SlotResources(launch)
         self._networks = JobNetworks(launch)
+        self._reports = CheckpointReports()
+        self._liveness = LivenessWatch(self.fatal_error, owns_process=log is not None)
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
         self._metrics: MetricSender | None = None
@@ -130,6 +137,7 @@ class TaskExecutor:
             ReleaseCode: self._release_code,
             SubmitTask: self._submit_task,
             CancelTask: self._cancel_task,
+            ReleasePartitions: self._release_partitions,
             AddSplits: self._operator_event,
             NoMoreSplits: self._operator_event,
             WatermarkAlignment: self._operator_event,
@@ -159,7 +167,7 @@ class TaskExecutor:
         if wants_short_slices(launch.config):
             shorten_time_slices()
         self._connection = Connection(
-            sock, task_executor_decoder(), self._handle, self._disconnected, "driver connection"
+            sock, task_executor_decoder(), self._handle_all, self._disconnected, "driver connection"
         )
         if launch.metrics_interval_ms > 0:
             # Before any task can run: a short one would end untold.
@@ -226,6 +234,7 @@ class TaskExecutor:
         reason = self._end_reason or "the worker ended"
         if self._heartbeat is not None:
             self._heartbeat.close()
+        self._liveness.close()
         with self._lock:
             tasks = list(self._tasks.values())
         error = TaskExecutorLostError(reason)
@@ -283,9 +292,13 @@ class TaskExecutor:
         with self._lock:
             return list(self._tasks.values())
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: Message, *, may_wait: bool = False) -> None:
         if self._connection is not None:
-            self._connection.send(message)
+            self._connection.send(message, may_wait=may_wait)
+
+    def _handle_all(self, received: list[Message]) -> None:
+        for message in received:
+            self._handle(message)
 
     def _handle(self, message: Message) -> None:
         self._handlers[type(message)](message)
@@ -367,6 +380,8 @@ class TaskExecutor:
                 )
             )
             return
+        configuration = task.descriptor.configuration
+        self._liveness.add(task, cluster.LIVENESS_TIMEOUT.read(configuration))
         task.start()
 
     def _create_task(self, descriptor: TaskDeploymentDescriptor) -> Task:
@@ -399,14 +414,24 @@ class TaskExecutor:
                 raise PenstockError(f"{task.name} runs already")
             self._slots.add_task(descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id)
             self._tasks[descriptor.attempt_id] = task
+            self._reports.task_begins(descriptor.job_id)
         return task
 
-    def _slot_is_free(self, freed: TaskSlot) -> None:
+    def _release_partitions(self, message: ReleasePartitions) -> None:
         with self._lock:
-            has_others = self._slots.serves(freed.job_id)
-            network = None if has_others else self._networks.take(freed.job_id)
+            partitions = self._networks.take_partitions(message.job_id, message.partition_ids)
+        for partition in partitions:
+            partition.release()
+        self._close_unused_network(message.job_id)
+
+    def _close_unused_network(self, job_id: bytes) -> None:
+        with self._lock:
+            network = None if self._slots.serves(job_id) else self._networks.take(job_id)
         if network is not None:
             network.close()
+
+    def _slot_is_free(self, freed: TaskSlot) -> None:
+        self._close_unused_network(freed.job_id)
         self._resources.release(freed.allocation_id)
         self._send(SlotFreed(freed.index, freed.allocation_id))
 
@@ -425,9 +450,7 @@ class TaskExecutor:
     def _checkpoint_message(self, message: ForCheckpoints) -> None:
         with self._lock:
             tasks = [self._tasks.get(attempt_id) for attempt_id in message.attempt_ids]
-        for task in tasks:
-            if task is not None:
-                task.handle_checkpoint_message(message)
+        tell_in_turn(message, [task for task in tasks if task is not None])
 
     def _open_collect_channel(
         self, descriptor: TaskDeploymentDescriptor, collect_id: str
@@ -464,13 +487,20 @@ class TaskExecutor:
     def task_message(self, task: Task, message: Message) -> None:
         """Passes a message of a task or one of its operators to the driver."""
         del task
-        self._send(message)
+        self._send(message, may_wait=self._reports.may_wait(message))
+
+    def partition_finished(self, task: Task, partition_id: bytes, data: ResultPartition) -> None:
+        """Keeps a partition that its task has written, until nobody will read it any more."""
+        with self._lock:
+            self._networks.keep(task.descriptor.job_id, partition_id, data)
 
     def task_ended(self, task: Task) -> None:
         """Takes an ended task out of its slot."""
         attempt_id = task.descriptor.attempt_id
+        self._liveness.remove(task)
         with self._lock:
-            self._tasks.pop(attempt_id, None)
+            if self._tasks.pop(attempt_id, None) is not None:
+                self._reports.task_ended(task.descriptor.job_id)
             freed = self._slots.remove_task(attempt_id)
         if freed is not None:
             self._slot_is_free(freed)

@@ -53,7 +53,8 @@ impl PartitionFile {
                 Some(offset)
             }
             Err(error) => {
-                let doing = format!("writing a blocking partition after {offset} bytes");
+                let doing =
+                    format!("writing a blocking partition into io.tmp.dirs, after {offset} bytes");
                 state.error = Some(Error::io(&doing, &error));
                 // What is written is of no use to anybody.
                 state.file = None;

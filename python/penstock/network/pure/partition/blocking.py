@@ -65,7 +65,7 @@ class PartitionFile:
                     data = data[written:]
             except OSError as error:
                 self.error = NetworkError(
-                    f"writing a blocking partition after {offset} bytes: {error}"
+                    f"writing a blocking partition into io.tmp.dirs, after {offset} bytes: {error}"
                 )
                 # What is written is of no use to anybody.
                 self._file.close()

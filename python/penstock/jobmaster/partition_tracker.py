@@ -1,0 +1,185 @@
+"""Which blocking partitions can be read, and where they lie.
+
+A blocking partition outlives the task that wrote it: it lies in a file at its TaskExecutor, until
+all who read it have finished, what wrote it restarts, or the TaskExecutor is lost.  What tasks
+exchange while they run is not the tracker's business.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from penstock.graph.wiring import DistributionPattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.jobmaster.execution import ExecutionVertex
+    from penstock.jobmaster.execution_graph import ExecutionGraph, IntermediateResult, SubtaskID
+    from penstock.jobmaster.regions import PipelinedRegion
+
+Released = dict[str, tuple[bytes, ...]]
+"""Partitions that nobody will read any more, by the TaskExecutor that has them."""
+
+
+class PartitionTracker:
+    """The finished blocking partitions of one ExecutionGraph.
+
+    Args:
+        graph: The job.
+        release_early: Whether what all have read can go before the job ends.
+    """
+
+    def __init__(self, graph: ExecutionGraph, *, release_early: bool = True) -> None:
+        self._graph = graph
+        self._release_early = release_early
+        #: Data set → partition → TaskExecutor.
+        self._held: dict[bytes, dict[int, str]] = {
+            result.dataset_id: {} for result in graph.results.values() if result.is_blocking
+        }
+        #: Data set → consumers that have finished; counted, as all are asked for at each end.
+        self._finished_consumers: dict[bytes, set[int]] = {id_: set() for id_ in self._held}
+
+    def is_available(self, result: IntermediateResult, partition: int) -> bool:
+        """Whether a blocking partition can be read."""
+        return partition in self._held[result.dataset_id]
+
+    def holder(self, result: IntermediateResult, partition: int) -> str | None:
+        """The TaskExecutor that has a blocking partition; None when it cannot be read."""
+        return self._held[result.dataset_id].get(partition)
+
+    def unavailable(self, result: IntermediateResult, consumer: int) -> Iterator[ExecutionVertex]:
+        """Yields the producers of what a consumer reads of a result and cannot have now."""
+        held, producers = self._held[result.dataset_id], result.producer.subtasks
+        if len(held) == len(producers):
+            return
+        for partition in result.partitions_of_consumer(consumer):
+            if partition not in held:
+                yield producers[partition]
+
+    def can_start(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
+        """Whether all that a subtask reads is there, or comes from its own region."""
+        return all(
+            producer.id in region.members
+            for _, result in self._graph.vertices[subtask.job_vertex.id].inputs
+            if result.is_blocking
+            for producer in self.unavailable(result, subtask.subtask)
+        )
+
+    def consumers_to_start(self, subtask: ExecutionVertex) -> list[SubtaskID]:
+        """The consumers that may have waited for a subtask which has finished."""
+        return [
+            result.consumer.subtasks[index].id
+            for result in self._graph.vertices[subtask.job_vertex.id].results
+            if result.is_blocking and result.consumer is not None and self._may_be_read(result)
+            for index in result.consumers_of_partition(subtask.subtask)
+        ]
+
+    def finished(self, subtask: ExecutionVertex) -> Released:
+        """A subtask has finished: what it wrote can be read, and what it alone still read can go.
+
+        Returns:
+            What can go.
+        """
+        vertex = self._graph.vertices[subtask.job_vertex.id]
+        slot = subtask.current.slot
+        for result in vertex.results:
+            if result.is_blocking and slot is not None:
+                self._held[result.dataset_id][subtask.subtask] = slot.executor_id
+        consumed: list[tuple[IntermediateResult, int]] = []
+        for _, result in vertex.inputs:
+            if result.is_blocking:
+                self._finished_consumers[result.dataset_id].add(subtask.subtask)
+                consumed += self._done_with(result, subtask.subtask)
+        return self._forget(consumed) if self._release_early else {}
+
+    def finished_in_vain(self, subtask: ExecutionVertex) -> Released:
+        """A subtask has finished that was to be cancelled: nobody will read what it wrote."""
+        slot = subtask.current.slot
+        written = tuple(
+            result.partition_id(subtask.subtask)
+            for result in self._graph.vertices[subtask.job_vertex.id].results
+            if result.is_blocking
+        )
+        return {slot.executor_id: written} if slot is not None and written else {}
+
+    def restarting(self, subtasks: Iterable[ExecutionVertex]) -> Released:
+        """Subtasks will run again, so what they wrote is not for reading any more.
+
+        Returns:
+            What can go.
+        """
+        if not self._held:
+            return {}
+        written = []
+        for subtask in subtasks:
+            vertex = self._graph.vertices[subtask.job_vertex.id]
+            written += [(r, subtask.subtask) for r in vertex.results if r.is_blocking]
+            for _, result in vertex.inputs:
+                if result.is_blocking:
+                    self._finished_consumers[result.dataset_id].discard(subtask.subtask)
+        return self._forget(written)
+
+    def executor_lost(self, executor_id: str) -> list[ExecutionVertex]:
+        """A TaskExecutor is gone, with all that lies there.
+
+        Returns:
+            The producers of what somebody has still to read.
+        """
+        missing = {}
+        for dataset_id, held in self._held.items():
+            result = self._graph.results[dataset_id]
+            for partition in [p for p, executor in held.items() if executor == executor_id]:
+                del held[partition]
+                if not self._is_consumed(result, partition):
+                    producer = result.producer.subtasks[partition]
+                    missing[producer.id] = producer
+        return list(missing.values())
+
+    def job_ended(self) -> Released:
+        """Nobody will read anything any more; returns all that there is."""
+        return self._forget(
+            [
+                (self._graph.results[dataset_id], partition)
+                for dataset_id, held in self._held.items()
+                for partition in held
+            ]
+        )
+
+    def _may_be_read(self, result: IntermediateResult) -> bool:
+        """Whether any consumer may find all of its partitions there."""
+        return not _is_all_to_all(result) or len(self._held[result.dataset_id]) == len(
+            result.producer.subtasks
+        )
+
+    def _done_with(
+        self, result: IntermediateResult, consumer: int
+    ) -> list[tuple[IntermediateResult, int]]:
+        """The partitions that this consumer was the last to read."""
+        if _is_all_to_all(result) and not self._is_consumed(result, 0):
+            return []
+        return [
+            (result, partition)
+            for partition in result.partitions_of_consumer(consumer)
+            if self._is_consumed(result, partition)
+        ]
+
+    def _is_consumed(self, result: IntermediateResult, partition: int) -> bool:
+        finished = self._finished_consumers[result.dataset_id]
+        consumers = result.consumers_of_partition(partition)
+        if _is_all_to_all(result):
+            return len(finished) == len(consumers)
+        return finished.issuperset(consumers)
+
+    def _forget(self, partitions: Iterable[tuple[IntermediateResult, int]]) -> Released:
+        released: dict[str, list[bytes]] = defaultdict(list)
+        for result, partition in partitions:
+            executor_id = self._held[result.dataset_id].pop(partition, None)
+            if executor_id is not None:
+                released[executor_id].append(result.partition_id(partition))
+        return {executor_id: tuple(ids) for executor_id, ids in released.items()}
+
+
+def _is_all_to_all(result: IntermediateResult) -> bool:
+    return result.edge is not None and result.edge.distribution is DistributionPattern.ALL_TO_ALL

@@ -1,0 +1,56 @@
+"""Which reports of a worker's tasks for a checkpoint are held back to be sent with the last one."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.rpc.messages import AcknowledgeCheckpoint, AcknowledgeCheckpointEvent
+
+if TYPE_CHECKING:
+    from penstock.rpc.message import Message
+
+
+class CheckpointReports:
+    """Counts tasks and their reports, of each job.
+
+    A checkpoint is not complete before the last task has reported, so nobody waits for the others.
+    Where the count is wrong, as when a task begins or ends meanwhile, what is held back goes after
+    the time that the connection keeps it.  Methods may be called by any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tasks: dict[bytes, int] = {}
+        #: By job, the checkpoint that was reported for last and how many tasks have.
+        self._reported: dict[bytes, tuple[int, int]] = {}
+
+    def task_begins(self, job_id: bytes) -> None:
+        """There is one more task."""
+        with self._lock:
+            self._tasks[job_id] = self._tasks.get(job_id, 0) + 1
+
+    def task_ended(self, job_id: bytes) -> None:
+        """There is one less."""
+        with self._lock:
+            left = self._tasks[job_id] - 1
+            if left:
+                self._tasks[job_id] = left
+            else:
+                del self._tasks[job_id]
+                self._reported.pop(job_id, None)
+
+    def may_wait(self, message: Message) -> bool:
+        """Whether a message of a task may wait for those of others."""
+        if isinstance(message, AcknowledgeCheckpointEvent):
+            # The report of the same task follows.
+            return True
+        if not isinstance(message, AcknowledgeCheckpoint):
+            return False
+        with self._lock:
+            checkpoint_id, count = self._reported.get(message.job_id, (-1, 0))
+            if checkpoint_id > message.checkpoint_id:
+                return False
+            count = count + 1 if checkpoint_id == message.checkpoint_id else 1
+            self._reported[message.job_id] = message.checkpoint_id, count
+            return count < self._tasks.get(message.job_id, 0)

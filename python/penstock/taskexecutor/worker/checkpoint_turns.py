@@ -1,0 +1,61 @@
+"""Tells the tasks of a worker of a checkpoint, a few at a time."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.rpc.messages import ForCheckpoints
+    from penstock.taskexecutor.task.task import Task
+
+#: Tasks that are awake at a time because of it.
+AT_A_TIME: Final = 3
+
+#: How long they may take before the others are woken as well: they are busy, or sleep.
+PATIENCE_S: Final = 0.005
+
+
+def tell_in_turn(
+    message: ForCheckpoints, tasks: Sequence[Task], patience_s: float = PATIENCE_S
+) -> None:
+    """Has tasks handle a message; returns when all have been given it.
+
+    Threads that are awake wait for the interpreter's lock, of which there is one, and wake up every
+    5 ms of that to ask for it: hundreds of them would take more time for this than for the message.
+    """
+    turns = _Turns(message, tasks)
+    for _ in range(AT_A_TIME):
+        turns.tell_next()
+    turns.await_last(patience_s)
+
+
+class _Turns:
+    """Who has handled the message tells the next one, so that nobody wakes up to do that alone."""
+
+    def __init__(self, message: ForCheckpoints, tasks: Sequence[Task]) -> None:
+        self._message = message
+        #: Held while one is told: when there is none left, all have been.
+        self._lock = threading.Lock()
+        self._left = iter(tasks)
+        self._is_moving = False
+        self._all_told = threading.Event()
+
+    def tell_next(self) -> None:
+        """Tells tasks until one is woken by it; any thread."""
+        self._is_moving = True
+        with self._lock:
+            for task in self._left:
+                if task.handle_checkpoint_message(self._message, self.tell_next):
+                    return
+            self._all_told.set()
+
+    def await_last(self, patience_s: float) -> None:
+        """Returns when all have been told: at the latest when none has come on for a while."""
+        while not self._all_told.wait(patience_s):
+            if not self._is_moving:
+                while not self._all_told.is_set():
+                    self.tell_next()
+            self._is_moving = False

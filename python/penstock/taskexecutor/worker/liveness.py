@@ -1,0 +1,125 @@
+"""Finds tasks that make no progress in a worker whose heartbeats go on.
+
+A task's thread takes mails between two elements.  It gets a mail that says nothing, the ping, and
+when it has not taken it for `task.liveness.timeout` the worker is beyond repair: the thread is held
+by user code, by a disk or by a lock.  Time in which an output has no buffer does not count, as then
+somebody else is slow.
+
+Where a call holds the interpreter's lock no thread of Python finds that; a timer in C then writes
+the stacks of all threads to standard error, whose end the driver gets, and ends the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Looks in the time of the shortest timeout.
+_LOOKS: Final = 4
+
+
+class Pinged(Protocol):
+    """A task, as it is seen here."""
+
+    name: str
+
+    def ping(self, answer: Callable[[], None]) -> bool:
+        """Has the task's thread call ``answer`` soon, unless it is about to call one.
+
+        False if it takes no mails now.
+        """
+
+    def unhindered_s(self) -> float:
+        """A clock that stands still while an output has no buffer."""
+
+
+class _Watched:
+    """One task; ``ping_s`` is when it got a ping that it has not answered."""
+
+    def __init__(self, task: Pinged, timeout_s: float) -> None:
+        self.task = task
+        self.timeout_s = timeout_s
+        self.ping_s: float | None = None
+
+    def look(self) -> float:
+        """Pings it, unless a ping waits there; returns for how long it has not answered."""
+        now_s = self.task.unhindered_s()
+        if self.ping_s is None:
+            self.ping_s = now_s
+        if not self.task.ping(self._answer):
+            self.ping_s = None
+        ping_s = self.ping_s
+        return 0.0 if ping_s is None else now_s - ping_s
+
+    def _answer(self) -> None:
+        self.ping_s = None
+
+
+class LivenessWatch:
+    """Watches the tasks of a worker that have a timeout; a thread while there are some."""
+
+    def __init__(self, fatal_error: Callable[[str], None], *, owns_process: bool) -> None:
+        """Watches nothing yet.
+
+        Args:
+            fatal_error: Ends the worker, with the reason.
+            owns_process: Whether the process is the worker's alone, and may be ended from C.
+        """
+        self._fatal_error = fatal_error
+        self._owns_process = owns_process
+        self._changed = threading.Condition()
+        self._watched: dict[Pinged, _Watched] = {}
+        self._thread: threading.Thread | None = None
+
+    def add(self, task: Pinged, timeout_ms: int) -> None:
+        """Watches a task; not with a timeout of 0."""
+        if timeout_ms == 0:
+            return
+        with self._changed:
+            self._watched[task] = _Watched(task, timeout_ms / 1000)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="liveness", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def remove(self, task: Pinged) -> None:
+        """A task has ended, or ends the worker by itself if it does not."""
+        with self._changed:
+            self._watched.pop(task, None)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Watches nothing any more."""
+        with self._changed:
+            self._watched.clear()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._watched:
+                    self._thread = None
+                    if self._owns_process:
+                        faulthandler.cancel_dump_traceback_later()
+                    return
+                watched = list(self._watched.values())
+                shortest_s = min(one.timeout_s for one in watched)
+                if self._owns_process:
+                    # Begun anew at each look; the time over is for looks that come late.
+                    faulthandler.dump_traceback_later(2 * shortest_s, exit=True)
+            for one in watched:
+                silent_s = one.look()
+                if silent_s >= one.timeout_s:
+                    self.close()
+                    self._fatal_error(
+                        f"{one.task.name} makes no progress: its thread has taken no mail for "
+                        f"{silent_s:.0f} s (task.liveness.timeout)"
+                    )
+                    break
+            with self._changed:
+                if self._watched:
+                    self._changed.wait(shortest_s / _LOOKS)

@@ -1,0 +1,282 @@
+"""A session whose processes are killed and stopped while its jobs write files, exactly once.
+
+Two jobmanagers, one of which stands by, and two taskexecutors, all of them processes.  At random
+one loses a worker, a taskexecutor or the leader by `kill -9`, or one of them stands still for a
+while by SIGSTOP; who supervises starts anew what has died.  Each fault follows once the jobs have
+gone on after the one before.  Then the sources end, and the files must hold each count of each key
+once.  A table of faults and of the times until all jobs went on again ends the run.
+
+`python -m recovery.nemesis --faults 40 --seed 1`
+"""
+
+import argparse
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from penstock.common import Configuration, Types
+from penstock.common.serialization import Encoder
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.datastream.functions import CheckpointedFunction, SourceFunction
+from penstock.datastream.state import ListStateDescriptor
+from recovery.chaos import Progress, lives
+from support.leader_places import FilePlace
+from support.sessions import TOKEN, Role
+
+LEASE_MS = 1_000
+#: What the jobs differ in, by their names.
+JOBS = {
+    "plain": {},
+    "rocksdb": {
+        "state.backend.type": "rocksdb",
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.unaligned.enabled": "true",
+    },
+}
+KEYS = 10
+#: How often each fault comes.
+FAULTS = {
+    "worker killed": 3,
+    "taskexecutor killed": 2,
+    "leader killed": 2,
+    "leader stopped": 2,
+    "worker stopped": 2,
+}
+
+
+class UntilTold(SourceFunction, CheckpointedFunction):
+    """Numbers until there is a file ``end``; then it notes how many there were."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.position = 0
+
+    def initialize_state(self, context):
+        descriptor = ListStateDescriptor("position", Types.LONG())
+        self.state = context.get_operator_state_store().get_list_state(descriptor)
+        for position in self.state.get():
+            self.position = position
+
+    def snapshot_state(self, context):
+        self.state.update([self.position])
+
+    def run(self, ctx):
+        while ctx.is_running() and not Path(self.folder, "end").exists():
+            with ctx.get_checkpoint_lock():
+                for _ in range(10):
+                    ctx.collect(self.position)
+                    self.position += 1
+            time.sleep(0.005)
+        Path(self.folder, "numbers").write_text(str(self.position))
+
+    def cancel(self):
+        pass
+
+
+class Cluster:
+    """The processes, and who starts them anew."""
+
+    def __init__(self, folder):
+        self.options = FilePlace(folder / "high-availability").with_lease(LEASE_MS)
+        self.number = 0
+        self.roles = []
+        self.hosts = []
+        self.leader = self.standby = None
+
+    def start(self):
+        self.leader = self.jobmanager()
+        self.leader.says("jobmanager at")
+        self.hosts = [self.taskexecutor() for _ in range(2)]
+        self.restock()
+
+    def restock(self):
+        """Has what was lost started again."""
+        for host in self.hosts:
+            host.says("is registered")
+        if self.standby is None:
+            self.standby = self.jobmanager()
+            self.standby.says("stands by")
+
+    def role(self, *arguments):
+        options = [text for option in self.options.items() for text in ("-D", "=".join(option))]
+        self.roles.append(Role(*arguments, *options))
+        return self.roles[-1]
+
+    def jobmanager(self):
+        self.number += 1
+        return self.role("jobmanager", "--port", "0", "--name", f"n{self.number}")
+
+    def taskexecutor(self):
+        return self.role("taskexecutor", "--slots", "2")
+
+    def taken_over(self):
+        """The one that stood by leads; returns the former one."""
+        former, self.leader, self.standby = self.leader, self.standby, None
+        self.leader.says("jobmanager at")
+        return former
+
+    def workers(self):
+        """The processes of all workers that live, which are forked."""
+        return [
+            one.pid
+            for host in self.hosts
+            for server in psutil.Process(host.pid).children()
+            for one in server.children()
+            if lives(one.pid)
+        ]
+
+    def close(self):
+        for role in reversed(self.roles):
+            if role.process.poll() is None:
+                role.process.send_signal(signal.SIGCONT)
+                role.signal(signal.SIGTERM)
+
+
+class Nemesis:
+    """Does it, and notes how long the job stood still."""
+
+    def __init__(self, cluster, folders, seed):
+        self.cluster = cluster
+        self.progress = [Progress(folder / "checkpoints") for folder in folders]
+        self.random = random.Random(seed)
+        self.times_s = {name: [] for name in FAULTS}
+
+    def strike(self, name):
+        began_s = time.monotonic()
+        getattr(self, name.replace(" ", "_"))()
+        self.await_all()
+        self.times_s[name].append(time.monotonic() - began_s)
+        self.cluster.restock()
+
+    def await_all(self):
+        """Of two checkpoints that are complete since, all tasks have taken part in the second."""
+        for progress in self.progress:
+            progress.await_checkpoint()
+
+    def run(self, faults):
+        names = list(FAULTS)
+        # Each of them comes, whatever the seed.
+        chosen = self.random.sample(names, min(faults, len(names)))
+        chosen += self.random.choices(names, list(FAULTS.values()), k=faults - len(chosen))
+        for name in chosen:
+            time.sleep(self.random.random() * 0.3)
+            self.strike(name)
+
+    def worker_killed(self):
+        os.kill(self.random.choice(self.cluster.workers()), signal.SIGKILL)
+
+    def worker_stopped(self):
+        """It goes on before anybody takes it for lost."""
+        pid = self.random.choice(self.cluster.workers())
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(self.random.random() * 2)
+        os.kill(pid, signal.SIGCONT)
+
+    def taskexecutor_killed(self):
+        index = self.random.randrange(len(self.cluster.hosts))
+        self.cluster.hosts[index].signal(signal.SIGKILL)
+        self.cluster.hosts[index] = self.cluster.taskexecutor()
+
+    def leader_killed(self):
+        self.cluster.leader.signal(signal.SIGKILL)
+        self.cluster.taken_over()
+
+    def leader_stopped(self):
+        """It wakes up when another one leads, and ends."""
+        os.kill(self.cluster.leader.pid, signal.SIGSTOP)
+        former = self.cluster.taken_over()
+        os.kill(former.pid, signal.SIGCONT)
+        assert former.end() == 1, former.log
+        assert "no longer leads" in former.log
+
+    def table(self):
+        """Faults, how many, and the times until the job went on."""
+        lines = [f"{'fault':<22}{'times':>6}{'median s':>10}{'most s':>8}"]
+        for name, times_s in self.times_s.items():
+            if times_s:
+                middle, most = statistics.median(times_s), max(times_s)
+                lines.append(f"{name:<22}{len(times_s):>6}{middle:>10.2f}{most:>8.2f}")
+        return "\n".join(lines)
+
+
+def write_counts(folder, options):
+    """Begins a job: the counts of each key, as lines of files; returns its client."""
+    folder.mkdir()
+    configuration = Configuration()
+    for key, value in {
+        **options,
+        "execution.target": "session",
+        "execution.checkpointing.interval": "100 ms",
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000000",
+        "restart-strategy.fixed-delay.delay": "10 ms",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    sink = (
+        FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+    )
+    (
+        env.add_source(UntilTold(str(folder)), type_info=Types.LONG())
+        .map(lambda number: (number % KEYS, 1), pair)
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
+        .sink_to(sink.build())
+    )
+    return env.execute_async("nemesis")
+
+
+def check(folder):
+    """Each count of each key is in one file, once."""
+    numbers = int((folder / "numbers").read_text())
+    paths = [path for path in (folder / "out").iterdir() if not path.name.startswith(".")]
+    found = sorted(line for path in paths for line in path.read_text().splitlines())
+    wanted = sorted(f"{number % KEYS} {number // KEYS + 1}" for number in range(numbers))
+    assert found == wanted, f"{len(found)} lines instead of {len(wanted)}"
+    return numbers
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--faults", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["PENSTOCK_RUN_DIR"] = str(folder / "run")
+        os.environ["PENSTOCK_SESSION_TOKEN"] = TOKEN
+        cluster = Cluster(folder)
+        try:
+            cluster.start()
+            jobs = {
+                folder / job: write_counts(folder / job, {**cluster.options, **options})
+                for job, options in JOBS.items()
+            }
+            nemesis = Nemesis(cluster, list(jobs), arguments.seed)
+            nemesis.await_all()
+            nemesis.run(arguments.faults)
+            for path in jobs:
+                (path / "end").touch()
+            for client in jobs.values():
+                client.get_job_execution_result().result()
+            numbers = [check(path) for path in jobs]
+        finally:
+            cluster.close()
+        print(f"{numbers} numbers, each once, seed {arguments.seed}")
+        print(nemesis.table())
+
+
+if __name__ == "__main__":
+    main()

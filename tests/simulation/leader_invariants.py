@@ -1,0 +1,71 @@
+"""What must hold of several drivers of one job (SEMANTICS E13, E14)."""
+
+
+class LeaderInvariants:
+    """Remembers what drivers have made known to each other and what tasks have committed."""
+
+    def __init__(self, world):
+        self.world = world
+        self.begun_by = {}  # directory of a checkpoint -> the driver that has made it
+        self.completed_by = {}  # checkpoint id -> the driver that has made it complete
+        self.result_of = None  # the driver that has recorded the job's end
+        self.ranges = {}  # subtask -> {start: (end, checkpoint id)} of what is committed
+        self.ends = {}  # subtask -> the end of what is committed
+        self.latest = None  # the driver that has begun last
+        self.num_begun = self.num_fenced = self.num_late = 0
+
+    def hold(self, holds, text):
+        """Complains; also to those who take every exception for one of the storage."""
+        if not holds:
+            self.world.broken = AssertionError(text)
+            raise self.world.broken
+
+    def touched(self, driver, how, path):
+        """A driver has made or deleted something."""
+        if how == "make_directory":
+            other = self.begun_by.setdefault(path, driver)
+            self.hold(other is driver, f"both {other} and {driver} begin {path}")
+
+    def published(self, driver, name):
+        """The next driver finds a file."""
+        _, kind, *number = f"{name}--".split("-")[:3]
+        if kind == "checkpoint":
+            other = self.completed_by.setdefault(int(number[0]), driver)
+            text = f"both {other} and {driver} complete checkpoint {int(number[0])}"
+            self.hold(other is driver, text)
+            self.hold(self.result_of is None, "a checkpoint of a job that has ended")
+        elif kind == "result":
+            self.hold(self.result_of in (None, driver), "the job has ended twice")
+            self.result_of = driver
+
+    def job_begins(self, driver):
+        """A driver is about to run the job."""
+        self.hold(self.result_of is None, f"{driver} runs a job that has ended")
+        self.latest = driver
+        self.num_begun += 1
+
+    def told(self, task, checkpoint_id):
+        """A task is told that a checkpoint is complete, or starts from it."""
+        text = f"checkpoint {checkpoint_id} is told of before the next driver would know it"
+        self.hold(checkpoint_id in self.completed_by, text)
+        self.num_late += task.worker.driver is not self.latest
+
+    def committed(self, task, checkpoint_id, start, end):
+        """Each number once: what is committed again has been committed the same."""
+        ranges = self.ranges.setdefault(task.id, {})
+        if start in ranges:
+            own = (end, checkpoint_id)
+            text = f"{task.worker} commits {own} from {start}, which is committed as"
+            self.hold(ranges[start] == own, f"{text} {ranges[start]}")
+            return
+        committed = self.ends.get(task.id, 0)
+        text = f"{task.worker} commits from {start}, committed is up to {committed}"
+        self.hold(start == committed, text)
+        ranges[start] = (end, checkpoint_id)
+        self.ends[task.id] = end
+
+    def check_end(self):
+        assert self.result_of is not None, "the job has no end"
+        if self.result_of.handle.status().name == "FINISHED":
+            ends = [self.ends.get(id_) for id_ in self.world.subtasks]
+            assert ends == [self.world.records] * len(ends), f"committed is up to {ends}"

@@ -1,0 +1,51 @@
+"""The seeds of a simulation in parts, each with all cores.
+
+`PENSTOCK_SIMULATION_SEEDS=7` or `=0-999` runs other seeds.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: Each part is done in a share of the time that a test has, also on a machine with other work.
+PARTS = 8
+
+
+def seeds():
+    """Those that are asked for."""
+    text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def check_part(part, kind):
+    """Runs a part of the seeds, with all cores, and fails with what it finds."""
+    chosen = seeds()[part::PARTS]
+    cores = os.cpu_count() or 1
+    step = PARTS * cores
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    share = [sys.executable, "-m", "simulation.schedules", kind]
+    shares = [
+        subprocess.Popen(
+            [*share, str(seed), str(chosen.stop), str(step)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in chosen[:cores]
+    ]
+    try:
+        reports = [share.communicate()[0] for share in shares]
+    finally:
+        for share in shares:
+            share.kill()
+            share.wait()
+            share.stdout.close()
+    failed = [
+        report for share, report in zip(shares, reports, strict=True) if share.returncode != 0
+    ]
+    if failed:
+        pytest.fail("\n".join(failed), pytrace=False)

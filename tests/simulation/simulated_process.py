@@ -1,0 +1,79 @@
+"""Processes whose threads take turns: each may be killed, stopped or kept waiting by its storage.
+
+What a thread does runs in one go, but for the places where it touches a file.  There the rest of
+the world may go on for a while, and the thread goes on later, or never.
+"""
+
+from penstock.jobmaster.main_thread import QueueUser
+
+
+class KilledError(BaseException):
+    """The process has been killed in the middle of something."""
+
+
+class SimulatedProcess:
+    """A driver's process: dead, stopped, or running."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        self.world = driver.world
+        self.is_over = False
+        self.stopped_until = 0
+        self.main = SimulatedThread(self, "main")
+
+    def __str__(self):
+        return str(self.driver)
+
+    def stop_until(self, time_ms):
+        """SIGSTOP, and SIGCONT later."""
+        self.world.note(f"{self} stands still until {time_ms} ms")
+        self.stopped_until = max(self.stopped_until, time_ms)
+
+
+class SimulatedThread:
+    """One thread of a process: what it is given runs in order.  Made in place of a `MainThread`."""
+
+    is_current = True
+
+    def __init__(self, process, name):
+        self.process = process
+        self.name = name
+        self.is_busy = False
+        self.put_off = []
+        self._last = 0
+
+    def __str__(self):
+        return f"{self.name} of {self.process}"
+
+    # As of MainThread ---------------------------------------------------------------------------
+
+    def user(self, name, limit, *, waits=False):
+        return QueueUser(self, name, limit, waits=waits)
+
+    def start(self):
+        pass
+
+    def close(self, timeout_s=0.0):
+        pass
+
+    def put(self, action, user=None):
+        def run():
+            if user is not None:
+                user.gone()
+            action()
+
+        world = self.process.world
+        self._last = max(self._last, world.now + world.delay(f"turn of {self.name}", (0, 0, 0, 5)))
+        world.at(self._last, self, run)
+
+    def put_timer(self, due_s, timer):
+        def run():
+            if timer.user.end(timer):
+                timer.action()
+
+        self.process.world.at(round(due_s * 1000), self, run)
+
+    # Turns --------------------------------------------------------------------------------------
+
+    def later(self, delay_ms, action):
+        self.process.world.at(self.process.world.now + delay_ms, self, action)
