@@ -16,7 +16,7 @@ from penstock.common import (
     WatermarkStrategy,
 )
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -182,12 +182,34 @@ def test_whole_records(broker, topics):
 
 def test_records_that_cannot_be_deserialized(broker, topics):
     topic = topics.create()
-    topics.write(topic, [b"good", b"\xff", b"also good"])
+    topics.write(topic, [b"good", b"\xff", None, b"also good"])
     with pytest.raises(UnicodeDecodeError) as raised:
         elements(bounded(broker, topic).build())
     assert f"The record of {topic}-0 at offset 1 cannot" in "".join(raised.value.__notes__)
     source = bounded(broker, topic).set_skip_undecodable_records(True).build()
     assert elements(source) == ["good", "also good"]
+
+
+def test_records_of_topics_and_times_between_each_other(broker, topics):
+    one, other = topics.create(2), topics.create(2)
+    timed = [
+        {"value": b"%d" % number, "partition": number % 2, "timestamp": number // 5 + 1}
+        for number in range(40)
+    ]
+    topics.write(one, timed)
+    topics.write(other, [b"%d" % number for number in range(100, 140)])
+    source = bounded(broker).set_topics(one, other).build()
+    env = environment(1)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+
+    class WithTime(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield int(value), ctx.timestamp()
+
+    with stream.process(WithTime()).execute_and_collect() as found:
+        seen = dict(found)
+    assert {n: at for n, at in seen.items() if n < 100} == {n: n // 5 + 1 for n in range(40)}
+    assert sorted(n for n in seen if n >= 100) == list(range(100, 140))
 
 
 def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, runtime):

@@ -27,6 +27,9 @@ def source():
     return builder.set_value_only_deserializer(SimpleStringSchema())
 
 
+LINGERING = ("linger.ms", "queue.buffering.max.ms")
+
+
 def serializer():
     builder = KafkaRecordSerializationSchema.builder().set_topic("t")
     return builder.set_value_serialization_schema(SimpleStringSchema())
@@ -150,6 +153,27 @@ def test_properties_of_javas_client():
     admin = admin_settings(settings)
     assert admin["sasl_plain_password"] == "p w"
     assert admin["security_protocol"] == "SASL_PLAINTEXT"
+
+
+def test_a_full_queue_of_the_library_is_no_pause():
+    assert source().build().settings["fetch.queue.backoff.ms"] == "10"
+    given = source().set_property("fetch.queue.backoff.ms", "500").build()
+    assert given.settings["fetch.queue.backoff.ms"] == "500"
+
+
+def test_records_of_a_transaction_wait_to_be_sent_together():
+    def lingers(guarantee, **properties):
+        builder = sink().set_delivery_guarantee(guarantee).set_transactional_id_prefix("p")
+        for key, value in properties.items():
+            builder.set_property(key.replace("_", "."), value)
+        settings = builder.build().settings
+        return {key: settings[key] for key in settings if key in LINGERING}
+
+    assert lingers(DeliveryGuarantee.EXACTLY_ONCE) == {"linger.ms": "100"}
+    assert lingers(DeliveryGuarantee.EXACTLY_ONCE, linger_ms="7") == {"linger.ms": "7"}
+    other_name = {"queue.buffering.max.ms": "7"}
+    assert lingers(DeliveryGuarantee.EXACTLY_ONCE, queue_buffering_max_ms="7") == other_name
+    assert lingers(DeliveryGuarantee.AT_LEAST_ONCE) == {}
 
 
 def test_what_a_sink_needs():

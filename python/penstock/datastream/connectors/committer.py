@@ -87,7 +87,7 @@ class CommitterInitContext(InitContext):
 
 
 class SupportsCommitter(ABC, Generic[CommT]):
-    """A sink whose writers are `CommittingSinkWriter`s."""
+    """A sink with writers of the class `CommittingSinkWriter`."""
 
     @abstractmethod
     def create_committer(self, context: CommitterInitContext) -> Committer[CommT]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from penstock.common.serialization import DeserializationSchema
 from penstock.datastream.connectors.background import BackgroundCall
 from penstock.datastream.connectors.http_connection import HttpConnection, check_http
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitEnumerator, SingleSplitReader
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -171,38 +171,19 @@ class HttpSource(PythonSource[Any, HttpSplit]):
         return _HttpReader(self, reader_context)
 
 
-class _HttpReader(SourceReader[HttpSplit]):
+class _HttpReader(SingleSplitReader[HttpSplit]):
     """Emits answers; a thread asks for the next one while there is none."""
 
     def __init__(self, source: HttpSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
         self._source = source
-        self._context = context
         self._connection = HttpConnection(source.timeout_ms)
         self._asking: BackgroundCall[_Page] = BackgroundCall("http-source")
-        self._split: HttpSplit | None = None
-        self._no_more_splits = False
         self._page: _Page | None = None
         self._delay_s = 0.0
 
-    def start(self) -> None:
-        """Asks for the service."""
-        self._context.send_split_request()
-
-    def add_splits(self, splits: list[HttpSplit]) -> None:
-        """Takes the service."""
-        for split in splits:
-            self._split = split
-
-    def notify_no_more_splits(self) -> None:
-        """A reader that has not got the service gets nothing."""
-        self._no_more_splits = True
-
-    def poll_next(self, output: ReaderOutput) -> InputStatus:
+    def poll_split(self, split: HttpSplit, output: ReaderOutput) -> InputStatus:
         """Emits some elements."""
-        split = self._split
-        if split is None:
-            is_over = self._no_more_splits
-            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
         if self._page is None:
             if not self._asking.is_done():
                 return InputStatus.NOTHING_AVAILABLE
@@ -231,11 +212,6 @@ class _HttpReader(SourceReader[HttpSplit]):
             split = replace(self._split)
             self._asking.begin(partial(self._next_page, split), self._delay_s)
         return self._asking.future
-
-    def snapshot_state(self, checkpoint_id: int) -> list[HttpSplit]:
-        """How far the service was read."""
-        del checkpoint_id
-        return [] if self._split is None else [replace(self._split)]
 
     def close(self) -> None:
         """Ends the thread and the connection."""

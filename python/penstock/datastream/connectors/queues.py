@@ -13,11 +13,11 @@ import queue
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.options.checkpointing import INTERVAL
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitEnumerator, SingleSplitReader
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -335,40 +335,21 @@ class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
         self._context.call_async(lambda: _feed_of(self._feed_id).batch(wanted), found)
 
 
-class _BatchReader(SourceReader[QueueSplit]):
+class _BatchReader(SingleSplitReader[QueueSplit]):
     """Emits the batches that it is sent."""
 
     def __init__(self, context: SourceReaderContext) -> None:
-        self._context = context
-        self._split: QueueSplit | None = None
-        self._no_more_splits = False
+        super().__init__(context)
         self._batch: _Batch | None = None
         self._has_asked = False
         self._keeps = INTERVAL.read(context.get_configuration().to_dict()) is not None
-
-    def start(self) -> None:
-        """Asks for the queue."""
-        self._context.send_split_request()
-
-    def add_splits(self, splits: list[QueueSplit]) -> None:
-        """Takes the queue."""
-        for split in splits:
-            self._split = split
-
-    def notify_no_more_splits(self) -> None:
-        """A reader that has not got the queue gets nothing."""
-        self._no_more_splits = True
 
     def handle_source_events(self, source_event: Any) -> None:
         """A batch has come."""
         self._batch = source_event
 
-    def poll_next(self, output: ReaderOutput) -> InputStatus:
+    def poll_split(self, split: QueueSplit, output: ReaderOutput) -> InputStatus:
         """Emits a batch, and asks for the next."""
-        split = self._split
-        if split is None:
-            is_over = self._no_more_splits
-            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
         batch, self._batch = self._batch, None
         if batch is not None:
             for element in batch.elements:
@@ -386,8 +367,3 @@ class _BatchReader(SourceReader[QueueSplit]):
     def is_available(self) -> Future[Any] | None:
         """None: the enumerator brings more."""
         return None
-
-    def snapshot_state(self, checkpoint_id: int) -> list[QueueSplit]:
-        """How far the queue was read."""
-        del checkpoint_id
-        return [] if self._split is None else [replace(self._split)]

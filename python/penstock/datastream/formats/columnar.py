@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_types import arrow_library, column_values, row_type_of
+from penstock.datastream.formats.arrow_types import (
+    arrow_library,
+    column_values,
+    row_type_of,
+    whole_numbers,
+)
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.common.typeinfo import TypeInformation
 
@@ -117,7 +122,7 @@ class ColumnarFormat(BulkFormat):
 
     def _elements(
         self, batch: Any, columns: list[str], path: str, piece: int, before: int
-    ) -> list[Any]:
+    ) -> Sequence[Any]:
         pa = arrow_library(type(self).__name__)
         declared = self._declared
         is_row = self._column is None and isinstance(declared, RowTypeInfo)
@@ -125,6 +130,9 @@ class ColumnarFormat(BulkFormat):
         found: list[list[Any]] = []
         for name, kind in zip(columns, types, strict=True):
             try:
+                numbers = None if is_row else whole_numbers(batch.column(name), kind)
+                if numbers is not None:
+                    return numbers
                 found.append(column_values(batch.column(name), kind))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise FormatError(

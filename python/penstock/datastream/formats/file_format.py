@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from penstock.common.jvm import requires_jvm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
@@ -26,12 +26,13 @@ class Batch(NamedTuple):
     Attributes:
         position: Where in the file to begin so as to find them again.
         before: How many elements lie between the position and these.
-        elements: The elements; a `DeadLetter` among them goes to a side output.
+        elements: The elements; a `DeadLetter` among them goes to a side output.  Whole numbers of
+            64 bits may lie in memory, as a memoryview has them.
     """
 
     position: int
     before: int
-    elements: list[Any]
+    elements: Sequence[Any]
 
 
 class DeadLetter:

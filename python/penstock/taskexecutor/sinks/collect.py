@@ -2,6 +2,7 @@
 
 In a job with checkpoints the driver shows a batch when a checkpoint that holds it is complete; the
 sink's state is how many it has sent.  So what is sent again after a failure was not shown before.
+A job in BATCH mode has no checkpoints; if it may restart, all is shown when the sink has finished.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.collected_batch import append_element
+from penstock.common.options import restart_strategy
 from penstock.common.options.checkpointing import INTERVAL, MODE
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
@@ -61,6 +63,9 @@ class CollectSink(StreamOperator):
             and INTERVAL.read(configuration) is not None
             and MODE.read(configuration) == "EXACTLY_ONCE"
         )
+        self.shows_all_at_its_end = (
+            context.is_batch and restart_strategy.TYPE.read(configuration) != "none"
+        )
         self.awaits_last_checkpoint = self.commits and awaits_final_checkpoint(configuration)
         self.has_ended = False
         self.sent = 0
@@ -79,7 +84,7 @@ class CollectSink(StreamOperator):
     def open(self) -> None:
         """Prepares for elements."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
-        if self.commits:
+        if self.commits or self.shows_all_at_its_end:
             self._tell(lambda client: client.resume(self.sent))
 
     def process(self, value: Any, timestamp: int) -> None:

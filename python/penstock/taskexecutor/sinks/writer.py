@@ -132,6 +132,17 @@ class SinkWriterOperator(CommittableEmitter):
         self.element_context.element_timestamp = timestamp
         self.writer.write(value, self.element_context)
 
+    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Writes elements of one timestamp."""
+        self.element_context.element_timestamp = timestamp
+        write, context = self.writer.write, self.element_context
+        for value in values:
+            try:
+                write(value, context)
+            except BaseException:
+                self.note_failure()  # what gives the values raises here, too
+                raise
+
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         self.element_context.watermark = timestamp

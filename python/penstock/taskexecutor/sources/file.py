@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.formats.file_format import DeadLetter
@@ -31,7 +30,7 @@ from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from penstock.datastream.formats.file_format import FileFormat
     from penstock.graph import operators
@@ -61,7 +60,6 @@ class _BatchSource(SourceOperator):
     """
 
     elements: SplitElements | None = None
-    iterator: Iterator[Any] = iter(())
     side_output: Output | None = None
     has_dead_letters = False
     errors: Any = None
@@ -71,13 +69,16 @@ class _BatchSource(SourceOperator):
         if self.has_dead_letters:
             self._emit_each(limit)
         else:
-            self.output.collect_all(islice(self.iterator, limit), MIN_TIMESTAMP)
+            self.output.collect_all(self._taken(limit), MIN_TIMESTAMP)
         is_over = self.elements is None or self.elements.is_exhausted
         return END_OF_DATA if is_over else MORE_AVAILABLE
 
+    def _taken(self, limit: int) -> Iterable[Any]:
+        return () if self.elements is None else self.elements.take(limit)
+
     def _emit_each(self, limit: int) -> None:
         collect, side_output = self.output.collect, self.side_output or self.output
-        for element in islice(self.iterator, limit):
+        for element in self._taken(limit):
             if type(element) is DeadLetter:
                 self.errors.inc()
                 if element.tag is not None:
@@ -116,7 +117,6 @@ class FileElements(SplitBySplit, _BatchSource):
     def begin(self, split: FileSplit) -> None:
         """Goes on with this split."""
         self.elements = SplitElements(split, self.format, self.files)
-        self.iterator = iter(self.elements)
 
     def size(self, split: FileSplit) -> int | None:
         """The bytes of a split; how much a compressed file holds is not known."""

@@ -6,7 +6,7 @@ import glob
 import io
 import sys
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, islice
 from operator import length_hint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from penstock.datastream.formats.compression import decompressed, is_compressed, naming
 from penstock.datastream.formats.file_format import BLOCK_BYTES, FileRange
+from penstock.taskexecutor.compiled import LOADED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -149,6 +150,13 @@ class SplitElements:
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self._batches)
 
+    def take(self, limit: int) -> Iterable[Any]:
+        """At most so many of the elements that come next, fewer at the end of a batch."""
+        if length_hint(self._left) == 0:
+            next(self._batches, None)
+        take = getattr(self._left, "take", None)
+        return islice(self._left, limit) if take is None else take(limit)
+
     def rest(self) -> FileSplit:
         """The split from the element that follows the last one taken."""
         batch = self._batch
@@ -170,7 +178,8 @@ class SplitElements:
                 if skip >= len(batch.elements) > 0:
                     continue
                 self._batch = batch
-                self._left = iter(batch.elements[skip:] if skip > 0 else batch.elements)
+                left = batch.elements[skip:] if skip > 0 else batch.elements
+                self._left = _integers(left) if isinstance(left, memoryview) else iter(left)
                 yield self._left
         self.is_exhausted = True
 
@@ -188,3 +197,13 @@ class SplitElements:
         else:
             file = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 (it is one)
         return decompressed(path, file) if self._format.is_compressible else file
+
+
+def _integers(values: memoryview) -> Iterator[int]:
+    """Integers of 64 bits, without objects until somebody asks where the runtime can do so."""
+    if LOADED == "pure":
+        return iter(values.tolist())
+    from penstock._native.integer_run import IntegerRun
+
+    run: Iterator[int] = IntegerRun(values)
+    return run

@@ -66,6 +66,7 @@ class HybridSource(SplitState, SourceOperator):
         """Opens the first source."""
         splits = self.divided()
         for number, (_, source) in enumerate(self.parts):
+            source.next_split = self.next_split
             source.splits = [split for part, split in splits if part == number]
             source.taken = {found for part, found in self.taken if part == number}
         self.parts[0][1].open()
@@ -92,6 +93,8 @@ class HybridSource(SplitState, SourceOperator):
             return status
         source.close()
         self.current += 1
+        if self.next_split is not None:
+            self.next_split()
         self.parts[self.current][1].open()
         return MORE_AVAILABLE
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.timestamps import timestamp_of
 from penstock.datastream.functions.source_sink import SourceFunction
 from penstock.errors import CancelTaskError
 from penstock.taskexecutor.compiled import (
@@ -46,10 +47,13 @@ class FunctionSourceContext(SourceFunction.SourceContext):
 
     def collect(self, element: Any) -> None:
         """Emits an element without timestamp."""
-        self.collect_with_timestamp(element, MIN_TIMESTAMP)
+        self._collect(element, MIN_TIMESTAMP)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
         """Emits an element with its timestamp in ms."""
+        self._collect(element, timestamp_of(timestamp, "collect_with_timestamp"))
+
+    def _collect(self, element: Any, timestamp: int) -> None:
         source = self._source
         with source.lock:
             source.check_running()
@@ -62,7 +66,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
         with source.lock:
             source.check_running()
             self._mark_active()
-            source.output.emit_watermark(timestamp)
+            source.output.emit_watermark(timestamp_of(timestamp, "emit_watermark"))
 
     def mark_as_temporarily_idle(self) -> None:
         """Says that downstream need not wait for this source until it emits again."""

@@ -13,6 +13,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.operators.watermarks import WatermarksOperator
 from penstock.taskexecutor.sources.alignment import AlignedReader
+from penstock.taskexecutor.sources.split_state import SplitState
 
 if TYPE_CHECKING:
     from penstock.common.watermark_strategy import WatermarkAlignment
@@ -66,6 +67,8 @@ class _SourceWithWatermarks(SourceOperator):
         if hasattr(self.source, "side_output"):
             # Watermarks are none of a side output's business.
             self.source.side_output = output
+        if isinstance(self.source, SplitState):
+            self.source.next_split = self.watermarks.begin_split
         super().setup(context, to_watermarks)
 
     def initialize_state(self, context: Any) -> None:

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.watermark_generator import WatermarkOutput
+from penstock.common.timestamps import timestamp_of
+from penstock.common.watermark_generator import (
+    BoundedOutOfOrdernessWatermarks,
+    IngestionTimeWatermarks,
+    NoWatermarksGenerator,
+    WatermarkOutput,
+)
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output, open_function
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
 from penstock.taskexecutor.time.quiet_time import QuietTime
-from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from penstock.datastream.output_tag import OutputTag
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _MAIN: Final = None
+
+#: Generators that do nothing for an element but note the largest timestamp, if that.
+_LOOKING_AT_TIMESTAMPS_ALONE: Final = frozenset(
+    {BoundedOutOfOrdernessWatermarks, IngestionTimeWatermarks, NoWatermarksGenerator}
+)
 
 
 class WatermarkMultiplexer:
@@ -75,8 +85,9 @@ class _Part(WatermarkOutput):
 
     def emit_watermark(self, timestamp: int) -> None:
         """The output has come so far."""
-        if timestamp > self.watermark or self.idle:
-            self.watermark = max(timestamp, self.watermark)
+        reached = timestamp_of(timestamp, "emit_watermark")
+        if reached > self.watermark or self.idle:
+            self.watermark = max(reached, self.watermark)
             self.idle = False
             self._multiplexer.has_moved = True
             self._multiplexer.update()
@@ -101,6 +112,10 @@ class _Output(SourceOutput):
         self._reader = reader
         self._part = reader.multiplexer.add(name)
         self._generator = None if reader.strategy is None else reader.new_generator()
+        #: Whether one of several elements of the same timestamp tells the generator all.
+        self._takes_one_for_all = (
+            self._generator is None or type(self._generator) in _LOOKING_AT_TIMESTAMPS_ALONE
+        )
         self._had_events = False
         self._quiet_s = 0.0
 
@@ -112,15 +127,30 @@ class _Output(SourceOutput):
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element."""
         reader = self._reader
-        at = MIN_TIMESTAMP if timestamp is None else timestamp
+        at = MIN_TIMESTAMP if timestamp is None else timestamp_of(timestamp, "collect")
         if reader.extract is not None:
-            at = whole_number_of(reader.extract(record, at))
+            at = timestamp_of(reader.extract(record, at), reader.giver)
         if self._part.idle:
             self._part.mark_active()
         reader.output.collect(record, at)
         if self._generator is not None:
             self._generator.on_event(record, at, self._part)
             self._had_events = True
+
+    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+        """Emits elements of one timestamp."""
+        reader = self._reader
+        if reader.extract is not None or not self._takes_one_for_all:
+            for record in records:
+                self.collect(record, timestamp)
+        elif records:
+            at = MIN_TIMESTAMP if timestamp is None else timestamp_of(timestamp, "collect_all")
+            if self._part.idle:
+                self._part.mark_active()
+            reader.output.collect_all(records, at)
+            if self._generator is not None:
+                self._generator.on_event(records[-1], at, self._part)
+                self._had_events = True
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
         """Emits an element to a side output."""
@@ -169,6 +199,7 @@ class ReaderOutputs(ReaderOutput):
         strategy: The source's WatermarkStrategy, or None.
         output: Where elements go.
         extract: Gives the timestamp of an element, or None.
+        giver: The user's function that ``extract`` stands for.
         idle_timeout_s: How long an output may be quiet, or None.
     """
 
@@ -177,11 +208,13 @@ class ReaderOutputs(ReaderOutput):
         self.strategy = strategy
         self.output = output
         self.extract: Any = None
+        self.giver: Any = None
         self.idle_timeout_s: float | None = None
         assigner = None if strategy is None else strategy.timestamp_assigner
         if assigner is not None:
             open_function(assigner, context)
-            self.extract = context.evaluation.without_call(assigner.extract_timestamp, 2)
+            self.giver = assigner.extract_timestamp
+            self.extract = context.evaluation.without_call(self.giver, 2)
         if strategy is not None and strategy.idle_timeout_ms is not None:
             self.idle_timeout_s = strategy.idle_timeout_ms / 1000
         self._emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)
@@ -208,6 +241,10 @@ class ReaderOutputs(ReaderOutput):
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element that belongs to no split."""
         self._main().collect(record, timestamp)
+
+    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+        """Emits elements of one timestamp that belong to no split."""
+        self._main().collect_all(records, timestamp)
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
         """Emits an element to a side output."""

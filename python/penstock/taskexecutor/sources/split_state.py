@@ -11,7 +11,7 @@ from penstock.datastream.state import ListStateDescriptor
 from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -38,9 +38,11 @@ class SplitState:
         looks_for_splits: Whether it finds new ones as it goes, and so never ends: what it has found
             is kept for all subtasks, which no checkpoint could have the whole of if some had ended.
         taken: What such a source has found already, in any subtask.
+        next_split: Called before another split is begun than the first.
     """
 
     looks_for_splits = False
+    next_split: Callable[[], None] | None = None
 
     context: OperatorContext
     splits: list[Any]
@@ -99,6 +101,7 @@ class SplitBySplit(SplitState):
     measure = ""
     waiting: deque[Any]
     is_reading = False
+    _has_read = False
 
     @abstractmethod
     def begin(self, split: Any) -> None:
@@ -129,6 +132,9 @@ class SplitBySplit(SplitState):
         if not self.waiting:
             self.is_reading = False
             return False
+        if self._has_read and self.next_split is not None:
+            self.next_split()
+        self._has_read = True
         self.begin(self.waiting.popleft())
         self.is_reading = True
         return True

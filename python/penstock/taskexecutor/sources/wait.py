@@ -17,37 +17,45 @@ class SourceWait:
     def __init__(self) -> None:
         """Opens nothing: a task that is cancelled while it is restored closes what it opened."""
         self._lock = threading.Lock()
+        # Free while there is a wake-up that nobody has taken.  Ending a wait at a lock costs no
+        # system call in which the interpreter's lock is given away, as one at a socket does.
+        self._no_wakeup = threading.Lock()
+        self._no_wakeup.acquire()
         self._pair: tuple[socket.socket, socket.socket] | None = None
-        self._is_woken = False
         self._is_closed = False
         self.cancelled = False
 
     def wait(self, timeout_ms: float, readable: socket.socket | None = None) -> None:
         """Blocks until ``wakeup``, data of ``readable``, or the end of the time."""
+        timeout_s = max(0.0, timeout_ms / 1000)
+        if readable is None:
+            if not self._is_closed:
+                self._no_wakeup.acquire(timeout=timeout_s)
+            return
         with self._lock:
-            if self._is_woken or self._is_closed:
-                self._is_woken = False
+            if self._is_closed or self._no_wakeup.acquire(blocking=False):
                 return
             if self._pair is None:
                 self._pair = socket.socketpair()
                 for end in self._pair:
                     end.setblocking(False)
             reader = self._pair[0]
-        sockets = [reader] if readable is None else [reader, readable]
-        ready, _, _ = select.select(sockets, [], [], timeout_ms / 1000)
+        ready, _, _ = select.select([reader, readable], [], [], timeout_s)
         if reader in ready:
             with suppress(BlockingIOError):
                 reader.recv(4096)
+            self._no_wakeup.acquire(blocking=False)
 
     def wakeup(self) -> None:
         """Ends a wait, or the next one, from any thread."""
         with self._lock:
-            if self._pair is None:
-                self._is_woken = True
+            if not self._no_wakeup.locked():
                 return
-            # Full means that a wake-up is pending.
-            with suppress(BlockingIOError):
-                self._pair[1].send(b"\0")
+            self._no_wakeup.release()
+            if self._pair is not None:
+                # Full means that the next wait ends anyway.
+                with suppress(BlockingIOError):
+                    self._pair[1].send(b"\0")
 
     def cancel(self) -> None:
         """Notes that the source should end, and wakes it."""

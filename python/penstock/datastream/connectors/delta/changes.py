@@ -15,7 +15,7 @@ from penstock.datastream.connectors.delta.log import (
     FileChange,
     Version,
 )
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitEnumerator, SingleSplitReader
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -119,39 +119,20 @@ class DeltaChangesSource(PythonSource[Any, ChangesSplit]):
         return _ChangesReader(self, reader_context)
 
 
-class _ChangesReader(SourceReader[ChangesSplit]):
+class _ChangesReader(SingleSplitReader[ChangesSplit]):
     """Reads versions one after the other; a thread looks for the next while there is none."""
 
     def __init__(self, source: DeltaChangesSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
         self._source = source
-        self._context = context
         self._log = DeltaLog(source.uri, source.options)
         self._look: BackgroundCall[Version | None] = BackgroundCall("delta-versions")
-        self._split: ChangesSplit | None = None
-        self._no_more_splits = False
         self._has_looked = False
         self._version: Version | None = None
         self._file: _ChangedRows | None = None
 
-    def start(self) -> None:
-        """Asks for the table."""
-        self._context.send_split_request()
-
-    def add_splits(self, splits: list[ChangesSplit]) -> None:
-        """Takes the table."""
-        for split in splits:
-            self._split = split
-
-    def notify_no_more_splits(self) -> None:
-        """A reader that has not got the table gets nothing."""
-        self._no_more_splits = True
-
-    def poll_next(self, output: ReaderOutput) -> InputStatus:
+    def poll_split(self, split: ChangesSplit, output: ReaderOutput) -> InputStatus:
         """Emits some rows."""
-        split = self._split
-        if split is None:
-            is_over = self._no_more_splits
-            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
         if self._version is None:
             if self._is_over(split):
                 return InputStatus.END_OF_INPUT
@@ -177,11 +158,6 @@ class _ChangesReader(SourceReader[ChangesSplit]):
             delay_s = self._source.discovery_interval_s if self._has_looked else 0.0
             self._look.begin(self._next_version, delay_s)
         return self._look.future
-
-    def snapshot_state(self, checkpoint_id: int) -> list[ChangesSplit]:
-        """How far the table was read."""
-        del checkpoint_id
-        return [] if self._split is None else [replace(self._split)]
 
     def close(self) -> None:
         """Ends the thread."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
+from penstock.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    SimpleStringSchema,
+)
 from penstock.common.typeinfo import Types
 from penstock.errors import InvalidProgramError
 
@@ -89,6 +94,15 @@ class ValueOnly(KafkaRecordDeserializationSchema):
             return Types.STRING()
         produced = getattr(self.schema, "get_produced_type", None)
         return None if produced is None else produced()
+
+
+def builtin_decoder(schema: DeserializationSchema) -> Callable[[bytes], Any] | None:
+    """A function of the interpreter's own that does what the schema does; None without any."""
+    if type(schema) is ByteArraySchema:
+        return bytes
+    if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
+        return bytes.decode
+    return None
 
 
 class _OfFunction(KafkaRecordDeserializationSchema):

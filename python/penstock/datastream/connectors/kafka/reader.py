@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.connectors.kafka.client import kafka_library
-from penstock.datastream.connectors.kafka.deserialization import ValueOnly
+from penstock.datastream.connectors.kafka.deserialization import ValueOnly, builtin_decoder
 from penstock.datastream.connectors.kafka.offsets import EARLIEST
 from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
 from penstock.datastream.connectors.split_source import (
@@ -28,7 +30,7 @@ from penstock.datastream.formats.dead_letters import dead_letter
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from penstock.datastream.connectors.kafka.descriptions import SourceDescription
 
@@ -37,8 +39,12 @@ logger = logging.getLogger(__name__)
 #: Records that are taken from the library at once.
 _BATCH: Final = 1000
 
-#: Records that are emitted by one call, between which the task looks at nothing else.
-_STEP: Final = 50
+#: Records that one call emits at first; it emits more at once while that takes no time.
+_LEAST_STEP: Final = 50
+
+#: How long a call takes at most before the next one emits less, and at least half of that before
+#: it emits no more: in between the task looks at nothing else.
+_STEP_NS: Final = 1_000_000
 
 #: How long the waiting thread takes to see that the task wants the consumer, in seconds.
 _WAIT_S: Final = 0.02
@@ -66,9 +72,11 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         self._library: Any = kafka_library("KafkaSource")
         self._consumer: Any = None
         self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._topics: set[str] = set()
         self._without_output: list[_Partition] = []
         self._batch: list[Any] = []
         self._batch_position = 0
+        self._step = _LEAST_STEP
         self._no_more_splits = False
         self._waiting: Future[list[Any]] | None = None
         self._waiter: ThreadPoolExecutor | None = None
@@ -95,6 +103,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 logger.info("%s is empty: nothing to read", split.split_id())
                 continue
             self._partitions[split.topic, split.partition] = partition
+            self._topics.add(split.topic)
             self._without_output.append(partition)
             added.append(
                 self._library.TopicPartition(split.topic, split.partition, split.starting_offset)
@@ -117,8 +126,14 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 return InputStatus.END_OF_INPUT
             return InputStatus.NOTHING_AVAILABLE
         begin = self._batch_position
-        self._batch_position = min(begin + _STEP, len(self._batch))
+        self._batch_position = min(begin + self._step, len(self._batch))
+        begun_ns = time.monotonic_ns()
         self._emit(self._batch[begin : self._batch_position], output)
+        took_ns = time.monotonic_ns() - begun_ns
+        if took_ns > _STEP_NS:
+            self._step = max(_LEAST_STEP, self._step // 2)
+        elif took_ns < _STEP_NS // 2:
+            self._step = min(_BATCH, self._step * 2)
         return InputStatus.MORE_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
@@ -225,43 +240,73 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 return found
         return []
 
-    def _emit(self, messages: Iterable[Any], output: ReaderOutput) -> None:
-        partitions = self._partitions
-        deserialize, value_only = self._deserializer()
-        for message in messages:
-            error = message.error()
-            partition = partitions.get((message.topic(), message.partition()))
-            if partition is None:
-                continue  # it was read to its end before
+    def _emit(self, messages: list[Any], output: ReaderOutput) -> None:
+        """Emits records, and sees to the errors among them."""
+        begin = 0
+        for number, error in enumerate(map(self._library.Message.error, messages)):
             if error is not None:
-                self._on_error(error, partition, message, output)
-                continue
-            offset = message.offset()
-            stop = partition.split.stopping_offset
-            if stop is not None and offset >= stop:
-                self._finish(partition, output)
-                continue
-            value = message.value() if value_only else message
-            if value is not None:
-                try:
-                    element = deserialize(value)
-                except Exception as failure:
-                    self._undecodable(message, failure, output)
-                    element = None
-                if element is not None:
-                    kind, timestamp = message.timestamp()
-                    assert partition.output is not None
-                    partition.output.collect(element, timestamp if kind else None)
-            partition.next_offset = offset + 1
-            if stop is not None and offset + 1 >= stop:
-                self._finish(partition, output)
+                self._emit_records(messages[begin:number], output)
+                begin = number + 1
+                self._on_error(error, messages[number], output)
+        self._emit_records(messages[begin:], output)
 
-    def _deserializer(self) -> tuple[Callable[[Any], Any], bool]:
-        """What makes elements, and whether of values rather than of records."""
+    def _emit_records(self, messages: list[Any], output: ReaderOutput) -> None:
+        """Emits records: those of one partition that follow each other are one step."""
+        message = self._library.Message
+        keys: Iterable[Any] = map(message.partition, messages)
+        if len(self._topics) > 1:
+            keys = zip(map(message.topic, messages), keys, strict=True)
+        begin = 0
+        for _, group in groupby(keys):
+            end = begin + len(list(group))
+            first = messages[begin]
+            partition = self._partitions.get((first.topic(), first.partition()))
+            if partition is not None:  # else it was read to its end before
+                self._emit_run(partition, messages[begin:end], output)
+            begin = end
+
+    def _emit_run(self, partition: _Partition, run: list[Any], output: ReaderOutput) -> None:
+        """Emits records of one partition: those of one timestamp at once."""
+        next_offset, stop = run[-1].offset() + 1, partition.split.stopping_offset
+        is_over = stop is not None and next_offset >= stop
+        if stop is not None and next_offset > stop:
+            run = [message for message in run if message.offset() < stop]
+            next_offset = run[-1].offset() + 1 if run else partition.next_offset
+        assert partition.output is not None
+        kept, elements = self._elements(run, output)
+        begin = 0
+        for (kind, timestamp), group in groupby(map(self._library.Message.timestamp, kept)):
+            end = begin + len(list(group))
+            partition.output.collect_all(elements[begin:end], timestamp if kind else None)
+            begin = end
+        partition.next_offset = next_offset
+        if is_over:
+            self._finish(partition, output)
+
+    def _elements(self, run: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
+        """The records of a partition that make elements, and their elements."""
         deserializer = self._source.deserializer
         if type(deserializer) is ValueOnly:
-            return deserializer.schema.deserialize, True
-        return deserializer.deserialize_record, False
+            values = list(map(self._library.Message.value, run))
+            decode = builtin_decoder(deserializer.schema)
+            if decode is not None and None not in values:
+                with suppress(UnicodeDecodeError):  # whose records are found below
+                    return run, list(map(decode, values))
+            decode = deserializer.schema.deserialize
+        else:
+            values, decode = run, deserializer.deserialize_record
+        kept, elements = [], []
+        for message, value in zip(run, values, strict=True):
+            if value is not None:
+                try:
+                    element = decode(value)
+                except Exception as failure:
+                    self._undecodable(message, failure, output)
+                    continue
+                if element is not None:
+                    kept.append(message)
+                    elements.append(element)
+        return kept, elements
 
     def _undecodable(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
         partition, offset = f"{message.topic()}-{message.partition()}", message.offset()
@@ -283,9 +328,10 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             "left out the record of %s, which cannot be deserialized: %r", where, failure
         )
 
-    def _on_error(
-        self, error: Any, partition: _Partition, message: Any, output: ReaderOutput
-    ) -> None:
+    def _on_error(self, error: Any, message: Any, output: ReaderOutput) -> None:
+        partition = self._partitions.get((message.topic(), message.partition()))
+        if partition is None:
+            return  # it was read to its end before
         code, codes = error.code(), self._library.KafkaError
         name = partition.split.split_id()
         if code == codes._PARTITION_EOF:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import SerializationSchema
+from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.errors import InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
@@ -182,6 +183,13 @@ class Composed(KafkaRecordSerializationSchema):
         self._value = value
         self._headers = headers
 
+    def plain(self) -> tuple[str, Callable[[Any], bytes], Callable[[Any], bytes] | None] | None:
+        """Topic, and what makes value and key; None of records with more than that."""
+        if self._topic is None or self._headers is not None:
+            return None
+        key_of = None if self._key is None else _serializer(self._key)
+        return self._topic, _serializer(self._value), key_of
+
     def serialize_record(self, element: Any) -> KafkaProducerRecord:
         """The record of an element."""
         topic = self._topic
@@ -209,6 +217,13 @@ class _OfFunction(KafkaRecordSerializationSchema):
         if record is not None and not isinstance(record, KafkaProducerRecord):
             raise SinkError(f"the function must return a KafkaProducerRecord, got {record!r}")
         return record
+
+
+def _serializer(schema: SerializationSchema) -> Callable[[Any], bytes]:
+    """What the schema does, by a function of the interpreter's own where there is one."""
+    if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
+        return str.encode
+    return schema.serialize
 
 
 def _schema(given: Any) -> SerializationSchema:

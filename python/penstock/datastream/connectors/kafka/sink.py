@@ -45,6 +45,10 @@ __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 #: allow by default.  Flink asks for an hour, which such brokers refuse.
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 
+#: How long records of a transaction wait for others to be sent with: nobody sees them before the
+#: checkpoint, whose flush does not wait.
+_TRANSACTION_LINGER_MS: Final = 100
+
 _MAX_PREFIX_LENGTH: Final = 64_000
 
 
@@ -198,6 +202,8 @@ class KafkaSinkBuilder:
         checked = settings
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             settings.setdefault("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
+            if "queue.buffering.max.ms" not in settings:  # its other name
+                settings.setdefault("linger.ms", str(_TRANSACTION_LINGER_MS))
             checked = {**settings, "transactional.id": "check"}
         check_settings(checked, kafka_library("KafkaSink").Producer, "KafkaSink")
         return settings

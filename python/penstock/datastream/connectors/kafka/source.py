@@ -55,6 +55,10 @@ __all__ = ["KafkaSource", "KafkaSourceBuilder"]
 #: How often to look for new partitions unless the properties say otherwise, as in Flink.
 _DISCOVERY_INTERVAL_MS: Final = 300_000
 
+#: How long the client library pauses where its queue is full, in ms, unless the properties say
+#: otherwise.
+_QUEUE_BACKOFF_MS: Final = "10"
+
 _OWN_PROPERTIES: Final = frozenset(
     {
         "client.id.prefix",
@@ -299,6 +303,8 @@ class KafkaSourceBuilder:
         settings = {
             # As Java's client; librdkafka would read committed records alone.
             "isolation.level": "read_uncommitted",
+            # librdkafka would pause for a second whenever its queue has been full.
+            "fetch.queue.backoff.ms": _QUEUE_BACKOFF_MS,
             **client_settings(given, "KafkaSource"),
             "auto.offset.reset": _RESET[self._starting.reset_strategy],
             "enable.auto.commit": "false",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import kafka_library
+from penstock.datastream.connectors.kafka.serialization import Composed
 from penstock.datastream.connectors.kafka.transactions import (
     KafkaCommittable,
     Transactions,
@@ -32,8 +34,14 @@ logger = logging.getLogger(__name__)
 #: Records between two looks at what the library has to say.
 _POLL_EVERY: Final = 500
 
-#: How long to wait for space in the library's queue, or for a flush, before looking again.
+#: Lets the library choose the partition.
+_ANY_PARTITION: Final = -1
+
+#: How long to wait for a flush before looking at failures again, in seconds.
 _WAIT_S: Final = 0.1
+
+#: How long to wait for space in the library's queue, of which no event tells, in seconds.
+_WAIT_FOR_SPACE_S: Final = 0.005
 
 
 class _Deliveries:
@@ -46,31 +54,38 @@ class _Deliveries:
             {**settings, "on_delivery": self._on_delivery}, logger=logger
         )
         self._until_poll = _POLL_EVERY
-        self.has_written = False
 
-    def write(self, record: Any, timestamp: int | None) -> None:
-        """Takes a record; waits while the queue is full."""
-        self.has_written = True
-        arguments: dict[str, Any] = {}
-        if record.timestamp is not None:
-            arguments["timestamp"] = record.timestamp
-        elif timestamp is not None and timestamp >= 0:
-            arguments["timestamp"] = timestamp
-        if record.headers is not None:
-            arguments["headers"] = list(record.headers)
-        if record.partition is not None:
-            arguments["partition"] = record.partition
+    def write(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        timestamp: int,
+        partition: int = _ANY_PARTITION,
+        headers: list[tuple[str, bytes]] | None = None,
+    ) -> None:
+        """Takes a record; waits while the queue is full.
+
+        Args:
+            topic: Its topic.
+            value: Its value.
+            key: Its key.
+            timestamp: Its timestamp in ms; 0 is the time of this call.
+            partition: Its partition.
+            headers: Its headers.
+        """
         while True:
             try:
-                self.producer.produce(record.topic, record.value, record.key, **arguments)
+                # By position: names would make the call take twice as long.
+                self.producer.produce(topic, value, key, partition, None, None, timestamp, headers)
                 break
             except BufferError:
-                self.producer.poll(_WAIT_S)
+                self.producer.poll(_WAIT_FOR_SPACE_S)
                 self.check()
             except Exception as error:
                 if type(error).__name__ != "KafkaException":
                     raise
-                raise SinkError(f"cannot write to {record.topic}: {error.args[0].str()}") from None
+                raise SinkError(f"cannot write to {topic}: {error.args[0].str()}") from None
         self._until_poll -= 1
         if self._until_poll <= 0:
             self._until_poll = _POLL_EVERY
@@ -96,34 +111,72 @@ class _Deliveries:
             self.failure = SinkError(f"cannot write to {message.topic()}: {error.str()}")
 
 
-class KafkaWriter(SinkWriter[Any]):
+class _RecordWriter(SinkWriter[Any]):
+    """Makes records of elements and hands them to the library."""
+
+    _deliveries: _Deliveries | None = None
+
+    def __init__(self, serializer: Any) -> None:
+        self._serialize = serializer.serialize_record
+        self._plain = serializer.plain() if type(serializer) is Composed else None
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Hands a record to the library."""
+        if self._plain is not None:
+            topic, value_of, key_of = self._plain
+            value, key = value_of(element), None if key_of is None else key_of(element)
+            at = context.timestamp()
+            deliveries = self._deliveries or self._begin()
+            deliveries.write(topic, value, key, 0 if at is None or at < 0 else at)
+            return
+        record = self._serialize(element)
+        if record is not None:
+            at = record.timestamp
+            if at is None:
+                at = max(0, context.timestamp() or 0)
+            deliveries = self._deliveries or self._begin()
+            deliveries.write(
+                record.topic,
+                record.value,
+                record.key,
+                at,
+                _ANY_PARTITION if record.partition is None else record.partition,
+                None if record.headers is None else list(record.headers),
+            )
+
+    @abstractmethod
+    def _begin(self) -> _Deliveries:
+        """Makes the `_deliveries` that the next records go to."""
+
+
+class KafkaWriter(_RecordWriter):
     """Writes without transactions: at least once, or with no promise."""
 
     def __init__(self, sink: SinkDescription, context: WriterInitContext) -> None:
         """Connects."""
+        super().__init__(sink.record_serializer)
         self._sink = sink
-        self._serialize = sink.record_serializer.serialize_record
-        errors = context.metric_group().counter("numRecordsSendErrors")
-        self._deliveries = _Deliveries(sink.settings, errors)
-
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Hands a record to the library."""
-        record = self._serialize(element)
-        if record is not None:
-            self._deliveries.write(record, context.timestamp())
+        self._errors = context.metric_group().counter("numRecordsSendErrors")
+        self._begin()
 
     def flush(self, end_of_input: bool) -> None:
         """Waits for the brokers, unless nothing is promised."""
-        if end_of_input or self._sink.guarantee is not DeliveryGuarantee.NONE:
+        if self._deliveries is not None and (
+            end_of_input or self._sink.guarantee is not DeliveryGuarantee.NONE
+        ):
             self._deliveries.flush()
 
     def close(self) -> None:
         """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
-        del self._deliveries
+        self._deliveries = None
+
+    def _begin(self) -> _Deliveries:
+        self._deliveries = _Deliveries(self._sink.settings, self._errors)
+        return self._deliveries
 
 
 class TransactionalKafkaWriter(
-    CommittingSinkWriter[Any, KafkaCommittable], StatefulSinkWriter[Any, str]
+    _RecordWriter, CommittingSinkWriter[Any, KafkaCommittable], StatefulSinkWriter[Any, str]
 ):
     """Writes in one transaction after the other, each under a name of its own.
 
@@ -138,74 +191,78 @@ class TransactionalKafkaWriter(
         former_prefixes: Collection[str] = (),
     ) -> None:
         """Aborts what a former attempt has left open, under other prefixes too."""
+        super().__init__(sink.record_serializer)
         self._sink = sink
-        self._serialize = sink.record_serializer.serialize_record
         self._subtask = context.get_index_of_subtask()
         self._errors = context.metric_group().counter("numRecordsSendErrors")
         self._last_checkpoint = context.get_restored_checkpoint_id() or 0
         self._transactions = Transactions(sink.settings, sink.max_block_s)
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
-        self._current: tuple[str, _Deliveries] | None = None
+        self._name_of_current = ""
         self._next: tuple[str, Future[_Deliveries]] | None = None
         self._has_written = False
         self._abort_lingering(context.get_number_of_parallel_subtasks(), former_prefixes)
 
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Hands a record to the library, in the current transaction."""
-        record = self._serialize(element)
-        if record is not None:
-            if self._current is None:
-                self._current = self._begin()
-            self._current[1].write(record, context.timestamp())
-
     def flush(self, end_of_input: bool) -> None:
         """Waits until the brokers have everything."""
         del end_of_input
-        if self._current is not None:
-            self._current[1].flush()
+        if self._deliveries is not None:
+            self._deliveries.flush()
 
     def prepare_commit(self) -> Iterable[KafkaCommittable]:
         """The current transaction, in which nothing more is written."""
-        if self._current is None:
+        deliveries, self._deliveries = self._deliveries, None
+        if deliveries is None:
             return []
-        name, deliveries = self._current
-        self._current = None
-        committable = self._transactions.describe(name)
+        committable = self._transactions.describe(self._name_of_current)
         self._maker.submit(_dispose, deliveries)
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
         """The prefix of the names; the next transaction has the next number."""
         self._last_checkpoint = checkpoint_id
-        if self._next is not None:
-            self._maker.submit(_dispose_made, self._next[1])
-            self._next = None
-        if self._has_written:
-            # The records that follow need not wait for it then; a quiet sink makes none.
-            self._has_written = False
-            name = self._name()
-            self._next = (name, self._maker.submit(self._made, name))
+        if not self._has_written:
+            self._forget_next()  # a quiet sink makes none
+            return [self._sink.transactional_id_prefix]
+        self._has_written = False
+        self._make_ahead(self._name())
         return [self._sink.transactional_id_prefix]
 
     def close(self) -> None:
         """Ends the connections; an open transaction is aborted by the next attempt."""
+        self._forget_next()
         self._maker.shutdown()
-        self._current = self._next = None
+        self._deliveries = None
         self._transactions.close()
 
-    def _begin(self) -> tuple[str, _Deliveries]:
-        """The next transaction, made ahead or now."""
+    def _begin(self) -> _Deliveries:
+        """The next transaction, made ahead or now; the one behind it is made meanwhile."""
         self._has_written = True
-        made, self._next = self._next, None
-        if made is not None:
-            return made[0], made[1].result()
         name = self._name()
-        return name, self._made(name)
+        self._make_ahead(name)
+        assert self._next is not None
+        begun = self._next[1].result()
+        self._next = None
+        self._make_ahead(self._name(behind=1))
+        self._name_of_current, self._deliveries = name, begun
+        return begun
 
-    def _name(self) -> str:
-        return transactional_id(
-            self._sink.transactional_id_prefix, self._subtask, self._last_checkpoint + 1
-        )
+    def _make_ahead(self, name: str) -> None:
+        """Lets the transaction of this name be made, unless it is or was."""
+        if self._next is not None and self._next[0] == name:
+            return
+        self._forget_next()
+        self._next = name, self._maker.submit(self._made, name)
+
+    def _forget_next(self) -> None:
+        if self._next is not None:
+            self._maker.submit(_dispose_made, self._next[1])
+            self._next = None
+
+    def _name(self, behind: int = 0) -> str:
+        """The name of the transaction of the next checkpoint, or of one behind that."""
+        number = self._last_checkpoint + 1 + behind
+        return transactional_id(self._sink.transactional_id_prefix, self._subtask, number)
 
     def _made(self, name: str) -> _Deliveries:
         deliveries = _Deliveries({**self._sink.settings, "transactional.id": name}, self._errors)

@@ -31,10 +31,10 @@ from penstock.datastream.connectors.postgres_cdc.table import (
     snapshot_query,
 )
 from penstock.datastream.connectors.postgres_cdc.values import reader_of
+from penstock.datastream.connectors.single_split import SingleSplitReader
 from penstock.datastream.connectors.split_source import (
     InputStatus,
     ReaderOutput,
-    SourceReader,
     SourceReaderContext,
 )
 from penstock.datastream.formats.json_values import named_row
@@ -60,15 +60,13 @@ _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 
 
-class TableReader(SourceReader[TableSplit]):
+class TableReader(SingleSplitReader[TableSplit]):
     """The reader of a subtask: of one the table, of the others nothing."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
         """Makes a reader without the table."""
+        super().__init__(context)
         self._source = source
-        self._context = context
-        self._split: TableSplit | None = None
-        self._no_more_splits = False
         self._connection: Connection | None = None
         self._waiting: Future[None] | None = None
         self._waiter: ThreadPoolExecutor | None = None
@@ -88,23 +86,10 @@ class TableReader(SourceReader[TableSplit]):
         """Asks for the table."""
         configuration = self._context.get_configuration().to_dict()
         self._takes_checkpoints = INTERVAL.read(configuration) is not None
-        self._context.send_split_request()
+        super().start()
 
-    def add_splits(self, splits: list[TableSplit]) -> None:
-        """Takes the table."""
-        for split in splits:
-            self._split = split
-
-    def notify_no_more_splits(self) -> None:
-        """A reader that has not got the table gets nothing."""
-        self._no_more_splits = True
-
-    def poll_next(self, output: ReaderOutput) -> InputStatus:
+    def poll_split(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
         """Emits the snapshot, or some changes."""
-        split = self._split
-        if split is None:
-            is_over = self._no_more_splits
-            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
         if self._waiting is not None:
             if not self._waiting.done():
                 return InputStatus.NOTHING_AVAILABLE

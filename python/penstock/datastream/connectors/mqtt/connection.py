@@ -1,0 +1,192 @@
+"""A broker of MQTT 5, and a connection to it that a thread of the client library keeps up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from penstock.common.optional_library import optional_library
+from penstock.errors import InvalidProgramError, PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+_PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
+
+#: How often the client speaks with a broker at least, in seconds.
+_KEEP_ALIVE_S: Final = 60
+
+#: How long after a failure the client tries to connect again, at first and at most, in seconds.
+_RECONNECT_S: Final = (1, 2)
+
+#: The reasons of a refusal that may pass: the server is unavailable, is busy, or has too many.
+_PASSING: Final = frozenset({136, 137, 151, 159})
+
+
+class MqttServer:
+    """Where a broker is, and who connects.
+
+    Attributes:
+        shown: Host and port, for messages.
+        connect_timeout_s: How long to wait for the broker at the start.
+    """
+
+    def __init__(self, user: str, url: str, ca_file: str | None, connect_timeout_ms: int) -> None:
+        """Looks at the arguments; connects to nothing.
+
+        Args:
+            user: The source or sink, for messages.
+            url: ``mqtt://user:password@host:port`` or ``mqtts://…``.
+            ca_file: The certificates of PEM that vouch for the broker's; those of the system if
+                None.
+            connect_timeout_ms: How long to wait for the broker at the start.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package paho-mqtt is not installed.
+        """
+        mqtt_library(user)
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/"):
+            # The rest of the URL may hold a password.
+            raise InvalidProgramError(
+                f"{user} takes a URL as mqtt://host:1883 or mqtts://user:password@host, got one of "
+                f"the scheme {parts.scheme!r} and the host {parts.hostname!r}"
+            )
+        if ca_file is not None and parts.scheme != "mqtts":
+            raise InvalidProgramError(f"{user}: ca_file is for mqtts://, the URL is of mqtt://")
+        if connect_timeout_ms < 1:
+            raise InvalidProgramError(
+                f"{user}: connect_timeout_ms is at least 1, got {connect_timeout_ms}"
+            )
+        self.user = user
+        self.connect_timeout_s = connect_timeout_ms / 1000
+        self.shown = f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+        self._host, self._port = parts.hostname, parts.port or _PORTS[parts.scheme]
+        self._has_tls, self._ca_file = parts.scheme == "mqtts", ca_file
+        self._name = None if parts.username is None else unquote(parts.username)
+        self._password = None if parts.password is None else unquote(parts.password)
+
+    def client(self, client_id: str, *, acknowledges_itself: bool) -> Any:
+        """A client of the library, which is not connected.
+
+        Args:
+            client_id: Its name at the broker.
+            acknowledges_itself: Whether it acknowledges messages as they come.
+        """
+        library = mqtt_library(self.user)
+        client = library.Client(
+            library.CallbackAPIVersion.VERSION2,
+            client_id=client_id,
+            protocol=library.MQTTv5,
+            manual_ack=not acknowledges_itself,
+        )
+        client.enable_logger(logger)
+        client.reconnect_delay_set(*_RECONNECT_S)
+        if self._name is not None:
+            client.username_pw_set(self._name, self._password)
+        if self._has_tls:
+            client.tls_set(ca_certs=self._ca_file)
+        return client
+
+    def connect(self, client: Any, clean_start: Any, properties: Any = None) -> None:
+        """Has the client's thread connect, and connect again whenever it has to."""
+        client.connect_async(
+            self._host,
+            self._port,
+            _KEEP_ALIVE_S,
+            clean_start=clean_start,
+            properties=properties,
+        )
+        client.loop_start()
+
+
+class MqttConnection:
+    """A connection of a reader or writer.
+
+    Attributes:
+        condition: Guards what the library's thread and the task's thread share; notified of news.
+        failure: Why it is of no use any more, or None.
+    """
+
+    def __init__(
+        self, server: MqttServer, client: Any, error: Callable[[str], PenstockError]
+    ) -> None:
+        """Takes a client that is not connected.
+
+        Args:
+            server: Where to connect to.
+            client: The library's client.
+            error: Makes the exception of a message.
+        """
+        self.server = server
+        self.client = client
+        self.condition = threading.Condition()
+        self.failure: PenstockError | None = None
+        self._error = error
+        self._deadline_s: float | None = time.monotonic() + server.connect_timeout_s
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+
+    def check(self) -> None:
+        """Raises why the connection is of no use, or that there was none in time."""
+        with self.condition:
+            if self.failure is not None:
+                raise self.failure
+            if self._deadline_s is not None and time.monotonic() >= self._deadline_s:
+                raise self._error(
+                    f"cannot be reached within {self.server.connect_timeout_s:g} s "
+                    "(connect_timeout_ms)"
+                )
+
+    def fail(self, what: str) -> None:
+        """Notes the first failure, in the library's thread."""
+        with self.condition:
+            if self.failure is None:
+                self.failure = self._error(what)
+            self.condition.notify_all()
+
+    def on_connected(self, *, has_session: bool) -> None:
+        """The broker lets us in: for the first time, or again.
+
+        Args:
+            has_session: Whether the broker still knows what it has sent and was not acknowledged.
+        """
+
+    def close(self) -> None:
+        """Ends connection and thread."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def _on_connect(
+        self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
+    ) -> None:
+        del client, userdata, properties
+        if reason.is_failure:
+            if reason.value not in _PASSING:
+                self.fail(f"does not let us in: {reason}")
+            return
+        with self.condition:
+            self._deadline_s = None
+        self.on_connected(has_session=bool(flags.session_present))
+
+    def _on_disconnect(
+        self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
+    ) -> None:
+        del client, userdata, flags, properties
+        if reason.is_failure:
+            logger.warning("%s: the connection is lost: %s; tried again", self.server.user, reason)
+
+
+def mqtt_library(used_by: str) -> Any:
+    """The module ``paho.mqtt.client``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    return optional_library("paho.mqtt.client", "paho-mqtt", "mqtt", used_by)
