@@ -4,6 +4,7 @@ import datetime
 import decimal
 import enum
 import importlib.util
+import re
 import zoneinfo
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,6 +33,11 @@ def module_of(kind, name):
     else:
         package = "penstock.serialization.pure"
     return importlib.import_module(f"{package}.{name}")
+
+
+def as_name(value):
+    """As text that is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def codec_of(kind, type_info):

@@ -27,6 +27,7 @@ from contract.codecs import (
     UTC,
     WORD_COUNT,
     Point,
+    as_name,
     codec_of,
 )
 
@@ -149,7 +150,7 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(
-    ("type_info", "value"), [(t, v) for t, values in DECLARED for v in values], ids=str
+    ("type_info", "value"), [(t, v) for t, values in DECLARED for v in values], ids=as_name
 )
 def test_declared_round_trip(kind, type_info, value):
     """A value of a declared type comes back equal and of the same class."""
@@ -193,7 +194,7 @@ COERCED = [
 ]
 
 
-@pytest.mark.parametrize(("type_info", "value", "expected"), COERCED, ids=str)
+@pytest.mark.parametrize(("type_info", "value", "expected"), COERCED, ids=as_name)
 def test_coercions(kind, type_info, value, expected):
     """What a type takes besides its own class, and what it makes of it."""
     back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
@@ -322,7 +323,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=str)
+@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=as_name)
 def test_refusal_names_value_type_and_field(kind, type_info, value, shown, where):
     """A value that does not fit is refused in a sentence that finds it."""
     codec = codec_of(kind, type_info)
@@ -333,7 +334,7 @@ def test_refusal_names_value_type_and_field(kind, type_info, value, shown, where
 
 
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
-@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=str)
+@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=as_name)
 def test_refusals_read_alike(type_info, value, shown, where):
     """Both runtimes refuse in the same words."""
     texts = []

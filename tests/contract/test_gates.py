@@ -393,11 +393,12 @@ def test_partition_comes_after_its_consumer(plane, pair):
 
 @pytest.mark.parametrize("local", [True, False])
 def test_partition_that_never_comes(plane, local):
-    """C7: a partition that stays unknown is PartitionNotFoundError."""
+    """C7: a partition that stays unknown is PartitionNotFoundError, which names it."""
     producer = plane.environment(partition_request_timeout_ms=20)
     consumer = producer if local else plane.environment(partition_request_timeout_ms=20)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
-    with pytest.raises(PartitionNotFoundError):
+    # Between TaskExecutors errors are texts: the JobMaster reads which partition it was.
+    with pytest.raises(PartitionNotFoundError, match=rf"\bpartition {PID.hex()}\b"):
         gate.next_buffer(PATIENCE_MS)
     gate.close()
     assert_all_returned(*plane.environments)

@@ -18,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from penstock.datastream.window import TimeWindow
 from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
-from penstock.taskexecutor.rocksdb.element_states import ElementListState, ElementMapState
 from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
@@ -35,7 +34,8 @@ def module(runtime, name):
     if runtime == "native":
         names = {"table": "state_table"}
         return importlib.import_module(f"penstock._native.{names.get(name, name)}")
-    package = "serialization.pure" if name == "keys" else "taskexecutor.state"
+    packages = {"keys": "serialization.pure", "element_states": "taskexecutor.rocksdb"}
+    package = packages.get(name, "taskexecutor.state")
     return importlib.import_module(f"penstock.{package}.{name}")
 
 
@@ -103,8 +103,9 @@ class Rows(Backend):
         self.store.sequence = sequence
         self.map_table = self.store.add_elements("m", "map", 0)
         self.list_table = self.store.add_elements("l", "list", 1)
-        self.map_state = ElementMapState(self.context, self.map_table)
-        self.list_state = ElementListState(self.context, self.list_table)
+        states = module(runtime, "element_states")
+        self.map_state = states.ElementMapState(self.context, self.map_table)
+        self.list_state = states.ElementListState(self.context, self.list_table)
 
     def snapshot(self):
         """What the files of a checkpoint hold, as canonical entries."""
@@ -431,6 +432,19 @@ def test_numbers_that_are_equal_are_one_key_of_a_map(rows):
         rows.store.write_back()
     assert rows.map_state.get(Decimal("0.5")) == 0.5
     assert len(rows.map_state.keys()) == 4
+
+
+def test_maps_have_more_and_longer_keys_than_are_remembered(rows):
+    rows.select("a", None)
+    keys = [*range(5000), *("x" * length for length in (0, 62, 63, 64, 10_000)), 1 << 70]
+    for round_ in range(2):
+        for key in keys:
+            rows.map_state.put(key, (rows.map_state.get(key) or 0) + 1)
+            rows.map_state.put(True, 7)
+        assert all(rows.map_state.get(key) == round_ + 1 for key in keys if key != 1)
+    assert rows.map_state.get(1) == rows.map_state.get(1.0) == 7
+    rows.map_state.remove(1)
+    assert not rows.map_state.contains(True)
 
 
 def test_a_value_that_cannot_be_serialised_is_named(rows):

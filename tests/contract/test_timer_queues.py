@@ -1,8 +1,9 @@
-"""Timer queues of both runtimes against a set of timers (D8).
+"""Timer queues of both runtimes against Flink's heap of timers (D8).
 
-Goal: a queue fires what was registered and not deleted, once, in the order of time, also what its
-own callbacks register; and a snapshot of its table, loaded elsewhere, is the same queue.  Method:
-random operations, with callbacks that add and delete timers.
+Goal: a queue gives what was registered and not deleted, once, in the order of Flink's
+``HeapPriorityQueueSet``, also what is registered while others fire; and a snapshot of its table,
+loaded elsewhere, has the same timers.  Method: random operations, between two timers that fire as
+well.
 """
 
 import importlib
@@ -11,16 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from penstock.errors import IllegalStateError
-from penstock.taskexecutor.state.heap import KeyContext
 
 from contract.codecs import RUNTIMES
 from contract.test_state_snapshots import ALL_GROUPS, FOREVER, MAX_PARALLELISM, key_reader
 
 
-def timers_of(kind):
+def queues_of(kind):
     package = "penstock._native" if kind == "native" else "penstock.taskexecutor.compiled"
-    return importlib.import_module(f"{package}.timers")
+    return importlib.import_module(f"{package}.timer_queue")
 
 
 def table_of(kind):
@@ -36,41 +35,61 @@ namespaces = st.sampled_from([None, None, "w", 1, ("t", 4)])
 timers = st.tuples(times, keys, namespaces)
 
 
-class Callbacks:
-    """Notes what fires, and does at each firing what was planned for it."""
+class FlinkHeap:
+    """The model: a transcript of HeapPriorityQueue, with HeapPriorityQueueSet's deduplication."""
 
-    def __init__(self, machine, plans, keys):
-        self.machine, self.plans, self.keys, self.fired = machine, list(plans), keys, []
-
-    def on_event_time(self, timestamp, key, namespace):
-        assert self.keys.current_key == key
-        machine = self.machine
-        timer = timestamp, key, namespace
-        # All earlier ones have fired, and what fires is not there any more.
-        assert timestamp == min(machine.model)[0] if machine.model else False
-        machine.model.remove_timer(timer)
-        self.fired.append(timer)
-        if self.plans:
-            adds, (when, of, namespace) = self.plans.pop()
-            (machine.add if adds else machine.remove)(when, of, namespace)
-
-    on_processing_time = on_event_time
-
-
-class Model(dict):
-    """Timers by (time, what is equal when the timers are): insertion order is no matter."""
+    def __init__(self):
+        self.queue = [None]
 
     def identity(self, timer):
         timestamp, key, namespace = timer
         return timestamp, repr(key), repr(namespace)
 
-    def add_timer(self, timer):
-        is_new = self.identity(timer) not in self
-        self.setdefault(self.identity(timer), timer)
-        return is_new
+    def identities(self):
+        return [self.identity(timer) for timer in self.queue[1:]]
 
-    def remove_timer(self, timer):
-        return self.pop(self.identity(timer), None) is not None
+    def add(self, timer):
+        if self.identity(timer) in self.identities():
+            return False
+        self.queue.append(timer)
+        self.sift_up(len(self.queue) - 1)
+        return True
+
+    def remove(self, timer):
+        if self.identity(timer) not in self.identities():
+            return False
+        self.remove_at(1 + self.identities().index(self.identity(timer)))
+        return True
+
+    def poll(self):
+        head = self.queue[1]
+        self.remove_at(1)
+        return head
+
+    def remove_at(self, index):
+        element = self.queue[-1]
+        self.queue[index] = element
+        self.queue.pop()
+        if index < len(self.queue):
+            self.sift_down(index)
+            if self.queue[index] is element:
+                self.sift_up(index)
+
+    def sift_up(self, index):
+        queue = self.queue
+        while index > 1 and queue[index][0] < queue[index // 2][0]:
+            queue[index], queue[index // 2] = queue[index // 2], queue[index]
+            index //= 2
+
+    def sift_down(self, index):
+        queue = self.queue
+        while True:
+            children = [child for child in (2 * index, 2 * index + 1) if child < len(queue)]
+            child = min(children, key=lambda at: queue[at][0], default=index)
+            if queue[child][0] >= queue[index][0]:
+                return
+            queue[index], queue[child] = queue[child], queue[index]
+            index = child
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -78,25 +97,21 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.package = timers_of(self.kind)
         self.reader = key_reader(self.kind)
-        self.table = self.new_table()
+        self.table = table_of(self.kind)
         self.table.note_changes(None, MAX_PARALLELISM, ALL_GROUPS)
-        self.queue = self.package.TimerQueue(self.table)
-        self.model = Model()
-
-    def new_table(self):
-        return table_of(self.kind)
+        self.queue = queues_of(self.kind).TimerQueue(self.table)
+        self.model = FlinkHeap()
 
     def add(self, when, key, namespace):
         identity = self.reader.identity(key)
-        assert self.queue.add(when, identity, namespace) == self.model.add_timer(
+        assert self.queue.add(when, identity, namespace) == self.model.add(
             (when, identity, namespace)
         )
 
     def remove(self, when, key, namespace):
         identity = self.reader.identity(key)
-        assert self.queue.remove(when, identity, namespace) == self.model.remove_timer(
+        assert self.queue.remove(when, identity, namespace) == self.model.remove(
             (when, identity, namespace)
         )
 
@@ -113,31 +128,51 @@ class QueueMachine(RuleBasedStateMachine):
         for key in range(count):
             self.add(when, key, None)
 
+    @rule(data=st.data(), count=st.integers(1, 10))
+    def delete_some(self, data, count):
+        for _ in range(min(count, len(self.queue))):
+            timer = data.draw(st.sampled_from(self.model.queue[1:]))
+            assert self.queue.remove(*timer)
+            assert self.model.remove(timer)
+
     @rule(limit=times, plans=st.lists(st.tuples(st.booleans(), timers), max_size=6))
     def fire(self, limit, plans):
-        context = KeyContext()
-        callbacks = Callbacks(self, plans, context)
-        target = self.package.TimerTarget(callbacks)
-        self.queue.fire_until(limit, context, target, True)
-        assert all(timer[0] <= limit for timer in callbacks.fired)
-        assert all(timer[0] > limit for timer in self.model.values())
+        """Takes what is due; what happens meanwhile, happens between two timers."""
+        while len(self.queue) > 0 and self.model.queue[1][0] <= limit:
+            assert self.queue.take(limit)
+            taken = self.queue.time, self.queue.key, self.queue.namespace
+            assert self.model.identity(taken) == self.model.identity(self.model.poll())
+            if plans:
+                adds, timer = plans.pop()
+                (self.add if adds else self.remove)(*timer)
+        assert not self.queue.take(limit)
 
     @rule()
     def restore(self):
-        """Goes on with what a snapshot of the table holds."""
+        """Goes on with what a snapshot of the table holds, in the order in which it is read."""
         snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
         assert snapshot.advance(FOREVER)
-        self.table = self.new_table()
+        self.table = table_of(self.kind)
         for group in snapshot.entries.key_groups():
             self.table.load(snapshot.entries.take(group), self.reader)
-        self.queue = self.package.TimerQueue(self.table)
+        self.queue = queues_of(self.kind).TimerQueue(self.table)
         self.queue.take_over()
+        before = self.model
+        self.model = FlinkHeap()
+        for timer in self.entries():
+            assert self.model.add(timer)
+        assert sorted(self.model.identities()) == sorted(before.identities())
+
+    def entries(self):
+        for when, identity, _ in self.table:
+            yield when, *(identity if type(identity) is tuple else (identity, None))
 
     @invariant()
     def is_the_model(self):
-        assert len(self.queue) == len(self.model)
-        assert {self.model.identity(timer) for timer in self.queue} == set(self.model)
-        earliest = min((timer[0] for timer in self.model.values()), default=None)
+        assert len(self.queue) == len(self.model.queue) - 1
+        found = [self.model.identity(timer) for timer in self.entries()]
+        assert sorted(found) == sorted(self.model.identities())
+        earliest = min((timer[0] for timer in self.model.queue[1:]), default=None)
         assert self.queue.earliest() == earliest
 
 
@@ -150,7 +185,7 @@ MACHINE_SETTINGS = settings(
 
 
 @pytest.mark.parametrize("kind", RUNTIMES)
-def test_queues_do_as_sets_do(kind):
+def test_queues_do_as_the_heap_of_flink(kind):
     class Machine(QueueMachine):
         pass
 
@@ -161,7 +196,7 @@ def test_queues_do_as_sets_do(kind):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_times_of_more_than_64_bits_are_refused(kind):
-    queue = timers_of(kind).TimerQueue(table_of(kind))
+    queue = queues_of(kind).TimerQueue(table_of(kind))
     for when in (2**63, -(2**63) - 1):
         with pytest.raises(OverflowError):
             queue.add(when, "key", None)
@@ -169,21 +204,26 @@ def test_times_of_more_than_64_bits_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", RUNTIMES)
-def test_nothing_can_be_taken_of_an_empty_map(kind):
-    contents = table_of(kind).map(1)
-    with pytest.raises(IllegalStateError):
-        contents.take_next()
+def test_timers_of_one_time_fire_as_in_flink(kind):
+    """The first, then what its place was given to: the last."""
+    queue = queues_of(kind).TimerQueue(table_of(kind))
+    for key in "abcdef":
+        queue.add(5, key, None)
+    assert queue.remove(5, "c", None)
+    fired = []
+    while queue.take(5):
+        fired.append(queue.key)
+    assert fired == ["a", "e", "d", "f", "b"]
 
 
 @pytest.mark.parametrize("kind", RUNTIMES)
-def test_each_entry_is_taken_in_its_turn(kind):
-    """What is added again while others are taken does not hold them up."""
-    contents = table_of(kind).map(1)
-    for key in range(20):
-        assert contents.add(key)
-        assert not contents.add(key)
-    taken = []
-    for _ in range(40):
-        taken.append(contents.take_next())
-        contents.add(taken[-1])
-    assert sorted(taken[:20]) == sorted(taken[20:]) == list(range(20))
+def test_entries_of_a_table_come_at_their_times(kind):
+    table = table_of(kind)
+    heap = queues_of(kind).TimerHeap(table)
+    for when, key in ((2, "a"), (1, "b"), (2, "c"), (1, "d"), (3, "e"), (1, "f")):
+        contents = table.map(when)
+        contents.put(key, when * 10)
+        heap.push(when, contents, key)
+    assert list(heap.entries_until(1)) == [("b", 10), ("d", 10), ("f", 10)]
+    assert list(heap.entries_until(9)) == [("a", 20), ("c", 20), ("e", 30)]
+    assert len(heap) == 0

@@ -21,6 +21,7 @@ from contract.codecs import (
     Colour,
     Order,
     Plain,
+    as_name,
     codec_of,
 )
 
@@ -161,7 +162,7 @@ def test_corrupt_scalars(kind, data):
         codec_of(kind, None).decode(bytes.fromhex(data))
 
 
-@pytest.mark.parametrize("value", EXTENDED, ids=repr)
+@pytest.mark.parametrize("value", EXTENDED, ids=as_name)
 def test_extended_values(kind, value):
     """Values beyond the builtin types come back as what they were."""
     codec = codec_of(kind, None)
@@ -173,7 +174,7 @@ def test_extended_values(kind, value):
 
 
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
-@pytest.mark.parametrize("value", EXTENDED, ids=repr)
+@pytest.mark.parametrize("value", EXTENDED, ids=as_name)
 def test_extended_values_have_the_same_bytes(value):
     """Both runtimes write the same bytes."""
     assert codec_of("native", None).encode(value) == codec_of("pure", None).encode(value)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from penstock.common import Configuration, Types, WatermarkStrategy
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import CheckpointError
 
@@ -51,6 +51,22 @@ def collects(env, _):
         stream = env.from_collection([1, 2, 3], Types.LONG())
         with stream.rebalance().map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
             print(sorted(found))
+
+
+def runs_in_stages(env, _):
+    """Of a job in BATCH mode the steps have the same two slots, though not a group in common."""
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    summed = (
+        env.from_collection(list(range(100)), Types.LONG())
+        .rebalance()
+        .map(lambda n: (n % 3, n), PAIR)
+        .key_by(lambda one: one[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .slot_sharing_group("sums")
+    )
+    with summed.execute_and_collect() as found:
+        print(sorted(found))
+    env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
 
 
 def exchanges_frames(env, folder):

@@ -57,7 +57,10 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
-    names = "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
+    names = (
+        "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
+        "+runs_in_stages"
+    )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
     parts = re.split(r"^--- (\w+)\n", outcome.out, flags=re.MULTILINE)
@@ -66,6 +69,10 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
+
+
+def test_a_batch_job_runs_in_stages(on_one_spark: dict[str, str]) -> None:
+    assert on_one_spark["runs_in_stages"] == "[(0, 1683), (1, 1617), (2, 1650)]\n"
 
 
 def test_frames_of_spark_are_streams_and_streams_frames(on_one_spark: dict[str, str]) -> None:

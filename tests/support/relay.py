@@ -17,6 +17,13 @@ class Relay:
         self._threads: list[threading.Thread] = []
         self._begin(self._accept)
 
+    def cut(self) -> None:
+        """Ends all connections that there are."""
+        for sock in list(self._sockets):
+            # An end may have closed its side already, as answer to the cut of the other.
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Ends all connections; returns when nothing of it is left."""
         # Closing would not wake the thread that accepts.
@@ -24,9 +31,7 @@ class Relay:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
         self._listener.close()
-        for sock in self._sockets:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        self.cut()
         for thread in self._threads:
             thread.join()
         for sock in self._sockets:

@@ -34,7 +34,7 @@
         break
 
 /* Runs the program on the arguments in its first registers; the result is borrowed of them. */
-static int ps_run(PsMade *made, PsValue *result) {
+__attribute__((hot)) static int ps_run(PsMade *made, PsValue *result) {
     PsInstruction *const first = made->program->instructions;
     PsInstruction *instruction = first;
     int outcome;

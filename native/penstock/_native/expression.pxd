@@ -3,6 +3,7 @@
 cimport cython
 from cpython.object cimport PyObject
 
+from penstock._native.integer_run cimport IntegerRun
 from penstock._native.registers cimport PsMade, PsProgram
 
 
@@ -29,7 +30,9 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
+    cdef IntegerRun integers    # the same, if they are such; else None
 
+    cdef object next_of_integers(self)
     # The object is a new reference.
     cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED
     cdef object made_tuple(self, PsMade *made)

@@ -12,14 +12,16 @@ from types import WrapperDescriptorType
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t
 
+from penstock._native.integer_run cimport IntegerRun
 from penstock._native.registers cimport (
     PS_MAX_REGISTERS, PsInstruction, PsMade, PsProgram, PsValue, ps_as_number,
 )
 
 from penstock.common.types import Row
 from penstock.expressions import program as programs
-from penstock.taskexecutor.time.whole_numbers import whole_number_of
+from penstock.common.timestamps import timestamp_of
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -105,6 +107,16 @@ if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
     ps_decimal_class = <PyTypeObject *>decimal.Decimal
 
 
+cdef inline long long in_64_bits(object given, object function) except? -1:
+    """A timestamp that a function gave."""
+    if type(given) is int:
+        try:
+            return given
+        except OverflowError:
+            pass
+    return timestamp_of(given, function)
+
+
 @cython.final
 cdef class Expression:
     """A function of elements, evaluated by its program wherever that can be done."""
@@ -176,9 +188,9 @@ cdef class Expression:
                     return found.number
                 result = <object>found.object
                 Py_DECREF(result)
-                return result if type(result) is int else whole_number_of(result)
+                return in_64_bits(result, self.function)
         result = self.function(value, number)
-        return result if type(result) is int else whole_number_of(result)
+        return in_64_bits(result, self.function)
 
     def over(self, values):
         """What the function returns for each of many, made when it is asked for, undropped.
@@ -235,6 +247,7 @@ cdef class ExpressionIterator:
     def __cinit__(self, Expression expression, values):
         self.expression = expression
         self.values = iter(values)
+        self.integers = self.values if type(self.values) is IntegerRun else None
 
     def __iter__(self):
         return self
@@ -244,6 +257,8 @@ cdef class ExpressionIterator:
         cdef PsValue found
         cdef object made
         cdef int outcome
+        if self.integers is not None:
+            return self.next_of_integers()
         for value in self.values:
             if ps_is_ready(program):
                 program.registers[0].object = <PyObject *>value
@@ -253,6 +268,30 @@ cdef class ExpressionIterator:
                 if outcome == PS_DROPPED:
                     continue
             made = self.called(value)
+            if made is not self.expression.dropped:
+                return made
+        raise StopIteration
+
+    cdef object next_of_integers(self):
+        """As `__next__`, without an object for an element that is dropped."""
+        cdef PsProgram *program = &self.expression.machine
+        cdef IntegerRun integers = self.integers
+        cdef PsValue found
+        cdef object made
+        cdef int64_t number
+        cdef int outcome
+        while integers.position < integers.end:
+            number = integers.values[integers.position]
+            integers.position += 1
+            if ps_is_ready(program):
+                program.registers[0].object = NULL
+                program.registers[0].number = number
+                outcome = ps_evaluate(program, &found)
+                if outcome == PS_DONE:
+                    return boxed(found)
+                if outcome == PS_DROPPED:
+                    continue
+            made = self.called(number)
             if made is not self.expression.dropped:
                 return made
         raise StopIteration

@@ -8,7 +8,7 @@
 #include "cache_use.h"
 
 /* The value of an int if it is a short one: no call, and true for nearly all integers. */
-static inline int ps_short_int(PyObject *object, int64_t *value) {
+__attribute__((always_inline)) static inline int ps_short_int(PyObject *object, int64_t *value) {
 #if PY_VERSION_HEX >= 0x030C0000
     if (PyUnstable_Long_IsCompact((PyLongObject *)object)) {
         *value = PyUnstable_Long_CompactValue((PyLongObject *)object);

@@ -60,7 +60,8 @@ typedef struct {
     const PsInstruction *fields; /* of such a tuple: `number` registers, of `list` */
 } PsMade;
 
-static inline int ps_as_number(const PsValue *value, int64_t *number) {
+__attribute__((always_inline)) static inline int ps_as_number(const PsValue *value,
+                                                              int64_t *number) {
     if (value->object == NULL) {
         *number = value->number;
         return 1;

@@ -15,7 +15,6 @@ cdef class StateMap:
     cdef PsStateMap map
     cdef int32_t found          # the position that was found last, until something is removed
     cdef int32_t used_last      # that of the entry used last by its key, until one is removed
-    cdef int32_t turn           # where take_next looks next
     cdef readonly StateTable table
     cdef readonly object namespace
     cdef Py_ssize_t slot        # its place in the table; -1 when it was taken out
@@ -40,9 +39,8 @@ cdef class StateMap:
     cpdef object increase(self, object key, object number)
     cpdef object get(self, object key)
     cpdef int put(self, object key, object value) except -1
-    cpdef bint add(self, object key) except -1
-    cpdef object take_next(self)
-    cdef PsEntry take_out(self, int32_t position) except *
+    cdef int32_t add_key(self, object key) except -3
+    cdef int take_out(self, int32_t position, PsEntry *taken) except -1
     cpdef object remove(self, object key)
 
 

@@ -203,40 +203,24 @@ cdef class StateMap:
             return 0
         return self.replace(position, value)
 
-    cpdef bint add(self, object key) except -1:
+    cdef int32_t add_key(self, object key) except -3:
+        """Adds a key that stands for itself; its position, PS_NONE when it is there already."""
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
         ps_hash_word(word, &hash)
         if ps_find(&self.map, word, hash) >= 0:
-            return False
+            return PS_NONE
         if self.table.changes is not None:
             self.table.changes.note_change(word, self.table.epoch)
-        ps_insert(&self.map, word, hash, ps_integer_word(1), self.table.epoch)
-        return True
+        return ps_insert(&self.map, word, hash, ps_integer_word(1), self.table.epoch)
 
-    cpdef object take_next(self):
-        cdef PsEntry taken
-        cdef object key
-        if self.map.count == 0:
-            raise IllegalStateError(f"state {self.table.name!r} has no entry to take")
-        while True:
-            if self.turn >= self.map.used:
-                self.turn = 0
-            self.turn += 1
-            if self.map.entries[self.turn - 1].key != 0:
-                break
-        taken = self.take_out(self.turn - 1)
-        key = object_of(taken.key)
-        ps_release(taken.key)
-        ps_release(taken.value)
-        return key
-
-    cdef PsEntry take_out(self, int32_t position) except *:
+    cdef int take_out(self, int32_t position, PsEntry *taken) except -1:
         """Removes the entry at a position; its references belong to the caller."""
         if self.map.entries[position].epoch != self.table.epoch:
             self.touched(position)
         self.found = self.used_last = PS_NONE
-        return ps_take_out(&self.map, position)
+        taken[0] = ps_take_out(&self.map, position)
+        return 0
 
     cpdef object remove(self, object key):
         cdef PsEntry taken
@@ -244,7 +228,7 @@ cdef class StateMap:
         cdef object value
         if position < 0:
             return None
-        taken = self.take_out(position)
+        self.take_out(position, &taken)
         value = object_of(taken.value)
         ps_release(taken.value)
         ps_release(taken.key)

@@ -6,6 +6,7 @@ from penstock._native.expression cimport Expression
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport StreamOperator
 from penstock._native.state_table cimport StateMap as Map
+from penstock._native.timer_queue cimport TimerHeap
 
 
 cdef class TimestampsOperator(StreamOperator):
@@ -31,6 +32,7 @@ cdef class TumblingWindowLoop(StreamOperator):
     cdef public object create_accumulator
     cdef public long long last_start
     cdef public Map last_contents
+    cdef public TimerHeap order
 
     @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=Map,
                    position=Py_ssize_t, done=bint)

@@ -3,7 +3,7 @@
 cimport cython
 
 from penstock._native.heap_states cimport KeyContext as Keys
-from penstock._native.state_table cimport StateMap as Map
+from penstock._native.timer_queue cimport TimerQueue
 
 
 cdef class TimerTarget:
@@ -11,27 +11,6 @@ cdef class TimerTarget:
 
     cpdef on_event_time(self, long long timestamp, object key, object namespace)
     cpdef on_processing_time(self, long long timestamp, object key, object namespace)
-
-
-cpdef timer_of(object key, object namespace)
-
-
-@cython.final
-cdef class TimerQueue:
-    cdef object _table
-    cdef list _times            # a heap
-    cdef dict _buckets          # by time
-    cdef Map _last              # the bucket to which a timer was added last, or None
-    cdef long long _last_time   # its time
-
-    cdef Map _bucket(self, long long timestamp)
-    @cython.locals(bucket=Map)
-    cpdef bint add(self, long long timestamp, object key, object namespace) except -1
-    cpdef bint remove(self, long long timestamp, object key, object namespace) except -1
-    cpdef earliest(self)
-    cpdef fire_until(self, long long limit, Keys keys, TimerTarget target, bint is_event)
-    @cython.locals(bucket=Map, pair=tuple)
-    cdef _fire(self, long long time, Keys keys, TimerTarget target, bint is_event)
 
 
 @cython.final
@@ -50,3 +29,5 @@ cdef class InternalTimerService:
     cpdef register_processing_time_timer(self, object namespace, long long timestamp)
     cpdef delete_processing_time_timer(self, object namespace, long long timestamp)
     cpdef advance_watermark(self, long long timestamp)
+    @cython.locals(keys=Keys, target=TimerTarget)
+    cdef _fire(self, TimerQueue timers, long long limit, bint is_event)

@@ -239,6 +239,9 @@ class JobBuilder:
             buffer_timeout_ms=buffer_timeout_ms,
             auto_generate_uids=config.has_auto_generated_uids_enabled(),
             batch=batch,
+            blocking_shuffles=(
+                pipeline.BATCH_SHUFFLE_MODE.read(configuration) == "ALL_EXCHANGES_BLOCKING"
+            ),
             configuration=configuration.to_dict(),
             checkpoint_interval_ms=None if interval_ms <= 0 or batch else interval_ms,
             checks_unaligned=(

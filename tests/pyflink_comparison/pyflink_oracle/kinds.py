@@ -148,6 +148,7 @@ PROGRAMS: dict[str, Judgement] = {
         "partitions.custom_partitioner_function",
         "partitions.custom_partitioner_object",
     ),
+    "timers that timers register": _programs("timer_order.timers_that_register_timers"),
     "sessions in BATCH mode": _programs("windows.sessions_in_batch_mode"),
     "from_collection takes more": _programs("arguments.a_wrong_element_of_a_collection"),
 }

@@ -46,8 +46,8 @@ def test_each_key_is_declared_once():
     assert sorted(keys) == sorted(set(keys))
     modules = {path.stem for path in (PACKAGE / "common" / "options").glob("*.py")}
     machinery = {
-        "__init__", "check", "flink_keys", "option", "quoting", "registry", "scope", "table",
-        "value_types",
+        "__init__", "check", "flink_keys", "idle", "option", "quoting", "registry", "scope",
+        "table", "value_types",
     }  # fmt: skip
     declaring = {module.__name__.rpartition(".")[2] for _, module in SECTIONS}
     assert modules == machinery | declaring

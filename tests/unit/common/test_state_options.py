@@ -6,14 +6,16 @@ options is compared with a table of tests; those that had none are in this file.
 
 import ast
 import dataclasses
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import rocksdict
 from penstock.checkpoint_storage.storage import configured_directory
 from penstock.common import Configuration, Types
 from penstock.common.options import checkpointing, rocksdb, state, state_recovery
-from penstock.common.options.check import check_options
+from penstock.common.options.check import check_options, warn_of_idle_options
 from penstock.common.options.registry import options_of
 from penstock.common.options.value_types import FoldersType, TextType
 from penstock.datastream import StreamExecutionEnvironment
@@ -100,23 +102,60 @@ EFFECTS = {
     "state.backend.rocksdb.timer-service.factory": f"{ROCKSDB}::test_what_cannot_be_had_is_refused",
 }
 
-#: What each option of databases changes.
+#: What each option of databases changes here, and a line that only a database with it has.
 OF_DATABASES = {
-    "block.cache-size": ("1 mb", {"block_cache_bytes": 1 << 20}),
-    "block.blocksize": ("8 kb", {"block_bytes": 8 << 10}),
-    "block.metadata-blocksize": ("8 kb", {"metadata_block_bytes": 8 << 10}),
-    "use-bloom-filter": ("false", {"use_bloom_filter": False}),
-    "bloom-filter.bits-per-key": ("12", {"bloom_filter_bits": 12.0}),
-    "writebuffer.size": ("1 mb", {"write_buffer_bytes": 1 << 20}),
-    "writebuffer.count": ("5", {"write_buffer_count": 5}),
-    "writebuffer.number-to-merge": ("2", {"write_buffers_merged": 2}),
-    "compression.per.level": ("NO_COMPRESSION", {"compressions": ("NO_COMPRESSION",)}),
-    "compaction.style": ("UNIVERSAL", {"compaction_style": "UNIVERSAL"}),
-    "compaction.level.use-dynamic-size": ("true", {"dynamic_levels": True}),
-    "compaction.level.target-file-size-base": ("1 mb", {"target_file_bytes": 1 << 20}),
-    "compaction.level.max-size-level-base": ("1 mb", {"level_bytes": 1 << 20}),
-    "thread.num": ("3", {"threads": 3}),
-    "files.open": ("100", {"open_files": 100}),
+    "block.cache-size": (
+        "1 mb",
+        {"block_cache_bytes": 1 << 20},
+        "rocksdb.block-cache-capacity=1048576",
+    ),
+    "memory.partitioned-index-filters": (
+        "true",
+        {"partitioned": True},
+        "index_type=kTwoLevelIndexSearch",
+    ),
+    "block.blocksize": ("8 kb", {"block_bytes": 8 << 10}, "block_size=8192"),
+    "block.metadata-blocksize": (
+        "8 kb",
+        {"metadata_block_bytes": 8 << 10},
+        "metadata_block_size=8192",
+    ),
+    "use-bloom-filter": ("false", {"use_bloom_filter": False}, "filter_policy=nullptr"),
+    "bloom-filter.bits-per-key": ("12", {"bloom_filter_bits": 12.0}, "filter block size=3013"),
+    "writebuffer.size": ("1 mb", {"write_buffer_bytes": 1 << 20}, "write_buffer_size=1048576"),
+    "writebuffer.count": ("5", {"write_buffer_count": 5}, "max_write_buffer_number=5"),
+    "writebuffer.number-to-merge": (
+        "2",
+        {"write_buffers_merged": 2},
+        "min_write_buffer_number_to_merge=2",
+    ),
+    "compression.per.level": (
+        "NO_COMPRESSION",
+        {"compressions": ("NO_COMPRESSION",)},
+        "compression_per_level=kNoCompression:kNoCompression:kNoCompression:kNoCompression:kNoCompression:kNoCompression:kNoCompression",
+    ),
+    "compaction.style": (
+        "UNIVERSAL",
+        {"compaction_style": "UNIVERSAL"},
+        "compaction_style=kCompactionStyleUniversal",
+    ),
+    "compaction.level.use-dynamic-size": (
+        "true",
+        {"dynamic_levels": True},
+        "level_compaction_dynamic_level_bytes=true",
+    ),
+    "compaction.level.target-file-size-base": (
+        "1 mb",
+        {"target_file_bytes": 1 << 20},
+        "target_file_size_base=1048576",
+    ),
+    "compaction.level.max-size-level-base": (
+        "1 mb",
+        {"level_bytes": 1 << 20},
+        "max_bytes_for_level_base=1048576",
+    ),
+    "thread.num": ("3", {"threads": 3}, "max_background_jobs=3"),
+    "files.open": ("100", {"open_files": 100}, "max_open_files=100"),
 }
 EFFECTS |= {
     f"state.backend.rocksdb.{name}": f"{HERE}::test_each_option_of_databases_changes_one_setting"
@@ -154,12 +193,36 @@ def test_what_is_no_value_is_refused_before_the_start(option):
 
 
 @pytest.mark.parametrize("name", OF_DATABASES)
-def test_each_option_of_databases_changes_one_setting(name):
-    """And RocksDB takes it."""
-    text, changed = OF_DATABASES[name]
-    settings = RocksDBSettings.of({f"state.backend.rocksdb.{name}": text})
+def test_each_option_of_databases_changes_one_setting(name, tmp_path):
+    """And a database has it."""
+    text, changed, line = OF_DATABASES[name]
+    configuration = {f"state.backend.rocksdb.{name}": text}
+    if name == "writebuffer.number-to-merge":
+        configuration["state.backend.rocksdb.writebuffer.count"] = "5"
+        changed = {**changed, "write_buffer_count": 5}
+    settings = RocksDBSettings.of(configuration)
     assert settings == dataclasses.replace(RocksDBSettings.of({}), **changed)
-    settings.options(None)
+    without, having = (
+        of_database(one, tmp_path / folder)
+        for one, folder in ((RocksDBSettings.of({}), "without"), (settings, "having"))
+    )
+    assert line in having
+    assert line not in without
+
+
+def of_database(settings, folder):
+    """The options that a database has written down, and some of its figures."""
+    database = rocksdict.Rdict(str(folder), settings.options(None))
+    for number in range(2000):
+        database[number.to_bytes(8)] = bytes(8)
+    database.flush()
+    cache, tables = "rocksdb.block-cache-capacity", "rocksdb.aggregated-table-properties"
+    found = {f"{cache}={database.property_value(cache)}"}
+    found.update(database.property_value(tables).split("; "))
+    database.close()
+    for path in folder.glob("OPTIONS*"):
+        found.update(line.strip() for line in path.read_text().splitlines())
+    return found
 
 
 def test_the_shared_memory_of_databases():
@@ -170,6 +233,83 @@ def test_the_shared_memory_of_databases():
     memory = memory_of_slot(options, b"another job", 0)
     assert memory.limit_bytes == 12 << 20
     assert memory.write_buffers.get_buffer_size() == 2 << 20
+
+
+@pytest.mark.parametrize(("options", "is_refused"), [
+    ({"number-to-merge": "2"}, True),
+    ({"number-to-merge": "3", "count": "3"}, True),
+    ({"number-to-merge": "3", "count": "4"}, False),
+    ({"number-to-merge": "1"}, False),
+])  # fmt: skip
+def test_more_write_buffers_cannot_be_merged_than_there_are(options, is_refused):
+    """RocksDB would merge fewer and not say so."""
+    options = {f"state.backend.rocksdb.writebuffer.{name}": of for name, of in options.items()}
+    if is_refused:
+        with pytest.raises(ConfigurationError, match="one is being filled: RocksDB would merge"):
+            check_options(options)
+    else:
+        check_options(options)
+
+
+def test_write_buffers_of_predefined_options_can_be_merged():
+    high_mem = {"state.backend.rocksdb.predefined-options": "SPINNING_DISK_OPTIMIZED_HIGH_MEM"}
+    check_options({**high_mem, "state.backend.rocksdb.writebuffer.number-to-merge": "3"})
+
+
+IDLE = [
+    ({}, "state.backend.rocksdb.thread.num", "4", "they are of state.backend.type rocksdb"),
+    ({"state.backend.type": "rocksdb"}, "state.backend.rocksdb.block.cache-size", "1 mb",
+     "with state.backend.rocksdb.memory.managed the databases of a slot share their block cache"),
+    ({"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.managed": "false"},
+     "state.backend.rocksdb.memory.fixed-per-slot", "8 mb", "share no memory"),
+    ({"state.backend.type": "rocksdb"}, "state.backend.rocksdb.block.metadata-blocksize", "8 kb",
+     "indexes have parts only with state.backend.rocksdb.memory.partitioned-index-filters"),
+    ({"state.backend.type": "rocksdb", "state.backend.rocksdb.use-bloom-filter": "false"},
+     "state.backend.rocksdb.bloom-filter.bits-per-key", "12",
+     "state.backend.rocksdb.use-bloom-filter is false"),
+    ({}, "execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION",
+     "the driver keeps checkpoints in its memory"),
+    ({"execution.checkpointing.storage": "jobmanager"}, "execution.checkpointing.dir", "/here",
+     "the driver keeps checkpoints in its memory"),
+    ({}, "state.backend.local-recovery", "true", "the driver keeps checkpoints in its memory"),
+    ({}, "execution.checkpointing.aligned-checkpoint-timeout", "1 s", "barriers overtake data"),
+    ({}, "execution.checkpointing.unaligned.forced", "true", "barriers overtake data"),
+    ({}, "penstock.checkpointing.barrier-buffer.max-size", "7", "no data waits behind barriers"),
+    ({}, "execution.checkpointing.min-pause", "1 s", "no checkpoint follows another"),
+    ({}, "execution.savepoint-restore-mode", "CLAIM", "the job starts from nothing"),
+    ({}, "restart-strategy.fixed-delay.attempts", "7", "restart-strategy.type is none"),
+    ({"execution.checkpointing.interval": "1 s"}, "restart-strategy.fixed-delay.attempts", "7",
+     "restart-strategy.type is exponential-delay"),
+    ({"restart-strategy": "fixed-delay"}, "restart-strategy.failure-rate.delay", "7 s",
+     "restart-strategy.type is fixed-delay"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("others", "key", "text", "why"), IDLE)
+def test_what_other_options_leave_without_effect_is_named(caplog, others, key, text, why):
+    with caplog.at_level(logging.WARNING):
+        warn_of_idle_options({**others, key: text}, "local")
+    (record,) = caplog.records
+    assert why in record.getMessage()
+    assert record.getMessage().endswith(f"; without effect: {key}")
+
+
+@pytest.mark.parametrize("options", [
+    {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "8 mb"},
+    {"state.backend.type": "rocksdb", "state.backend.rocksdb.block.metadata-blocksize": "8 kb",
+     "state.backend.rocksdb.memory.partitioned-index-filters": "true"},
+    {"execution.checkpointing.dir": "/here", "state.backend.local-recovery": "true",
+     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"},
+    {"execution.checkpointing.interval": "1 s", "execution.checkpointing.min-pause": "1 s"},
+    {"execution.checkpointing.interval": "1 s",
+     "restart-strategy.exponential-delay.initial-backoff": "2 s"},
+    {"restart-strategy.type": "failure-rate", "restart-strategy.failure-rate.delay": "2 s"},
+    {"restart-strategy.fixed-delay.attempts": "1"},
+])  # fmt: skip
+def test_what_has_its_effect_is_not_named(caplog, options):
+    with caplog.at_level(logging.WARNING):
+        warn_of_idle_options(options, "local")
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(("options", "directory"), [

@@ -22,6 +22,7 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     GlobalWindow,
     GlobalWindowSerializer,
+    MergingWindowAssigner,
     MissingTimestampError,
     PurgingTrigger,
     SessionWindowTimeGapExtractor,
@@ -155,6 +156,19 @@ def test_merging_joins_what_overlaps_or_touches(spans):
     left = windows.difference(*(members for members, _ in merged))
     final = sorted(left | {result for _, result in merged})
     assert all(one.end < other.start for one, other in itertools.pairwise(final))
+
+
+def test_merged_windows_are_in_the_order_of_pyflink():
+    """What PyFlink gives, whose windows are a set: it decides how their contents are joined."""
+    merged = []
+
+    class Callback(MergingWindowAssigner.MergeCallback):
+        def merge(self, to_be_merged, merge_result):
+            merged.append([window.start for window in to_be_merged])
+
+    starts = (0, 1000, 40, 1080, 1200, 120, 80, 200, 3000)
+    TimeWindow.merge_windows([TimeWindow(s, s + 150) for s in starts], Callback())
+    assert merged == [[40, 0, 80, 120, 200], [1000, 1080, 1200]]
 
 
 def test_a_dynamic_gap_must_be_positive():

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter
 from penstock.datastream.functions import MapFunction, ProcessFunction
 from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
@@ -55,6 +56,27 @@ class BrokenProcess(ProcessFunction):
         raise Broken
 
 
+class WriterOf(PythonSink):
+    def __init__(self, write):
+        super().__init__()
+        self.write = write
+
+    def create_writer(self, context):
+        del context
+        return FunctionWriter(self.write)
+
+
+class FunctionWriter(SinkWriter):
+    def __init__(self, write):
+        self.write_element = write
+
+    def write(self, element, context):
+        self.write_element(element)
+
+    def flush(self, end_of_input):
+        pass
+
+
 class Kept(MapFunction):
     def map(self, value):
         return value
@@ -80,6 +102,14 @@ TREES = {
     "a sink behind an operator in Python": (
         [(NUMBERS, [1]), (operators.Process(BrokenProcess()), [2]), (operators.Map(broken), [])],
         2,
+    ),
+    "the writer of a sink": (
+        [(NUMBERS, [1]), (operators.Map(float), [2]), (operators.SinkWriter(WriterOf(broken)), [])],
+        2,
+    ),
+    "a function that the writer of a sink reads": (
+        [(NUMBERS, [1]), (operators.Map(broken), [2]), (operators.SinkWriter(WriterOf(str)), [])],
+        1,
     ),
     "the first of two branches": (
         [(NUMBERS, [1, 2]), (operators.FunctionSink(broken), []), (SINK, [])],

@@ -154,7 +154,7 @@ def test_hooks_run_in_the_order_of_the_chain():
         "aborted b 8",
         "aborted a 8",
     ]
-    assert list(snapshots) == [bytes([index]) * 16 for index in (3, 2, 1, 0)]
+    assert list(snapshots) == [bytes(16)], "none but the source has state"
     assert {snapshot.checkpoint_id for snapshot in snapshots.values()} == {7}
     chain.close()
 

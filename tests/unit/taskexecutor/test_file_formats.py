@@ -15,8 +15,9 @@ import fastavro
 import fsspec
 import pyarrow as pa
 import pytest
-from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common import Configuration, Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
 from penstock.datastream.formats.avro import AvroSchema
@@ -163,6 +164,77 @@ def test_the_values_of_one_column(tmp_path):
     write_parquet(tmp_path / "a")
     numbers = ParquetColumnInputFormat("n", Types.LONG())
     assert elements(source(numbers, tmp_path)).values == list(range(COUNT))
+
+
+@pytest.mark.parametrize("kind", [Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()])
+def test_whole_numbers_of_any_size_fit_or_are_named(tmp_path, kind):
+    values = [0, 1, -1, 127, -128]
+    parquet.write_table(pa.table({"n": pa.array(values, pa.int32())}), tmp_path / "a")
+    found = elements(source(ParquetColumnInputFormat("n", kind), tmp_path)).values
+    assert found == values
+    assert {type(value) for value in found} == {int}
+    parquet.write_table(pa.table({"n": pa.array([2**63], pa.uint64())}), tmp_path / "a")
+    with pytest.raises(FormatError, match="the field 'n' does not fit"):
+        elements(source(ParquetColumnInputFormat("n", kind), tmp_path))
+
+
+def test_whole_numbers_go_on_where_a_checkpoint_was(tmp_path):
+    count = 1000
+    parquet.write_table(pa.table({"n": range(count)}), tmp_path / "a", row_group_size=300)
+    operator = source(ParquetColumnInputFormat("n", Types.LONG(), batch_size=70), tmp_path)
+    for steps in range(0, 40, 3):
+        with OneInputStreamOperatorTestHarness(operator) as test:
+            for _ in range(steps):
+                test.operator.emit_next(33)
+            snapshot, before = test.snapshot(1), test.values
+        after = OneInputStreamOperatorTestHarness(operator)
+        after.initialize_state(snapshot)
+        with after:
+            while after.operator.emit_next(33) == 0:
+                pass
+            assert before + after.values == list(range(count)), steps
+
+
+NUMBERS = [*range(-3, 4), 2**62, -(2**63), 2**63 - 1, *range(200)]
+
+FUNCTIONS = {
+    "a filter": lambda stream: stream.filter(lambda n: n > 1),
+    "a map": lambda stream: stream.map(lambda n: n * n % 7, Types.LONG()),
+    "beyond 64 bits": lambda stream: stream.map(lambda n: str(n * 4), Types.STRING()),
+    "what is called": lambda stream: stream.map(lambda n: f"{n:05}", Types.STRING()),
+    "sometimes what is called": lambda stream: stream.filter(
+        lambda n: n % 2 == 0 if n < 100 else bool(str(n)[-1:] > "4")
+    ),
+    "tuples by key": lambda stream: (
+        stream.map(lambda n: (n % 3, n), Types.TUPLE([Types.LONG(), Types.LONG()]))
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .map(lambda pair: pair[1], Types.LONG())
+    ),
+    "nothing": lambda stream: stream,
+    "several": lambda stream: stream.filter(lambda n: n != 0).map(lambda n: n // 2, Types.LONG()),
+}
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_functions_of_whole_numbers_of_a_column(tmp_path, monkeypatch, name, runtime):
+    """As they are of the same numbers in a list."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    parquet.write_table(pa.table({"n": pa.array(NUMBERS, pa.int64())}), tmp_path / "a")
+    found = []
+    for is_column in (True, False):
+        configuration = Configuration().set_string("execution.target", "local")
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(1)
+        if is_column:
+            numbers = ParquetColumnInputFormat("n", Types.LONG())
+            made = FileSource.for_bulk_file_format(numbers, str(tmp_path)).build()
+            stream = env.from_source(made, WatermarkStrategy.no_watermarks(), "numbers")
+        else:
+            stream = env.from_collection(NUMBERS, Types.LONG())
+        with FUNCTIONS[name](stream).execute_and_collect() as results:
+            found.append(list(results))
+    assert found[0] == found[1]
 
 
 def test_types_of_columns(tmp_path):

@@ -9,6 +9,7 @@ import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from penstock import network
@@ -35,7 +36,9 @@ from penstock.datastream.window import TimeWindow
 from penstock.errors import ConfigurationError, CorruptCheckpointError, InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.graph.key_groups import key_group
+from penstock.serialization.former_layouts import takes_former_fields
 from penstock.serialization.pure.key_hash import key_hash
+from penstock.serialization.value_layouts import number_classes
 from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
     OperatorSnapshotWriter,
@@ -346,6 +349,51 @@ def test_a_torn_file_of_a_checkpoint_is_named(make, tmp_path):
     Path(file).write_bytes(Path(file).read_bytes()[:-1])
     with pytest.raises(CorruptCheckpointError, match=file):
         restored(make(), [read(state)])
+
+
+class Place(NamedTuple):
+    x: int
+    y: int
+
+
+class PlaceLater(NamedTuple):
+    y: int
+    name: str = "none"
+
+
+PLACE = ValueStateDescriptor("place", Types.PICKLED_BYTE_ARRAY())
+PLACES = ListStateDescriptor("places", Types.PICKLED_BYTE_ARRAY())
+PLACES_BY_NAME = MapStateDescriptor("by name", Types.STRING(), Types.PICKLED_BYTE_ARRAY())
+
+
+def test_a_class_may_have_had_other_fields_when_a_row_of_a_file_was_written(
+    make, tmp_path, monkeypatch
+):
+    """Rows are read when they are asked for, and when they are serialised for a savepoint."""
+    storage = Storage(tmp_path / "checkpoints")
+    backend = make()
+    for number in range(5):
+        backend.current_key = KEYS.identity(number)
+        backend.state(PLACE).update(Place(number, number + 1))
+        backend.state(PLACES).add_all([Place(number, 7), Place(number, 8)])
+        backend.state(PLACES_BY_NAME).put("a", Place(number, 9))
+    state, _ = storage.written(backend)
+    PlaceLater.__qualname__ = PlaceLater.__name__ = "Place"
+    monkeypatch.setitem(globals(), "Place", PlaceLater)
+    number_classes([(None, PlaceLater)])
+    snapshot = read(state)
+    again = restored(make(), [snapshot])
+    other = restored(make(), [snapshot])
+    later = restored(make(), [canonical(other)])
+    for one in (again, later):
+        for number in range(5):
+            one.current_key = KEYS.identity(number)
+            assert one.state(PLACE).value() == PlaceLater(number + 1)
+            assert list(one.state(PLACES)) == [PlaceLater(7), PlaceLater(8)]
+            assert one.state(PLACES_BY_NAME).get("a") == PlaceLater(9)
+    for one in (again, other, later):
+        one.dispose()
+    assert not takes_former_fields()
 
 
 def test_files_are_refused_by_another_backend(make, tmp_path):

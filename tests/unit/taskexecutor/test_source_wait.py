@@ -16,7 +16,7 @@ def wait():
     made.close()
 
 
-def test_nothing_is_open_before_the_first_wait(monkeypatch):
+def test_nothing_is_open_before_the_first_wait_for_a_socket(monkeypatch):
     """A source that is cancelled while its task is restored was made, but never opened."""
     opened = []
     made = socket.socketpair
@@ -25,7 +25,10 @@ def test_nothing_is_open_before_the_first_wait(monkeypatch):
     wait.cancel()
     assert opened == []
     wait.wait(LONG_MS)
-    wait.wait(0)
+    assert opened == []
+    one, other = made()
+    with one, other:
+        wait.wait(0, one)
     wait.close()
     assert [end.fileno() for end in opened[0]] == [-1, -1]
 
@@ -56,6 +59,21 @@ def test_data_of_a_socket_ends_a_wait(wait):
         other.send(b"x")
         wait.wait(LONG_MS, one)
         assert one.recv(1) == b"x"
+
+
+def test_a_wakeup_ends_one_wait_of_either_kind(wait):
+    one, other = socket.socketpair()
+    with one, other:
+        wait.wait(0, one)
+        for _ in range(3):
+            wait.wakeup()
+            wait.wait(LONG_MS)
+            wait.wakeup()
+            wait.wait(LONG_MS, one)
+        waker = threading.Thread(target=wait.wakeup)
+        waker.start()
+        waker.join()
+        wait.wait(LONG_MS, one)
 
 
 def test_nobody_waits_for_what_is_closed(wait):

@@ -6,6 +6,9 @@ import threading
 from itertools import chain
 
 import pytest
+from penstock.common import Duration, WatermarkStrategy
+from penstock.common.watermark_generator import WatermarkGenerator
+from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.file_system import (
     FileEnumeratorProvider,
     FileSource,
@@ -226,3 +229,91 @@ def test_hybrid_source_reads_one_after_the_other(tmp_path):
     count = operators.NumberSequenceSource(start=3, end=4)
     descriptor = operators.HybridSource(sources=(files, count))
     assert run(descriptor) == ["1", "2", 3, 4]
+
+
+class Told(WatermarkGenerator):
+    """A generator that tells which elements it has seen."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def on_event(self, event, event_timestamp, output):
+        self.seen.append(event)
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+class TextIsTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return int(value)
+
+
+def told(generators):
+    def made():
+        generators.append([])
+        return Told(generators[-1])
+
+    return WatermarkStrategy.for_generator(made)
+
+
+def test_each_split_has_a_watermark_generator_of_its_own(tmp_path):
+    (tmp_path / "a").write_text("1\n2\n")
+    (tmp_path / "b").write_text("3\n")
+    generators = []
+    run(operators.FileSource(paths=(str(tmp_path),), watermark_strategy=told(generators)))
+    assert generators == [["1", "2"], ["3"]]
+
+
+def test_each_split_of_each_part_of_a_hybrid_source_has_a_generator_of_its_own(tmp_path):
+    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "b").write_text("2\n")
+    files = operators.FileSource(paths=(str(tmp_path),))
+    count = operators.NumberSequenceSource(start=3, end=4)
+    generators = []
+    run(operators.HybridSource(sources=(files, count), watermark_strategy=told(generators)))
+    assert generators == [["1"], ["2"], [3, 4]]
+
+
+def late_after_early(folder):
+    """A source of two files, of which the first has the later times."""
+    (folder / "a").write_text("1000\n")
+    (folder / "b").write_text("10\n30\n")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TextIsTime())
+    return operators.FileSource(paths=(str(folder),), watermark_strategy=strategy)
+
+
+def test_event_time_waits_for_the_split_that_is_being_read(tmp_path):
+    """What was read of a split before does not make the elements of the next one late."""
+    with OneInputStreamOperatorTestHarness(late_after_early(tmp_path)) as test:
+        while test.values != ["1000", "10"]:
+            test.operator.emit_next(1)
+        test.set_processing_time(200)
+        assert test.output.watermarks == [9]
+
+
+def test_event_time_never_goes_back_to_that_of_a_later_split(tmp_path):
+    with OneInputStreamOperatorTestHarness(late_after_early(tmp_path)) as test:
+        test.operator.emit_next(1)
+        test.set_processing_time(200)
+        while test.operator.emit_next(1) != END_OF_DATA:
+            pass
+        test.set_processing_time(400)
+        assert test.output.watermarks == [999]
+
+
+def test_a_split_is_active_when_it_is_begun(tmp_path):
+    (tmp_path / "a").write_text("1\n2\n")
+    (tmp_path / "b").write_text("3\n")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TextIsTime())
+    strategy = strategy.with_idleness(Duration.of_millis(200))
+    descriptor = operators.FileSource(paths=(str(tmp_path),), watermark_strategy=strategy)
+    with OneInputStreamOperatorTestHarness(descriptor) as test:
+        while test.values != ["1", "2"]:
+            test.operator.emit_next(1)
+        for now in (200, 400, 600):
+            test.set_processing_time(now)
+        assert test.output.statuses == [True]
+        test.operator.emit_next(1)
+        assert test.values == ["1", "2"], "nothing of it has been read"
+        assert test.output.statuses == [True, False]

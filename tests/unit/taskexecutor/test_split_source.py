@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.split_source import (
     Boundedness,
@@ -54,6 +55,47 @@ def test_the_slowest_split_decides_the_watermark():
         ("z", 60),
         ("x", 200),
     ]
+
+
+@pytest.mark.parametrize("assigner", [None, Itself()])
+def test_elements_of_one_timestamp_at_once(assigner):
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
+    if assigner is not None:
+        strategy = strategy.with_timestamp_assigner(assigner)
+    output = TestOutput()
+    harness_context = SimpleNamespace(
+        is_batch=False,
+        input_clock=lambda: 0.0,
+        evaluation=SimpleNamespace(without_call=lambda function, _: function),
+        runtime_context=None,
+    )
+    reader = ReaderOutputs(harness_context, strategy, output)
+    split = reader.create_output_for_split("a")
+    split.mark_idle()
+    split.collect_all([], 7)
+    assert reader.is_idle
+    split.collect_all([5, 90, 20], 100)
+    assert not reader.is_idle
+    reader.on_interval()
+    assert [(r.value, r.timestamp) for r in output.records] == (
+        [(5, 100), (90, 100), (20, 100)] if assigner is None else [(5, 5), (90, 90), (20, 20)]
+    )
+    assert output.watermarks == [96 if assigner is None else 86]
+
+
+def test_a_generator_of_the_users_own_sees_each_of_many_elements():
+    class Counting(WatermarkGenerator):
+        def on_event(self, event, event_timestamp, output):
+            output.emit_watermark(event)
+
+        def on_periodic_emit(self, output):
+            pass
+
+    reader, found = outputs(WatermarkStrategy.for_generator(Counting))
+    reader.create_output_for_split("a").collect_all([1, 2, 3])
+    assert found.watermarks == [1, 2, 3]
+    reader.collect_all([4])
+    assert [r.value for r in found.records] == [1, 2, 3, 4]
 
 
 def test_watermarks_that_the_reader_emits_itself_count():

@@ -13,9 +13,9 @@ import pytest
 from penstock.errors import CancelTaskError
 from penstock.rpc.messages import TaskFailure, TriggerCheckpoint
 from penstock.rpc.task_deployment import (
-    ChannelDescriptor,
     GateDescriptor,
     PartitionDescriptor,
+    ProducerDescriptor,
     TaskDeploymentDescriptor,
 )
 from penstock.taskexecutor.task import task as task_module
@@ -149,9 +149,10 @@ DESCRIPTOR = TaskDeploymentDescriptor(
         GateDescriptor(
             0,
             (
-                ChannelDescriptor(b"x", 0, "own", "host", 1),
-                ChannelDescriptor(b"y", 1, "other", "host", 2),
+                ProducerDescriptor(b"x", "own", "host", 1),
+                ProducerDescriptor(b"y", "other", "host", 2),
             ),
+            (0, 1),
         ),
     ),
 )
@@ -294,11 +295,12 @@ def test_a_failure_after_cancellation_is_a_cancellation(invokable: type[Invokabl
     assert setup.end()[-1] == "CANCELED"
 
 
-def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
-    def return_when_cancelled(self: Invokable) -> None:
-        self.reached.set()
-        assert self.cancelled.wait(END_S)
+def return_when_cancelled(self: Invokable) -> None:
+    self.reached.set()
+    assert self.cancelled.wait(END_S)
 
+
+def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
     invokable.on_invoke = staticmethod(return_when_cancelled)
     setup = Setup().run()
     assert invokable.reached.wait(END_S)
@@ -317,6 +319,23 @@ def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
     setup.run().end()
     setup.task.handle_checkpoint_message(trigger)
     assert len(setup.listener.messages) == 1
+
+
+def test_a_task_that_cannot_be_told_of_a_checkpoint_fails_itself(
+    invokable: type[Invokable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the one that tells it, which may be another task."""
+
+    def cannot_be_woken(*_: Any) -> None:
+        raise OSError("no wake-up")
+
+    monkeypatch.setattr(invokable, "handle_checkpoint_message", cannot_be_woken, raising=False)
+    invokable.on_invoke = staticmethod(return_when_cancelled)
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    trigger = TriggerCheckpoint((bytes(40),), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
+    assert not setup.task.handle_checkpoint_message(trigger)
+    assert setup.end()[-1] == "FAILED"
 
 
 def test_cancelling_an_ended_task_changes_nothing(invokable: type[Invokable]) -> None:

@@ -24,13 +24,17 @@ class Recorder:
             self.on_event(timestamp)
 
 
+def new_table(domain):
+    return StateTable(domain, "timer")
+
+
 @pytest.fixture
 def world():
     now = SimpleNamespace(ms=0)
     clock = ProcessingTimeService(lambda: now.ms)
     keys = KeyContext()
     target = Recorder()
-    service = InternalTimerService(keys, clock, target)
+    service = InternalTimerService(keys, clock, target, new_table)
     return SimpleNamespace(now=now, clock=clock, keys=keys, target=target, service=service)
 
 
@@ -131,7 +135,7 @@ def test_timers_of_a_restored_table_fire(world):
 
 
 def test_queue_forgets_times_whose_timers_were_deleted():
-    queue = TimerQueue()
+    queue = TimerQueue(new_table("event"))
     queue.add(1, "a", None)
     queue.add(2, "a", None)
     queue.remove(1, "a", None)

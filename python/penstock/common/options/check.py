@@ -11,9 +11,11 @@ from penstock.common.options import (
     metrics,
     network,
     restart_strategy,
+    rocksdb,
     state,
 )
 from penstock.common.options.flink_keys import is_flink_key, refusal_of
+from penstock.common.options.idle import idle_options
 from penstock.common.options.registry import nearest_key, options_by_key
 from penstock.common.s3_settings import S3Settings
 from penstock.errors import ConfigurationError
@@ -60,6 +62,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
     _check_changelog(configuration)
+    _check_write_buffers(configuration)
     S3Settings.of(configuration)
     state.check_rocksdb(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
@@ -73,6 +76,19 @@ def _check_changelog(configuration: Mapping[str, str]) -> None:
                 f"{key}: penstock writes no changelog of state; checkpoints that write only what "
                 f"has changed come with {checkpointing.INCREMENTAL.key}"
             )
+
+
+def _check_write_buffers(configuration: Mapping[str, str]) -> None:
+    merged, count = rocksdb.WRITE_BUFFERS_MERGED, rocksdb.WRITE_BUFFER_COUNT
+    if not merged.is_set(configuration):
+        return
+    many = rocksdb.PREDEFINED.read(configuration) == "SPINNING_DISK_OPTIMIZED_HIGH_MEM"
+    buffers = 4 if many and not count.is_set(configuration) else count.read(configuration)
+    if 1 < merged.read(configuration) >= buffers:
+        raise ConfigurationError(
+            f"{merged.key} is {merged.read(configuration)}, but of {buffers} write buffers "
+            f"({count.key}) one is being filled: RocksDB would merge {buffers - 1}"
+        )
 
 
 def warn_of_idle_options(
@@ -98,6 +114,15 @@ def warn_of_idle_options(
         and checkpointing.MODE.read(configuration) != "EXACTLY_ONCE"
     ):
         awaiting.setdefault(_OVERTAKING_IS_EXACTLY_ONCE, []).append(checkpointing.UNALIGNED.key)
+    for why, idle in idle_options(configuration):
+        keys = [
+            key
+            for option in idle
+            for key in option.keys
+            if key in configuration and _deviates(option, configuration[key])
+        ]
+        if keys:
+            awaiting[why] = keys
     for why, keys in awaiting.items():
         logger.warning("%s; without effect: %s", why, ", ".join(keys))
     reporters = metrics.REPORTERS.read(configuration)

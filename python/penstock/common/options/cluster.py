@@ -104,6 +104,13 @@ FAILOVER_STRATEGY: Final = Option(
     "region",
     "what is restarted after a failure: the tasks that exchange data with the failed one, or all",
 )
+RELEASE_PARTITIONS: Final = Option(
+    "jobmanager.partition.release-during-job-execution",
+    BooleanType(),
+    True,
+    "in BATCH mode, delete what a step has written as soon as all who read it are done; with false "
+    "it is kept to the end, so that less is computed again after a loss",
+)
 CANCELLATION_INTERVAL: Final = Option(
     "task.cancellation.interval",
     DurationType(1),
@@ -116,6 +123,14 @@ CANCELLATION_TIMEOUT: Final = Option(
     DurationType(),
     180_000,
     "after which a task that does not react ends its TaskExecutor; 0 waits for ever",
+)
+LIVENESS_TIMEOUT: Final = Option(
+    "task.liveness.timeout",
+    DurationType(),
+    0,
+    "after which a task whose thread is held, by a function, a disk or a lock, ends its "
+    "TaskExecutor; more than a function takes for one element; 0 looks at none",
+    default_text="0 ms",
 )
 MANAGED_MEMORY: Final = Option(
     "taskmanager.memory.managed.size",

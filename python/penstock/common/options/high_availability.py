@@ -10,14 +10,15 @@ TYPE: Final = Option(
     ChoiceType(
         "NONE",
         "filesystem",
+        "zookeeper",
         absent={
-            "zookeeper": "penstock keeps what a driver leaves in files: set filesystem",
-            "kubernetes": "penstock keeps what a driver leaves in files: set filesystem",
+            "kubernetes": "penstock does not ask Kubernetes who leads: set filesystem or zookeeper",
         },
     ),
     "NONE",
     "whether jobs go on when their driver, or their session's jobmanager, is started again: "
-    "`filesystem` keeps what that needs",
+    "`filesystem` keeps what that needs in a folder, `zookeeper` in a ZooKeeper beside it "
+    "(extra `penstock[zookeeper]`)",
     alternate_keys=("high-availability",),
     scope="cluster",
 )
@@ -26,7 +27,7 @@ STORAGE_FOLDER: Final = Option[str | None](
     TextType(),
     None,
     "the folder for that, on a file system that all drivers mount, or all jobmanagers and those "
-    "who look for them",
+    "who look for them; with `zookeeper` for what is large, also in an object store",
     scope="cluster",
 )
 CLUSTER_ID: Final = Option[str | None](
@@ -41,6 +42,35 @@ LEASE: Final = Option(
     "penstock.high-availability.lease",
     DurationType(500),
     10_000,
-    "how long a driver that is not heard of is waited for before another takes over",
+    "how long a driver that is not heard of is waited for before another takes over, with "
+    "`filesystem`",
+    scope="cluster",
+)
+ZOOKEEPER_QUORUM: Final = Option[str | None](
+    "high-availability.zookeeper.quorum",
+    TextType(),
+    None,
+    "the servers of the ZooKeeper, `HOST:PORT` separated by commas",
+    scope="cluster",
+)
+ZOOKEEPER_ROOT: Final = Option(
+    "high-availability.zookeeper.path.root",
+    TextType(),
+    "/penstock",
+    "the node below which each cluster id has its own",
+    scope="cluster",
+)
+ZOOKEEPER_SESSION_TIMEOUT: Final = Option(
+    "high-availability.zookeeper.client.session-timeout",
+    DurationType(100),
+    60_000,
+    "how long a driver that the ZooKeeper does not hear of is waited for before another takes over",
+    scope="cluster",
+)
+ZOOKEEPER_CONNECTION_TIMEOUT: Final = Option(
+    "high-availability.zookeeper.client.connection-timeout",
+    DurationType(100),
+    15_000,
+    "how long a first connection to the ZooKeeper is waited for",
     scope="cluster",
 )

@@ -36,6 +36,20 @@ RUNTIME_MODE: Final = Option(
     "STREAMING",
     "whether the job streams or works through finite data",
 )
+BATCH_SHUFFLE_MODE: Final = Option(
+    "execution.batch-shuffle-mode",
+    ChoiceType(
+        "ALL_EXCHANGES_BLOCKING",
+        "ALL_EXCHANGES_PIPELINED",
+        absent={
+            "ALL_EXCHANGES_HYBRID_FULL": "use ALL_EXCHANGES_BLOCKING",
+            "ALL_EXCHANGES_HYBRID_SELECTIVE": "use ALL_EXCHANGES_BLOCKING",
+        },
+    ),
+    "ALL_EXCHANGES_BLOCKING",
+    "whether in BATCH mode a step begins when those before it are done, reading what they left in "
+    "`io.tmp.dirs`, or all run at the same time",
+)
 BUFFER_TIMEOUT: Final = Option(
     "execution.buffer-timeout.interval",
     DurationType(),

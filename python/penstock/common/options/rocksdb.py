@@ -78,6 +78,12 @@ WRITE_BUFFER_RATIO: Final[Option[float]] = _rocksdb(
     0.5,
     "the part of it that is for write buffers",
 )
+PARTITIONED: Final[Option[bool]] = _rocksdb(
+    "memory.partitioned-index-filters",
+    BooleanType(),
+    False,
+    "whether indexes and filters of files are read in parts, of which only the first level is kept",
+)
 BLOCK_CACHE_SIZE: Final[Option[int]] = _rocksdb(
     "block.cache-size",
     MemorySizeType(),
@@ -88,7 +94,10 @@ BLOCK_SIZE: Final[Option[int]] = _rocksdb(
     "block.blocksize", MemorySizeType(512), 4096, "size of the blocks of files"
 )
 METADATA_BLOCK_SIZE: Final[Option[int]] = _rocksdb(
-    "block.metadata-blocksize", MemorySizeType(512), 4096, "size of the blocks of indexes"
+    "block.metadata-blocksize",
+    MemorySizeType(512),
+    4096,
+    "size of the parts of indexes and filters, with `memory.partitioned-index-filters`",
 )
 USE_BLOOM_FILTER: Final[Option[bool]] = _rocksdb(
     "use-bloom-filter",
@@ -156,7 +165,7 @@ TRANSFER_THREADS: Final[Option[int]] = _rocksdb(
     "checkpoint.transfer.thread.num",
     IntegerType(1),
     4,
-    "threads that fetch the files of a checkpoint when a task starts from it",
+    "threads that write the files of a checkpoint, and fetch them when a task starts from it",
 )
 PREDEFINED: Final[Option[str]] = _rocksdb(
     "predefined-options",

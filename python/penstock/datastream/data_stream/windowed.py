@@ -25,6 +25,7 @@ from penstock.datastream.state import (
     StateDescriptor,
 )
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.datastream.window.assigners import whole_millis
 from penstock.errors import InvalidProgramError
 from penstock.expressions.computed import computed
 from penstock.graph import operators
@@ -100,11 +101,12 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         """Sets how long after its end a window still takes elements, in ms.
 
         Raises:
-            InvalidProgramError: It is negative.
+            InvalidProgramError: It is negative, no number, or one of more than 64 bits.
         """
-        if time_ms < 0:
+        lateness_ms = whole_millis(time_ms, "allowed_lateness")
+        if lateness_ms < 0:
             raise InvalidProgramError(f"a lateness cannot be negative, got {time_ms} ms")
-        self._lateness_ms = time_ms
+        self._lateness_ms = lateness_ms
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.time import Time
+from penstock.common.timestamps import timestamp_of
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window.stagger import WindowStagger
@@ -412,12 +413,24 @@ def millis(time: Time, what: str) -> int:
     """The milliseconds of an argument that must be a Time.
 
     Raises:
-        InvalidProgramError: It is none.
+        InvalidProgramError: It is none, or one of more than 64 bits.
     """
     given: Any = time
     if not isinstance(given, Time):
         raise WrongArgumentError(f"{what} must be a penstock.common.Time, got {given!r}")
-    return time.to_milliseconds()
+    return whole_millis(time.to_milliseconds(), what)
+
+
+def whole_millis(time_ms: int, what: str) -> int:
+    """The whole milliseconds of an argument; a fraction is cut off.
+
+    Raises:
+        InvalidProgramError: It is no number, or one of more than 64 bits.
+    """
+    try:
+        return timestamp_of(time_ms, what)
+    except (TypeError, OverflowError) as error:
+        raise WrongArgumentError(str(error)) from None
 
 
 def millis_or_zero(offset: Time | None) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import index
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window.assigners import (
     MergingWindowAssigner,
     WindowAssigner,
@@ -96,9 +98,15 @@ class _DynamicGap(_SessionWindows):
 
     def _gap_ms(self, element: Any) -> int:
         gap = self._extractor.extract(element)
-        if gap <= 0:
+        name = f"{type(self._extractor).__qualname__}.extract"
+        try:
+            whole = timestamp_of(index(gap), name)
+        except TypeError as error:
+            msg = f"{name}: a gap is a whole number of milliseconds, not {gap!r}"
+            raise TypeError(msg) from error
+        if whole <= 0:
             raise ValueError(f"a dynamic session gap must be positive, got {gap} for {element!r}")
-        return gap
+        return whole
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(0)"  # PyFlink's form: a gap that is not fixed is 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.serializer import TypeSerializer
+from penstock.common.timestamps import timestamp_of
 from penstock.errors import SerializationError
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class TimeWindow(Window):
     __slots__ = ("end", "start")
 
     def __init__(self, start: int, end: int) -> None:
-        """Makes a window."""
+        """Makes a window; fractions are cut off."""
+        if type(start) is not int or type(end) is not int:
+            start, end = timestamp_of(start, "TimeWindow"), timestamp_of(end, "TimeWindow")
         self.start = start
         self.end = end
 
@@ -89,7 +92,11 @@ class TimeWindow(Window):
     def merge_windows(
         windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
-        """Finds the windows that overlap or touch, and names each group to the callback."""
+        """Finds the windows that overlap or touch, and names each group to the callback.
+
+        The windows of a group are in the order of PyFlink's set, which decides in what order the
+        contents of merged windows come.
+        """
         groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
         for window in sorted(windows, key=lambda w: (w.start, w.end)):
             if groups and groups[-1][0].intersects(window):
@@ -99,7 +106,7 @@ class TimeWindow(Window):
                 groups.append((window, [window]))
         for cover, members in groups:
             if len(members) > 1:
-                callback.merge(members, cover)
+                callback.merge(_in_order_of_a_set(members), cover)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TimeWindow) and self.start == other.start and self.end == other.end
@@ -119,6 +126,29 @@ class TimeWindow(Window):
 
     def __repr__(self) -> str:
         return f"TimeWindow(start={self.start}, end={self.end})"
+
+
+class _SetMember:
+    """A window with the hash that it has in PyFlink."""
+
+    __slots__ = ("window",)
+
+    def __init__(self, window: TimeWindow) -> None:
+        self.window = window
+
+    def __hash__(self) -> int:
+        x = (self.window.end << 1) + 1
+        inverse = x * x * x
+        for _ in range(3):
+            # PyFlink does not cut it to 32 bits.
+            inverse *= 2 - x * inverse
+        return hash(self.window.start + inverse)
+
+
+def _in_order_of_a_set(windows: list[TimeWindow]) -> list[TimeWindow]:
+    if len(windows) == 2:
+        return windows  # one of them is new, and has no contents yet
+    return [member.window for member in {_SetMember(window) for window in windows}]
 
 
 class CountWindow(Window):

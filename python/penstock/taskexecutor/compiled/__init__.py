@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.timer_queue import *  # noqa: F403
     from penstock.taskexecutor.compiled.timers import *  # noqa: F403
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403
 elif LOADED == "native":
@@ -27,6 +28,7 @@ elif LOADED == "native":
     from penstock._native.process_operators import *  # noqa: F403
     from penstock._native.source_operators import *  # noqa: F403
     from penstock._native.time_operators import *  # noqa: F403
+    from penstock._native.timer_queue import *  # noqa: F403
     from penstock._native.timers import *  # noqa: F403
     from penstock._native.value_copies import *  # noqa: F403
 else:
@@ -36,5 +38,6 @@ else:
     from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.timer_queue import *  # noqa: F403
     from penstock.taskexecutor.compiled.timers import *  # noqa: F403
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403

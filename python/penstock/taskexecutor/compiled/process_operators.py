@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.timestamps import timestamp_of
 from penstock.datastream.timerservice import TimerService
-from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 # Relative: compiled, these are the classes that the .pxd cimports.
-from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output, StreamOperator  # noqa: TID252
+from .operator_loop import (  # noqa: TID252
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    FunctionOperator,
+    Output,
+    StreamOperator,
+)
 from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 
 if TYPE_CHECKING:
@@ -40,21 +46,27 @@ class KeyedTimerService:
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Registers a timer of the machine's clock for the current key."""
-        time: Any = timestamp if type(timestamp) is int else whole_number_of(timestamp)
+        time: Any = timestamp
+        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
+            time = timestamp_of(time, "register_processing_time_timer")
         self._service.register_processing_time_timer(None, time)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Registers a timer of event time for the current key."""
-        time: Any = timestamp if type(timestamp) is int else whole_number_of(timestamp)
+        time: Any = timestamp
+        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
+            time = timestamp_of(time, "register_event_time_timer")
         self._service.register_event_time_timer(None, time)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of the machine's clock; nothing happens when there is none."""
-        self._service.delete_processing_time_timer(None, whole_number_of(timestamp))
+        time = timestamp_of(timestamp, "delete_processing_time_timer")
+        self._service.delete_processing_time_timer(None, time)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of event time; nothing happens when there is none."""
-        self._service.delete_event_time_timer(None, whole_number_of(timestamp))
+        time = timestamp_of(timestamp, "delete_event_time_timer")
+        self._service.delete_event_time_timer(None, time)
 
 
 # Compiled, the class cannot have a Python class as its base.
@@ -93,7 +105,10 @@ class KeyedElementContext(ElementContext):
 
     def get_current_key(self) -> Any:
         """The key of the element or timer."""
-        return self.state.visible_key()
+        key: Any = self.state.current_key
+        kind = type(key)
+        # The backend is a class in Python, in which its methods would be looked up.
+        return key if kind is int or kind is str else self.state.visible_key()
 
     def time_domain(self) -> Any:
         """The clock of the timer that fires."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.time.whole_numbers import whole_number_of
+from penstock.common.timestamps import timestamp_of
 
 # Relative: compiled, these are the classes that the .pxd cimports.
-from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
+from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator  # noqa: TID252
+from .timer_queue import TimerHeap  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
@@ -53,7 +54,9 @@ class TimestampsOperator(StreamOperator):
                 timestamp = self.expression.number_of(value, timestamp)
             elif self.extract is not None:
                 given: Any = self.extract(value, timestamp)
-                timestamp = given if type(given) is int else whole_number_of(given)
+                if type(given) is not int or not MIN_TIMESTAMP <= given <= MAX_TIMESTAMP:
+                    given = timestamp_of(given, self.extract)
+                timestamp = given
             # The generator comes after the element: a watermark it emits at once covers it.
             self.output.collect(value, timestamp)
             self.had_events = True
@@ -79,7 +82,12 @@ class TumblingWindowLoop(StreamOperator):
     """Puts elements into tumbling windows of event time that take no late elements.
 
     The contents of a window are one namespace of a state: key to list, fold or accumulator.
-    No timers are needed: when event time passes the end of a window, all its keys are evaluated.
+    No timers are needed: when event time passes the end of a window, all its keys are evaluated,
+    in the order in which their timers would fire.
+
+    Attributes:
+        order: The keys of all windows by their starts; None where a store has the contents, and
+            they are evaluated in its order.
     """
 
     def __init__(
@@ -110,6 +118,7 @@ class TumblingWindowLoop(StreamOperator):
         self.create_accumulator = create_accumulator
         self.last_start = 0
         self.last_contents: StateMap | None = None
+        self.order: TimerHeap | None = None
 
     def contents_of(self, start: int, timestamp: int) -> StateMap | None:
         """The contents of the window that starts at ``start``; None when it has ended."""
@@ -153,6 +162,8 @@ class TumblingWindowLoop(StreamOperator):
                 if kept is None:
                     kept = self.create_accumulator()
                 contents.put_at(position, key, self.function(value, kept))
+            if position < 0 and self.order is not None:
+                self.order.push(start, contents, key)
             done = True
         finally:
             if not done:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.timestamps import timestamp_of
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     WatermarkOutput,
@@ -41,11 +42,12 @@ class WatermarkEmitter(WatermarkOutput):
 
     def emit_watermark(self, timestamp: int) -> None:
         """Emits a watermark unless it is not later than the last one."""
-        if timestamp <= self.watermark:
+        reached = timestamp_of(timestamp, "emit_watermark")
+        if reached <= self.watermark:
             return
-        self.watermark = timestamp
+        self.watermark = reached
         self.mark_active()
-        self._output.emit_watermark(timestamp)
+        self._output.emit_watermark(reached)
 
     def mark_idle(self) -> None:
         """Announces idleness once."""
@@ -92,7 +94,8 @@ class WatermarksOperator(TimestampsOperator):
         super().__init__()
         self.interval_ms = context.execution_config.get_auto_watermark_interval()
         self.processing_time = context.processing_time
-        self.generator = strategy.create_watermark_generator()
+        self.new_generator = strategy.create_watermark_generator
+        self.generator = self.new_generator()
         self.assigner = strategy.timestamp_assigner
         self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
         self.idle_timeout_ms = strategy.idle_timeout_ms
@@ -116,6 +119,16 @@ class WatermarksOperator(TimestampsOperator):
         self.quiet_time = QuietTime(self.context.input_clock)
         if self.periodic and self.interval_ms > 0 and not is_batch:
             self._schedule()
+
+    def begin_split(self) -> None:
+        """What follows is of another split of a source, and has a generator of its own."""
+        self.generator = self.new_generator()
+        self.on_event = self.generator.on_event
+        if self.tracks_maximum:
+            self.max_timestamp = self.generator._max_timestamp
+        self.quiet_s = 0.0
+        if self.idle:
+            self.mark_active()
 
     def mark_active(self) -> None:
         """An element came after the operator had declared itself idle."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.options import rocksdb
+from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
-from penstock.taskexecutor.rocksdb.element_states import (
-    ElementListState,
-    ElementMapState,
-    ExpiringListState,
-    ExpiringMapState,
-)
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
 from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.namespaces import state_tail
@@ -22,6 +18,12 @@ from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.rocksdb.snapshot import RocksDBSnapshot
+from penstock.taskexecutor.rocksdb.states import (
+    ElementListState,
+    ElementMapState,
+    ExpiringListState,
+    ExpiringMapState,
+)
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
@@ -61,6 +63,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
         self._directory: LocalDirectory | None = None
         self._store: RowStore | None = None
+        # Rows of a checkpoint are read while elements are processed, and no other thread does.
+        self._former_fields = ExitStack()
         #: The numbers of the states in the keys of rows.
         self._numbers: dict[str, int] = {}
 
@@ -73,6 +77,11 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
     def most_cached(self) -> int:
         """How many entries may be in memory."""
         return 0 if self._store is None else self._store.most_cached
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has opened or restored a state or timers."""
+        return self._store is None and super().is_unused
 
     def open_snapshot(  # type: ignore[override]
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
@@ -129,6 +138,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
     def dispose(self) -> None:
         """Closes the database and removes its files."""
         super().dispose()
+        self._former_fields.close()
         if self._store is not None:
             self._store.database.close()
             self._store = None
@@ -227,7 +237,11 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
     def _restore_files(
         self, files: tuple[DatabaseFiles, ...], key_groups: range, keys: KeyReader
     ) -> None:
-        """Puts the files of checkpoints in the place of the database, which has no rows yet."""
+        """Puts the files of checkpoints in the place of the database, which has no rows yet.
+
+        A class may have had other fields when a row was written, as while state is restored.
+        """
+        self._former_fields.enter_context(former_fields_taken())
         store = self._opened_store()
         store.database.close()
         directory = self._local_directory().path

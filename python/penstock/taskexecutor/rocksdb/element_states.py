@@ -1,4 +1,9 @@
-"""Map and list states of which each element is a row: views for the current key and namespace."""
+# cython: annotation_typing=False, boundscheck=True, binding=False
+# Without binding the interpreter calls methods by the short way that it has for those of builtins.
+"""Map and list states of which each element is a row: views for the current key and namespace.
+
+One source, two uses, as ``heap_states``; import it through ``taskexecutor.rocksdb.states``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.rocksdb.element_rows import pair_suffix
+from penstock.taskexecutor.state.table import CONSTANT
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap import KeyContext
     from penstock.taskexecutor.state.time_to_live import TimeToLive
     from penstock.taskexecutor.state.type_check import ValueCheck
+
+#: Keys of a map state of which is remembered how they are written, and of how many bytes each.
+_MOST_SUFFIXES = 4096
+_LONGEST_SUFFIX = 64
 
 
 class ElementState:
@@ -82,7 +92,15 @@ class ElementMapState(ElementState):
     """A map; its keys are equal as their serialised forms are, and numbers as Python says."""
 
     _entries: MapTable
-    _check_key: ValueCheck | None = None
+
+    def __init__(
+        self, context: KeyContext, table: MapTable, check: ValueCheck | None = None
+    ) -> None:
+        """Opens a view; arguments as of ``ElementState``, with values checked."""
+        ElementState.__init__(self, context, table, check)
+        self._check_key: ValueCheck | None = None
+        #: Numbers and texts that were asked for, and the ends of their rows.
+        self._suffixes: dict[Any, bytes] = {}
 
     def check_keys(self, check: ValueCheck | None) -> None:
         """Lets ``check`` raise on keys that the declared type cannot hold; None checks nothing."""
@@ -90,7 +108,7 @@ class ElementMapState(ElementState):
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        pair = self._entries.lookup(self._contents, self._context.current_key, pair_suffix(key))
+        pair = self._pair(key)
         return None if pair is None else pair[1]
 
     def put(self, key: Any, value: Any) -> None:
@@ -99,7 +117,16 @@ class ElementMapState(ElementState):
             self._check_key.check(key)
         if self._check is not None and value is not None:
             self._check.check(value)
-        self._entries.put(self._contents, self._context.current_key, pair_suffix(key), (key, value))
+        suffix = self._suffix(key)
+        parts = self._contents.parts
+        part = parts.get(self._context.current_key)
+        if part is not None and suffix in part.changed:
+            pairs = part.pairs
+            pairs[suffix] = (key, value)
+            part.is_used = True
+            self._entries.version += 1
+        else:
+            self._entries.put(self._contents, self._context.current_key, suffix, (key, value))
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -108,12 +135,11 @@ class ElementMapState(ElementState):
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
-        contents, current = self._contents, self._context.current_key
-        return self._entries.lookup(contents, current, pair_suffix(key)) is not None
+        return self._pair(key) is not None
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
-        self._entries.remove(self._contents, self._context.current_key, pair_suffix(key))
+        self._entries.remove(self._contents, self._context.current_key, self._suffix(key))
 
     def items(self) -> Collection[tuple[Any, Any]]:
         """The pairs of key and value."""
@@ -130,6 +156,35 @@ class ElementMapState(ElementState):
     def is_empty(self) -> bool:
         """Whether there is no key."""
         return next(self._pairs(), None) is None
+
+    def _suffix(self, key: Any) -> bytes:
+        """What the key of a pair's row ends with."""
+        kind = type(key)
+        if kind is not int and kind is not str:
+            # It may be equal to one that is written otherwise.
+            return pair_suffix(key)
+        suffixes = self._suffixes
+        suffix = suffixes.get(key)
+        if suffix is None:
+            suffix = pair_suffix(key)
+            if len(suffix) <= _LONGEST_SUFFIX:
+                if len(suffixes) >= _MOST_SUFFIXES:
+                    suffixes.clear()
+                suffixes[key] = suffix
+        return suffix
+
+    def _pair(self, key: Any) -> tuple[Any, Any] | None:
+        """A pair, None when there is none."""
+        suffix = self._suffix(key)
+        parts = self._contents.parts
+        part = parts.get(self._context.current_key)
+        if part is not None:
+            pairs = part.pairs
+            pair: tuple[Any, Any] | None = pairs.get(suffix)
+            if pair is not None and type(pair[1]) in CONSTANT:
+                part.is_used = True
+                return pair
+        return self._entries.lookup(self._contents, self._context.current_key, suffix)
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
         return ((key, value) for _, key, value in self._stored())
@@ -261,12 +316,12 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         if self._check_key is not None:
             self._check_key.check(key)
         pair = key, self._aged(value)
-        self._entries.put(self._contents, self._context.current_key, pair_suffix(key), pair)
+        self._entries.put(self._contents, self._context.current_key, self._suffix(key), pair)
 
     def _find(self, key: Any) -> Aged | None:
         """A pair's value that may be read; one that has expired is removed."""
         self._accessed()
-        suffix = pair_suffix(key)
+        suffix = self._suffix(key)
         pair = self._entries.lookup(self._contents, self._context.current_key, suffix)
         return None if pair is None else self._visible(suffix, *pair)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from penstock.serialization.former_layouts import former_fields_taken
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.rocksdb.element_rows import whole_entries
 from penstock.taskexecutor.rocksdb.namespaces import (
@@ -73,6 +74,11 @@ class StateEntries(Mapping[int, bytes]):
     def __getitem__(self, key_group: int) -> bytes:
         if key_group not in self._key_groups:
             raise KeyError(key_group)
+        # A row may be that of a checkpoint which was taken with another version of the program.
+        with former_fields_taken():
+            return self._entries(key_group)
+
+    def _entries(self, key_group: int) -> bytes:
         serializer = TypeSerializer[Any]()
         encode, decode = serializer.serialize, serializer.deserialize
         parts: list[bytes] = []

@@ -8,7 +8,6 @@ from penstock.taskexecutor.rocksdb.element_rows import pair_suffix, read_pair, w
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
 from penstock.taskexecutor.rocksdb.namespaces import tail_in
 from penstock.taskexecutor.rocksdb.parts import MapPart
-from penstock.taskexecutor.state.table import CONSTANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +30,6 @@ class MapTable(ElementTable[MapPart]):
         self, contents: Contents[MapPart], key: Any, suffix: bytes
     ) -> tuple[Any, Any] | None:
         """A pair, None when there is none; one that can be changed in place is taken as changed."""
-        known = contents.parts.get(key)
-        if known is not None:
-            pair = known.pairs.get(suffix)
-            if pair is not None and type(pair[1]) in CONSTANT:
-                known.is_used = True
-                return pair
         part = self.part(contents, key)
         pair = part.pairs.get(suffix)
         if pair is None:

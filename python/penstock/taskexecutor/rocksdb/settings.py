@@ -94,6 +94,7 @@ class RocksDBSettings:
     Attributes are those of `penstock.common.options.rocksdb`.
     """
 
+    partitioned: bool
     block_cache_bytes: int
     block_bytes: int
     metadata_block_bytes: int
@@ -119,6 +120,7 @@ class RocksDBSettings:
             if not option.is_set(configuration)
         }
         settings = RocksDBSettings(
+            partitioned=rocksdb.PARTITIONED.read(configuration),
             block_cache_bytes=rocksdb.BLOCK_CACHE_SIZE.read(configuration),
             block_bytes=rocksdb.BLOCK_SIZE.read(configuration),
             metadata_block_bytes=rocksdb.METADATA_BLOCK_SIZE.read(configuration),
@@ -164,6 +166,10 @@ class RocksDBSettings:
         blocks.set_format_version(5)
         if self.use_bloom_filter:
             blocks.set_bloom_filter(self.bloom_filter_bits, False)
+        if self.partitioned:
+            blocks.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+            blocks.set_partition_filters(True)
+            blocks.set_pin_top_level_index_and_filter(True)
         if memory is None:
             blocks.set_block_cache(rocksdict.Cache(self.block_cache_bytes))
         else:

@@ -96,8 +96,22 @@ class SnapshotContext(StateSnapshotContext):
         """Starts without raw state."""
         self._checkpoint_id = checkpoint_id
         self._timestamp_ms = timestamp_ms
-        self.raw_operator = RawOperatorStateOutput()
-        self.raw_keyed = RawKeyedStateOutput(key_groups)
+        self._key_groups = key_groups
+        self._raw_operator: RawOperatorStateOutput | None = None
+        self._raw_keyed: RawKeyedStateOutput | None = None
+
+    @property
+    def has_raw_state(self) -> bool:
+        """Whether somebody has asked for a place to write to."""
+        return self._raw_operator is not None or self._raw_keyed is not None
+
+    def raw_partitions(self) -> tuple[bytes, ...]:
+        """What was written that belongs to no key."""
+        return () if self._raw_operator is None else self._raw_operator.partitions()
+
+    def raw_key_groups(self) -> dict[int, bytes]:
+        """What was written that belongs to keys, by key group."""
+        return {} if self._raw_keyed is None else self._raw_keyed.key_groups()
 
     def get_checkpoint_id(self) -> int:
         """The number of the checkpoint."""
@@ -109,8 +123,12 @@ class SnapshotContext(StateSnapshotContext):
 
     def get_raw_operator_state_output(self) -> RawOperatorStateOutput:
         """Takes raw state that belongs to no key."""
-        return self.raw_operator
+        if self._raw_operator is None:
+            self._raw_operator = RawOperatorStateOutput()
+        return self._raw_operator
 
     def get_raw_keyed_operator_state_output(self) -> RawKeyedStateOutput:
         """Takes raw state that belongs to keys."""
-        return self.raw_keyed
+        if self._raw_keyed is None:
+            self._raw_keyed = RawKeyedStateOutput(self._key_groups)
+        return self._raw_keyed

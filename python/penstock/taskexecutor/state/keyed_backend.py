@@ -222,6 +222,11 @@ class HeapKeyedStateBackend(KeyContext):
         """Number of entries of all states."""
         return sum(map(len, self._tables.values()))
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has opened a state or timers, so that a snapshot would have nothing."""
+        return not self._tables and not self._timers
+
     def open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
     ) -> HeapKeyedSnapshot:

@@ -103,6 +103,10 @@ class KeyedStateBackend(Protocol):
         """Number of entries of all states, without timers."""
 
     @property
+    def is_unused(self) -> bool:
+        """Whether nobody has opened a state or timers, so that a snapshot would have nothing."""
+
+    @property
     def tables(self) -> Mapping[str, StateTable]:
         """The entries of each state by its name, of those that were opened or restored."""
 

@@ -263,6 +263,11 @@ class OperatorStateBackend:
         """The same map for the other side."""
         return ReadOnlyBroadcastStateView(self._content(descriptor, is_private), copier)
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has opened or restored a state, so that a snapshot would have nothing."""
+        return not (self._lists or self._union_lists or self._broadcast)
+
     def open_snapshot(self) -> OperatorStatesSnapshot:
         """All states as they are now, to be serialised while they change."""
         return OperatorStatesSnapshot(

@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.serialization.type_serializer import TypeSerializer
@@ -31,6 +32,12 @@ _LONGEST_STEP: Final = 8192
 
 #: How long a step should take.
 _STEP_NS: Final = 250_000
+
+
+@cache
+def _serializer() -> TypeSerializer[Any]:
+    """Writes the values; made once, as that takes longer than to write few."""
+    return TypeSerializer()
 
 
 class ContentSnapshot:
@@ -95,7 +102,7 @@ class ContentSnapshot:
             self._closed(self)
 
     def _serialise(self) -> None:
-        encode = TypeSerializer[Any]().serialize
+        encode = _serializer().serialize
         chunk = list(itertools.islice(self._values, self._step))
         if self._is_list:
             self.blocks.extend(map(encode, chunk))

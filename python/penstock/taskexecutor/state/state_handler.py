@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.datastream.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.state.function_state import InitializationContext, SnapshotContext
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.state.keyed_state_backend import KeyedBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -46,8 +46,10 @@ class StreamOperatorStateHandler:
 
     def snapshot_state(
         self, checkpoint_id: int, timestamp_ms: int, base: KeyedBase | None = None
-    ) -> RunningSnapshot:
+    ) -> RunningSnapshot | None:
         """The operator's state as it is now: operator and function first, then the backends.
+
+        None stands for no state, which most operators of most jobs have.
 
         Args:
             checkpoint_id: The checkpoint.
@@ -58,8 +60,18 @@ class StreamOperatorStateHandler:
         self.operator.snapshot_state(context)
         if isinstance(self._function, CheckpointedFunction):
             self._function.snapshot_state(context)
+        if not (context.has_raw_state or self._context.has_state):
+            return None
         return self._context.snapshot(
-            checkpoint_id, context.raw_keyed.key_groups(), context.raw_operator.partitions(), base
+            checkpoint_id, context.raw_key_groups(), context.raw_partitions(), base
+        )
+
+    @property
+    def hears_of_completion(self) -> bool:
+        """Whether operator or function do something when a checkpoint is complete."""
+        overridden = type(self.operator).notify_checkpoint_complete
+        return overridden is not StreamOperator.notify_checkpoint_complete or isinstance(
+            self._function, CheckpointListener
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

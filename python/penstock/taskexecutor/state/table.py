@@ -103,8 +103,6 @@ class StateMap:
         self.number = 0
         #: The position that was found last, until something is removed.
         self._found = -1
-        #: Where ``take_next`` looks next.
-        self._turn = 0
         self.is_stored = False
         self.tail: bytes | None = None
         self.original = b""
@@ -172,30 +170,6 @@ class StateMap:
         else:
             self._touch(position)
             self._entries[position] = (key, value)
-
-    def add(self, key: Any) -> bool:
-        """Adds a key that stands for itself; False when it is there already."""
-        if key in self._positions:
-            return False
-        self.put(key, 1)
-        return True
-
-    def take_next(self) -> Any:
-        """Removes a key and gives it: of those that were there all the time, each in its turn.
-
-        Raises:
-            IllegalStateError: There is none.
-        """
-        if not self._positions:
-            raise IllegalStateError(f"state {self.table.name!r} has no entry to take")
-        while True:
-            if self._turn >= len(self._entries):
-                self._turn = 0
-            entry = self._entries[self._turn]
-            self._turn += 1
-            if entry is not None:
-                self.remove(entry[0])
-                return entry[0]
 
     def remove(self, key: Any) -> Any:
         """Removes a key and gives its value, None when it is not there."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window import Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
@@ -58,19 +58,27 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
 
     def register_processing_time_timer(self, time: int) -> None:
         """Has ``on_processing_time`` called at that time in ms."""
-        self._timers.register_processing_time_timer(self.window, whole_number_of(time))
+        self._timers.register_processing_time_timer(
+            self.window, timestamp_of(time, "register_processing_time_timer")
+        )
 
     def register_event_time_timer(self, time: int) -> None:
         """Has ``on_event_time`` called when the watermark reaches that time in ms."""
-        self._timers.register_event_time_timer(self.window, whole_number_of(time))
+        self._timers.register_event_time_timer(
+            self.window, timestamp_of(time, "register_event_time_timer")
+        )
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        self._timers.delete_processing_time_timer(self.window, whole_number_of(time))
+        self._timers.delete_processing_time_timer(
+            self.window, timestamp_of(time, "delete_processing_time_timer")
+        )
 
     def delete_event_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        self._timers.delete_event_time_timer(self.window, whole_number_of(time))
+        self._timers.delete_event_time_timer(
+            self.window, timestamp_of(time, "delete_event_time_timer")
+        )
 
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
         """State of the current key and window."""

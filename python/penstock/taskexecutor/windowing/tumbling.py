@@ -21,6 +21,7 @@ from penstock.taskexecutor.compiled import (
     KEEP_LIST,
     MIN_TIMESTAMP,
     StreamOperator,
+    TimerHeap,
     TumblingWindowLoop,
     emit_results,
 )
@@ -86,6 +87,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
         self.get_result = fold.get_result if keep == KEEP_ACCUMULATOR else None
         self.keyed_state = context.keyed_state
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)
+        self.order = TimerHeap(self.table) if self.table.store is None else None
         self.is_merging = False
         self.timers = context.timer_service(self)
         self.window_context = WindowContext(self)
@@ -102,6 +104,10 @@ class TumblingWindowOperator(TumblingWindowLoop):
             for contents in self.table.namespaces()
             if contents.namespace is not None
         }
+        if self.order is not None:
+            for start, contents in self.windows.items():
+                for key in contents.keys():  # noqa: SIM118
+                    self.order.push(start, contents, key)
 
     def open(self) -> None:
         """Prepares for elements."""
@@ -150,7 +156,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
         evaluate, get_result, is_list = self.evaluate, self.get_result, self.keep == KEEP_LIST
         without_function = self.functions[1] is None
         clear = getattr(self.functions[1], "clear", None)
-        for key, kept in contents:
+        for key, kept in contents if self.order is None else self.order.entries_until(start):
             if without_function:
                 result = kept if get_result is None else get_result(kept)
                 if result is not None:

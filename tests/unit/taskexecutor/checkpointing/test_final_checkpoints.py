@@ -28,6 +28,7 @@ class Source:
     def __init__(self, configuration):
         self.reports = queue.Queue()
         self.log = []
+        self.hears_of_completion = False
         environment = SimpleNamespace(
             configuration=configuration,
             restored=None,
@@ -37,6 +38,7 @@ class Source:
             job_id=b"j",
             attempt_id=b"a",
             local_state=None,
+            files=None,
             report_checkpoint=self.reports.put,
         )
         config = SimpleNamespace(operators=[SimpleNamespace(id=b"o" * 16, network_outputs=())])
@@ -87,6 +89,53 @@ def opened():
     yield open_source
     for source in sources:
         source.checkpoints.close()
+
+
+def test_a_task_is_woken_for_what_it_does_something_about(opened):
+    """A task that nothing hears of a completion notes it when it wakes up for something else."""
+    source = opened()
+    complete = NotifyCheckpointComplete((b"a",), 1)
+    others = [
+        TriggerCheckpoint((b"a",), 2, 0, int(SnapshotKind.CHECKPOINT), int(Alignment.ALIGNED), 0),
+        NotifyCheckpointAborted((b"a",), 2, 1),
+    ]
+    assert not source.checkpoints.is_urgent(complete)
+    assert all(map(source.checkpoints.is_urgent, others))
+    source.hears_of_completion = True
+    assert source.checkpoints.is_urgent(complete)
+    source.hears_of_completion = False
+    source.checkpoints.begin_end()
+    assert source.checkpoints.is_urgent(complete), "it may be what the task waits for"
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"execution.checkpointing.incremental": "true"},
+        {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
+    ],
+)
+def test_a_task_with_increments_is_woken_for_completions(opened, configuration):
+    source = opened({**INTERVAL, **configuration})
+    assert source.checkpoints.is_urgent(NotifyCheckpointComplete((b"a",), 1))
+
+
+def test_a_task_that_a_savepoint_stops_is_woken_for_its_completion(opened):
+    source = opened()
+    source.checkpoints.begin_end()
+    source.trigger(1, SnapshotKind.SAVEPOINT_TERMINATE)
+    assert source.checkpoints.is_urgent(NotifyCheckpointComplete((b"a",), 1))
+
+
+def test_a_checkpoint_from_before_the_attempt_holds_no_end_of_it(opened):
+    """It is told of the former one when a later one comes to nothing."""
+    source = opened()
+    source.checkpoints.begin_end()
+    source.abort(3, latest=2)
+    assert not source.checkpoints.may_end
+    source.trigger(4)
+    source.complete(4)
+    assert source.checkpoints.may_end
 
 
 @pytest.mark.parametrize("configuration", [

@@ -1,0 +1,232 @@
+"""Timers in the order of their time, the native twin of ``compiled.timer_queue``."""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, realloc
+
+from penstock._native.failure cimport fail_memory
+from penstock._native.state_map cimport (
+    PsEntry, PsWord, ps_find, ps_hash_word, ps_integer, ps_integer_word, ps_pack, ps_release,
+    ps_unpack,
+)
+from penstock._native.state_table cimport StateMap, StateTable
+
+from penstock.errors import IllegalStateError
+
+
+cdef inline object object_of(PsWord word):
+    cdef PyObject *made = ps_unpack(word)
+    cdef object value = <object>made
+    Py_DECREF(value)
+    return value
+
+
+cdef inline object timer_of(object key, object namespace):
+    return key if namespace is None and type(key) is not tuple else (key, namespace)
+
+
+cdef class TimerHeap:
+    """The heap of Flink's ``HeapPriorityQueue``; see the pure twin."""
+
+    def __cinit__(self, StateTable table not None):
+        self.table = table
+
+    def __dealloc__(self):
+        free(self.timers)
+
+    cpdef int push(self, long long timestamp, StateMap contents, object key) except -1:
+        cdef PsWord word = ps_pack(<PyObject *>key)
+        cdef uint32_t hash
+        cdef int32_t position = contents.position_of(word, &hash)
+        if position < 0:
+            raise IllegalStateError(f"state {self.table.name!r} has no entry of {key!r}")
+        self.reserve()
+        self.put(timestamp, contents, position)
+        return 0
+
+    def entries_until(self, long long limit):
+        """Pairs of key and value up to a time, in order; see the pure twin."""
+        cdef PsTimer timer
+        cdef StateMap contents
+        while self.count > 0 and self.timers[1].time <= limit:
+            timer = self.timers[1]
+            self.take_away(1)
+            contents = <StateMap>self.table.slots[timer.slot]
+            yield object_of(contents.entry(timer.position).key), contents.at(timer.position)
+
+    cdef int reserve(self) except -1:
+        """Makes room for one more timer."""
+        cdef Py_ssize_t wanted
+        cdef PsTimer *timers
+        if self.count + 1 < self.capacity:
+            return 0
+        wanted = self.capacity + self.capacity // 2 + 8
+        timers = <PsTimer *>realloc(self.timers, wanted * sizeof(PsTimer))
+        if timers == NULL:
+            return fail_memory()
+        self.timers = timers
+        self.capacity = wanted
+        return 0
+
+    cdef void put(self, int64_t timestamp, StateMap contents, int32_t position) noexcept:
+        """Adds a timer, for which there is room."""
+        cdef PsTimer timer
+        timer.time = timestamp
+        timer.slot = <int32_t>contents.slot
+        timer.position = position
+        self.count += 1
+        self.sift_up(self.count, timer)
+
+    cdef inline PsEntry *entry(self, PsTimer timer) noexcept:
+        cdef PyObject *contents = PyList_GET_ITEM(self.table.slots, timer.slot)
+        return &(<StateMap>contents).map.entries[timer.position]
+
+    cdef inline void place(self, Py_ssize_t index, PsTimer timer) noexcept:
+        self.timers[index] = timer
+        if self.is_indexed:
+            self.entry(timer).value = ps_integer_word(index)
+
+    cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept:
+        """Puts a timer where a place is free, or where an ancestor of the place is."""
+        cdef Py_ssize_t parent = index >> 1
+        while parent > 0 and timer.time < self.timers[parent].time:
+            self.place(index, self.timers[parent])
+            index = parent
+            parent >>= 1
+        self.place(index, timer)
+
+    cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept:
+        """Puts a timer where a place is free, or where a descendant of the place is; gives it."""
+        cdef PsTimer *timers = self.timers
+        cdef Py_ssize_t count = self.count
+        cdef Py_ssize_t child = index << 1
+        while child <= count:
+            # Of two children of one time it is the first one that moves up.
+            if child < count and timers[child + 1].time < timers[child].time:
+                child += 1
+            if timers[child].time >= timer.time:
+                break
+            self.place(index, timers[child])
+            index = child
+            child <<= 1
+        self.place(index, timer)
+        return index
+
+    cdef void take_away(self, Py_ssize_t index) noexcept:
+        """Removes a timer: the last one takes its place and moves from there."""
+        cdef PsTimer last = self.timers[self.count]
+        self.count -= 1
+        if index <= self.count and self.sift_down(index, last) == index:
+            self.sift_up(index, last)
+
+    def __len__(self):
+        return self.count
+
+
+cdef class TimerQueue(TimerHeap):
+    """The timers of one clock of an operator; see the pure twin.
+
+    Where a timer is in the heap is asked for by deletions alone.  It is noted with the entries, for
+    all of them, when one is deleted, and no longer once as many have fired as there are.
+    """
+
+    def take_over(self):
+        """The table was filled by somebody else."""
+        cdef StateMap contents
+        cdef int32_t position
+        self.count = 0
+        self.is_indexed = False
+        for contents in self.table.namespaces():
+            if contents.namespace is None:
+                continue
+            for position in range(contents.map.used):
+                if contents.map.entries[position].key != 0:
+                    self.reserve()
+                    self.put(contents.namespace, contents, position)
+
+    cdef StateMap contents_of(self, long long timestamp):
+        """The timers of a time."""
+        self.last = self.table.map(timestamp)
+        self.last_time = timestamp
+        if self.last.slot > INT32_MAX:
+            raise OverflowError("an operator has timers of 2^31 times")
+        return self.last
+
+    cpdef bint add(self, long long timestamp, object key, object namespace) except -1:
+        cdef StateMap contents = self.last
+        cdef int32_t position
+        if contents is None or timestamp != self.last_time:
+            contents = self.contents_of(timestamp)
+        self.reserve()
+        position = contents.add_key(timer_of(key, namespace))
+        if position < 0:
+            return False
+        self.put(timestamp, contents, position)
+        return True
+
+    cpdef bint remove(self, long long timestamp, object key, object namespace) except -1:
+        cdef StateMap contents = self.table.maps.get(timestamp)
+        cdef object identity = timer_of(key, namespace)
+        cdef PsWord word = ps_pack(<PyObject *>identity)
+        cdef uint32_t hash
+        cdef int32_t position
+        cdef Py_ssize_t index
+        if contents is None:
+            return False
+        ps_hash_word(word, &hash)
+        position = ps_find(&contents.map, word, hash)
+        if position < 0:
+            return False
+        self.make_index()
+        index = ps_integer(contents.map.entries[position].value)
+        self.take_away(index)
+        self.forget(contents, position)
+        return True
+
+    cdef int make_index(self) except -1:
+        """Has each entry know its place in the heap."""
+        cdef Py_ssize_t index
+        self.unused = 0
+        if not self.is_indexed:
+            for index in range(1, self.count + 1):
+                self.entry(self.timers[index]).value = ps_integer_word(index)
+            self.is_indexed = True
+        return 0
+
+    cdef int forget(self, StateMap contents, int32_t position) except -1:
+        """Removes the entry of a timer that is not in the heap any more."""
+        cdef PsEntry taken
+        contents.take_out(position, &taken)
+        if contents.map.count == 0:
+            if contents is self.last:
+                self.last = None
+            self.table.drop(contents)
+        # Last, since it may run code of users.
+        ps_release(taken.key)
+        return 0
+
+    cpdef object earliest(self):
+        return self.timers[1].time if self.count > 0 else None
+
+    cpdef bint take(self, long long limit) except -1:
+        cdef PsTimer timer
+        cdef StateMap contents
+        cdef object identity
+        if self.count == 0 or self.timers[1].time > limit:
+            return False
+        timer = self.timers[1]
+        self.take_away(1)
+        if self.is_indexed:
+            self.unused += 1
+            self.is_indexed = self.unused <= self.count
+        contents = <StateMap>self.table.slots[timer.slot]
+        identity = object_of(contents.map.entries[timer.position].key)
+        self.forget(contents, timer.position)
+        self.time = timer.time
+        if type(identity) is tuple:
+            self.key, self.namespace = (<tuple>identity)[0], (<tuple>identity)[1]
+        else:
+            self.key, self.namespace = identity, None
+        return True

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.rocksdb.element_states import *  # noqa: F403

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.timer_queue import *  # noqa: F403

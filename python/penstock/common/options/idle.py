@@ -1,0 +1,92 @@
+"""Which options of state, checkpoints and restarts have no effect because of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.options import checkpointing, restart_strategy, rocksdb, state, state_recovery
+from penstock.common.options.registry import options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.common.options.option import Option
+
+_BEGINNINGS: Final = ("fixed-delay", "failure-rate", "exponential-delay")
+
+
+def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
+    """Options that are not looked at, with the reason; whether they are set or not.
+
+    Args:
+        configuration: What is set; checked already.
+    """
+    if state.BACKEND.read(configuration) != "rocksdb":
+        yield f"they are of {state.BACKEND.key} rocksdb", options_of(rocksdb)
+    elif rocksdb.MANAGED.read(configuration):
+        yield (
+            f"with {rocksdb.MANAGED.key} the databases of a slot share their block cache",
+            (rocksdb.BLOCK_CACHE_SIZE,),
+        )
+    else:
+        yield (
+            f"without {rocksdb.MANAGED.key} databases share no memory",
+            (rocksdb.MEMORY_PER_SLOT, rocksdb.WRITE_BUFFER_RATIO),
+        )
+    if not rocksdb.PARTITIONED.read(configuration):
+        yield (
+            f"indexes have parts only with {rocksdb.PARTITIONED.key}",
+            (rocksdb.METADATA_BLOCK_SIZE,),
+        )
+    if not rocksdb.USE_BLOOM_FILTER.read(configuration):
+        yield f"{rocksdb.USE_BLOOM_FILTER.key} is false", (rocksdb.BLOOM_FILTER_BITS,)
+    is_chosen = checkpointing.STORAGE.is_set(configuration)
+    if checkpointing.FOLDER.read(configuration) is None or (
+        is_chosen and checkpointing.STORAGE.read(configuration) == "jobmanager"
+    ):
+        yield (
+            "the driver keeps checkpoints in its memory, and they end with it",
+            (
+                checkpointing.FOLDER,
+                checkpointing.RETENTION,
+                checkpointing.LOCAL_BACKUP,
+                state_recovery.FROM_LOCAL,
+            ),
+        )
+    if not checkpointing.UNALIGNED.read(configuration):
+        yield (
+            f"barriers overtake data only with {checkpointing.UNALIGNED.key}",
+            (checkpointing.ALIGNED_TIMEOUT, checkpointing.FORCE_UNALIGNED),
+        )
+    if checkpointing.BARRIER_BUFFER.read(configuration) == "NONE":
+        yield (
+            f"no data waits behind barriers without {checkpointing.BARRIER_BUFFER.key}",
+            (checkpointing.BARRIER_BUFFER_LIMIT,),
+        )
+    if checkpointing.INTERVAL.read(configuration) is None:
+        yield (
+            f"no checkpoint follows another without {checkpointing.INTERVAL.key}",
+            (checkpointing.MIN_PAUSE,),
+        )
+    if state_recovery.PATH.read(configuration) is None:
+        yield (
+            f"the job starts from nothing without {state_recovery.PATH.key}",
+            (state_recovery.CLAIM_MODE, state_recovery.IGNORE_UNCLAIMED),
+        )
+    yield from _of_other_restarts(configuration)
+
+
+def _of_other_restarts(
+    configuration: Mapping[str, str],
+) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
+    kind = restart_strategy.TYPE.read(configuration)
+    takes_checkpoints = checkpointing.INTERVAL.read(configuration) is not None
+    if takes_checkpoints and not restart_strategy.TYPE.is_set(configuration):
+        kind = "exponential-delay"
+    others = [
+        option
+        for option in options_of(restart_strategy)
+        for name in _BEGINNINGS
+        if name != kind and option.key.startswith(f"restart-strategy.{name}.")
+    ]
+    yield f"{restart_strategy.TYPE.key} is {kind}", others

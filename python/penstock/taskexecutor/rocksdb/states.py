@@ -1,0 +1,10 @@
+"""Map and list states of the runtime in use, as ``penstock.taskexecutor.state.heap``."""
+
+from typing import TYPE_CHECKING
+
+from penstock.network import runtime
+
+if TYPE_CHECKING or runtime() != "native":
+    from penstock.taskexecutor.rocksdb.element_states import *  # noqa: F403
+else:
+    from penstock._native.element_states import *  # noqa: F403

@@ -1,0 +1,125 @@
+"""How a worker tells its tasks of checkpoints, and which of their reports wait for others."""
+
+import queue
+import threading
+
+from penstock.checkpoint_storage.handles import CheckpointMetrics
+from penstock.rpc.messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeCheckpointEvent,
+    DeclineCheckpoint,
+    NotifyCheckpointComplete,
+)
+from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports
+from penstock.taskexecutor.worker.checkpoint_turns import AT_A_TIME, tell_in_turn
+
+MESSAGE = NotifyCheckpointComplete((), 1)
+TASKS = 20
+
+
+class Tasks:
+    """Tasks whose threads handle a message one after the other; counts how many are awake."""
+
+    def __init__(self):
+        self.told = queue.SimpleQueue()
+        self.now = self.most = 0
+
+    def handle_checkpoint_message(self, message, handled):
+        assert message is MESSAGE
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self.told.put(handled)
+        return True
+
+    def run(self):
+        for _ in range(TASKS):
+            handled = self.told.get()
+            self.now -= 1
+            handled()
+
+
+class Busy:
+    """Tasks that are in the midst of something long, or not running."""
+
+    def __init__(self, *, takes):
+        self.told = 0
+        self.takes = takes
+
+    def handle_checkpoint_message(self, message, handled):
+        del message, handled
+        self.told += 1
+        return self.takes
+
+
+def test_all_tasks_are_told_and_few_are_awake_at_a_time():
+    tasks = Tasks()
+    thread = threading.Thread(target=tasks.run)
+    thread.start()
+    tell_in_turn(MESSAGE, [tasks] * TASKS, patience_s=60)
+    thread.join()
+    assert tasks.told.empty()
+    assert tasks.now == 0
+    assert tasks.most <= AT_A_TIME
+
+
+def test_tasks_that_are_busy_or_do_not_run_hold_up_nobody():
+    for takes in (True, False):
+        busy = Busy(takes=takes)
+        tell_in_turn(MESSAGE, [busy] * TASKS)
+        assert busy.told == TASKS
+
+
+def test_a_task_that_has_handled_it_tells_the_next_one():
+    told = []
+    threads = []
+    first_are_told = threading.Event()
+
+    class Told:
+        def handle_checkpoint_message(self, message, handled):
+            del message
+            told.append((self, threading.current_thread()))
+            if len(told) > AT_A_TIME:
+                return False
+            threads.append(thread := threading.Thread(target=handle, args=[handled]))
+            thread.start()
+            if len(told) == AT_A_TIME:
+                first_are_told.set()
+            return True
+
+    def handle(handled):
+        first_are_told.wait()
+        handled()
+
+    tell_in_turn(MESSAGE, [Told() for _ in range(TASKS)], patience_s=60)
+    for thread in threads:
+        thread.join()
+    assert len({task for task, _ in told}) == len(told) == TASKS
+    assert threading.current_thread() not in [thread for _, thread in told[AT_A_TIME:]]
+
+
+def acknowledged(checkpoint_id, job=b"job"):
+    return AcknowledgeCheckpoint(job, b"attempt", checkpoint_id, CheckpointMetrics())
+
+
+def test_reports_wait_for_that_of_the_last_task():
+    reports = CheckpointReports()
+    for _ in range(3):
+        reports.task_begins(b"job")
+    reports.task_begins(b"other")
+    assert [reports.may_wait(acknowledged(1)) for _ in range(3)] == [True, True, False]
+    assert not reports.may_wait(acknowledged(1, b"other"))
+    assert [reports.may_wait(acknowledged(2)) for _ in range(2)] == [True, True]
+    reports.task_ended(b"job")
+    assert not reports.may_wait(acknowledged(2)), "there are two tasks, which have reported"
+    assert not reports.may_wait(acknowledged(1)), "nobody counts for an older checkpoint"
+
+
+def test_only_reports_of_checkpoints_wait():
+    reports = CheckpointReports()
+    for _ in range(3):
+        reports.task_begins(b"job")
+    assert reports.may_wait(AcknowledgeCheckpointEvent(b"job", b"attempt", b"operator", 1))
+    assert not reports.may_wait(DeclineCheckpoint(b"job", b"attempt", 1, "EXPIRED"))
+    for _ in range(3):
+        reports.task_ended(b"job")
+    assert not reports.may_wait(acknowledged(1))
