@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,10 +28,10 @@ run: $(STAMP)  ## build, install, and count the words of the standard library on
 	$(BIN)/python examples/main_job.py
 
 test: $(STAMP) test-rust build/kafka/jars  ## all tests: Rust, then Python
-	$(PYTEST)
+	$(PYTEST) -n 2
 
 test-python: $(STAMP) build/kafka/jars  ## the Python tests alone
-	$(PYTEST)
+	$(PYTEST) -n 2
 
 build/kafka/jars:
 	sh ci/kafka.sh
@@ -46,7 +46,7 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
 
-chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each)
+chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each)
 	set -e; run() { runtime=$$1; mode=$$2; shift 2; \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
 	    --kills $(or $(KILLS),70) --seed $(or $(SEED),1) --kind "$$@"; }; \
@@ -56,13 +56,20 @@ chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state
 	run pure EXACTLY_ONCE rocksdb incremental; \
 	run native EXACTLY_ONCE unaligned rocksdb incremental; \
 	run pure EXACTLY_ONCE alternating incremental local-recovery; \
-	run native EXACTLY_ONCE s3 incremental
+	run native EXACTLY_ONCE s3 incremental; \
+	for runtime in native pure; do \
+	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.nemesis \
+	    --faults $(or $(FAULTS),100) --seed $(or $(SEED),1); done
 
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))
 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)
+
+docs: $(STAMP)  ## the guide and the reference as a site, in build/docs
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going docs build/docs
 
 fmt: $(STAMP)  ## format Rust and Python
 	cargo fmt --all
@@ -108,6 +115,9 @@ bench-recovery: $(STAMP)  ## how long a job stands still when it fails, and what
 
 bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
 	$(BIN)/python benchmarks/workers.py
+
+bench-control-plane: $(STAMP)  ## the scheduler and checkpoints of 10,000 subtasks, without workers
+	$(BIN)/python benchmarks/control_plane.py
 
 bench-dashboard: $(STAMP)  ## what it costs to look at a job of 400 subtasks, and at W2
 	$(BIN)/python benchmarks/dashboard.py

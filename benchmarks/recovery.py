@@ -1,17 +1,24 @@
 """How long a job with hardly any state stands still when it fails, and what a checkpoint takes.
 
-    python benchmarks/recovery.py [--rounds 20] [--subtasks 50]
+    python benchmarks/recovery.py [--rounds 20] [--subtasks 50] [--lease 1000]
 
 An endless job on two local workers fails again and again; measured is the time from an exception,
 or from the death of a worker by `kill -9`, to the first element that a task sees afterwards.  Then
 checkpoints without state are taken of a job of many subtasks; measured is the time from the
-trigger to the published metadata.  Medians, in milliseconds.
+trigger to the published metadata.  Then a session has two jobmanagers: the one that leads is
+killed by `kill -9`, which its machine knows, or stopped, so that the other waits for its lease;
+measured is the time from that to the first element.  Medians, in milliseconds.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import secrets
+import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +30,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import JobCancelledError
 
 PATIENCE_S = 60.0
 
@@ -86,6 +94,13 @@ def awaited(path, other_than=None):
     raise TimeoutError(f"{path} does not change")
 
 
+def ended(client):
+    """Cancels a job and waits until what it has written is deleted."""
+    client.cancel().result()
+    with contextlib.suppress(JobCancelledError):
+        client.get_job_execution_result().result()
+
+
 def standstills(rounds):
     """The times from a failure to the first element, for exceptions and for dead workers."""
     found = {"exception": [], "kill": []}
@@ -109,7 +124,95 @@ def standstills(rounds):
                 Path(folder, "raise").touch()
                 last = awaited(first, last)
                 found["exception"].append((int(last) - int(failed.read_text())) / 1e6)
-        client.cancel().result()
+        ended(client)
+    return found
+
+
+class Session:
+    """Two jobmanagers, one of which stands by, and a taskexecutor."""
+
+    def __init__(self, folder, lease_ms):
+        os.environ["PENSTOCK_SESSION_TOKEN"] = secrets.token_hex(16)
+        os.environ["PENSTOCK_RUN_DIR"] = f"{folder}/run"
+        self.options = {
+            "high-availability.type": "filesystem",
+            "high-availability.storageDir": f"{folder}/high-availability",
+            "high-availability.cluster-id": "benchmark",
+            "penstock.high-availability.lease": f"{lease_ms} ms",
+        }
+        self.logs = Path(folder, "logs")
+        self.logs.mkdir()
+        self.roles = []
+        self.leader, _ = self.jobmanager("jobmanager at")
+        self.role("taskexecutor", "--slots", "2", says="is registered")
+        self.standby, self.standby_log = self.jobmanager("stands by")
+
+    def jobmanager(self, says):
+        return self.role("jobmanager", "--port", "0", "--name", f"n{len(self.roles)}", says=says)
+
+    def role(self, *arguments, says):
+        options = [f"-D{key}={value}" for key, value in self.options.items()]
+        path = self.logs / f"{len(self.roles)}"
+        command = [sys.executable, "-m", "penstock", *arguments, *options]
+        with path.open("w") as log:
+            process = subprocess.Popen(command, stderr=log, start_new_session=True)
+        self.roles.append(process)
+        awaited_words(path, says)
+        return process, path
+
+    def lose_leader(self, number):
+        """Sends a signal to the leader; then the other one leads, and a third one stands by."""
+        former, self.leader = self.leader, self.standby
+        former.send_signal(number)
+        yield
+        awaited_words(self.standby_log, "jobmanager at")
+        former.kill()
+        former.wait()
+        self.standby, self.standby_log = self.jobmanager("stands by")
+
+    def close(self):
+        for process in reversed(self.roles):
+            process.terminate()
+        for process in self.roles:
+            process.wait(PATIENCE_S)
+
+
+def awaited_words(path, words):
+    deadline = time.monotonic() + PATIENCE_S
+    while words not in path.read_text():
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"not said: {words}\n{path.read_text()}")
+        time.sleep(0.01)
+
+
+def takeovers(rounds, lease_ms):
+    """The times from a leader's loss to the first element, for leaders that are gone or hang."""
+    found = {"leader killed": [], "leader stopped": []}
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(folder, lease_ms)
+        try:
+            env = environment(
+                1,
+                folder,
+                **{
+                    **session.options,
+                    "execution.target": "session",
+                    "execution.checkpointing.interval": "100 ms",
+                },
+            )
+            numbers(env).map(Watched(folder), Types.LONG()).filter(lambda value: False).print()
+            client = env.execute_async("takeover")
+            last = awaited(Path(folder, "first"))
+            for round_ in range(2 * rounds):
+                time.sleep(0.5)
+                name = list(found)[round_ % 2]
+                begin = time.monotonic_ns()
+                for _ in session.lose_leader([signal.SIGKILL, signal.SIGSTOP][round_ % 2]):
+                    last = awaited(Path(folder, "first"), last)
+                found[name].append((int(last) - begin) / 1e6)
+            client.cancel().result()
+        finally:
+            session.close()
     return found
 
 
@@ -148,7 +251,7 @@ def checkpoints(subtasks, rounds):
                 found.append(path.stat().st_mtime * 1000 - metadata.timestamp_ms)
             except OSError:
                 continue
-        client.cancel().result()
+        ended(client)
     return found
 
 
@@ -156,8 +259,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--subtasks", type=int, default=50)
+    parser.add_argument("--lease", type=int, default=1000)
     arguments = parser.parse_args()
     found = standstills(arguments.rounds)
+    found |= takeovers(max(1, arguments.rounds // 4), arguments.lease)
     found[f"checkpoint of {arguments.subtasks}"] = checkpoints(arguments.subtasks, arguments.rounds)
     summary = {
         name: {

@@ -35,6 +35,7 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 SHARED_SOURCES = {
     "penstock._native.keys": "python/penstock/serialization/pure/keys.py",
     "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
+    "penstock._native.element_states": "python/penstock/taskexecutor/rocksdb/element_states.py",
     "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
 } | {
     f"penstock._native.{name}": f"python/penstock/taskexecutor/compiled/{name}.py"
@@ -119,6 +120,7 @@ def compile_cython():
                 include_path=["native"],
                 build_dir="build/cython",
                 compiler_directives=DIRECTIVES,
+                nthreads=os.cpu_count() or 1,
                 annotate=bool(os.environ.get("PENSTOCK_CYTHON_ANNOTATE")),
             ),
         }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches the jars of an Apache Kafka broker, which the tests start, into build/kafka.
+# Fetches the jars of an Apache Kafka broker and a ZooKeeper, which the tests start, into build/kafka.
 set -eu
 cd "$(dirname "$0")/.."
 target=build/kafka

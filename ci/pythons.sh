@@ -26,7 +26,7 @@ for python; do
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps .
     "$venv/bin/python" -m pip install --quiet '.[spark,tls]'
     "$venv/bin/python" -m pip install --quiet --group test
-    "$venv/bin/python" -m pytest --quiet $tests
+    "$venv/bin/python" -m pytest --quiet -n 2 $tests
     tested="$tested $version"
 done
 echo "versions of CPython tested beside the main one:${tested:- none, as no other is here}"

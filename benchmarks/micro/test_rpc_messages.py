@@ -4,13 +4,13 @@ import pytest
 from penstock.rpc import messages
 from penstock.rpc.message import encode_message
 from penstock.rpc.task_deployment import (
-    ChannelDescriptor,
     GateDescriptor,
     PartitionDescriptor,
+    ProducerDescriptor,
     TaskDeploymentDescriptor,
 )
 
-CHANNEL = ChannelDescriptor(b"p" * 60, 0, "taskexecutor-1", "127.0.0.1", 40000)
+PRODUCER = ProducerDescriptor(b"p" * 60, "taskexecutor-1", "127.0.0.1", 40000)
 DEPLOYMENT = messages.SubmitTask(
     TaskDeploymentDescriptor(
         job_id=b"j" * 16,
@@ -25,7 +25,7 @@ DEPLOYMENT = messages.SubmitTask(
         code_id="code",
         configuration={},
         partitions=(PartitionDescriptor(b"p" * 60, 100, "PIPELINED_BOUNDED", 100),),
-        gates=(GateDescriptor(0, (CHANNEL,) * 100),),
+        gates=(GateDescriptor(0, (PRODUCER,) * 100, 0),),
     )
 )
 CASES = {

@@ -4,14 +4,17 @@
         [--target local|spark ...] [--scale 0.1] [--repeat 3]
 
 Parallelism 2.  PyFlink and Bytewax are taken from this interpreter, or from the interpreters that
-PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name.  Prints a table and writes
+PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name; PyFlink's package has Flink's Java, which
+runs too if there is a ``javac``.  Prints a table and writes
 ``benchmarks/results/workloads.json``.  ``benchmarks/README.md`` defines the workloads.
 """
 
 import argparse
 import dataclasses
 import os
+import shutil
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +24,7 @@ import harness
 import text
 
 PEERS = harness.ROOT / "benchmarks" / "peers"
+CLASSES = harness.ROOT / "build" / "peers"
 KINDS = tuple(
     f"W6-{kind}"
     for kind in (
@@ -86,6 +90,10 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             share=SHARES["pyflink"],
             has_buffer_timeout=True,
         )
+        if shutil.which("javac"):
+            found["flink"] = Engine(
+                "Flink Java, object reuse", flink_java(python), workloads=WORKLOADS[:-1]
+            )
     if python := harness.python_for("bytewax", "PENSTOCK_BENCH_BYTEWAX"):
         found["bytewax"] = Engine(
             "Bytewax, 2 processes",
@@ -101,6 +109,17 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             kinds={"root": "plain"} if name == harness.PLAIN else None,
         )
     return found
+
+
+def flink_java(python: str) -> tuple[str, ...]:
+    """The command that runs ``FlinkJobs.java``, compiled with the jars of PyFlink's package."""
+    find = "import pathlib, pyflink; print(pathlib.Path(pyflink.__file__).parent / 'lib')"
+    jars = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True)
+    jars_and_classes = f"{jars.stdout.strip()}/*{os.pathsep}{CLASSES}"
+    source = str(PEERS / "FlinkJobs.java")
+    subprocess.run(["javac", "-d", str(CLASSES), "-cp", jars_and_classes, source], check=True)
+    opens = [f"--add-opens=java.base/java.{room}=ALL-UNNAMED" for room in ("util", "lang")]
+    return ("java", *opens, "-cp", jars_and_classes, "FlinkJobs")
 
 
 def measure(engine: Engine, workload: str, scale: float, repeat: int) -> list[harness.Run]:
