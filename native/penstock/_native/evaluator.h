@@ -14,154 +14,176 @@
 
 #include "program.h"
 
-#define PS_ARITHMETIC(OPERATION)                                                                  \
-    case OPERATION:                                                                               \
-        if (ps_as_number(left, &one) && ps_as_number(right, &other) &&                            \
-            ps_compute(OPERATION, &one, other)) {                                                 \
-            ps_put_number(target, one);                                                            \
-            continue;                                                                             \
+/* Goes to what carries out the instruction: at once from the end of the one before, by which the
+ * processor learns what comes after what.  Behind a switch in a loop, GCC chains three jumps. */
+#define PS_CARRY_OUT                                                                              \
+    do {                                                                                          \
+        target = instruction->target;                                                             \
+        left = instruction->left;                                                                 \
+        right = instruction->right;                                                               \
+        goto *places[instruction->operation];                                                     \
+    } while (0)
+
+#define PS_NEXT                                                                                   \
+    do {                                                                                          \
+        instruction++;                                                                            \
+        PS_CARRY_OUT;                                                                             \
+    } while (0)
+
+#define PS_NEXT_IF_DONE(STEP)                                                                     \
+    do {                                                                                          \
+        outcome = STEP;                                                                           \
+        if (outcome != PS_DONE) {                                                                 \
+            return outcome;                                                                       \
         }                                                                                         \
-        outcome = ps_binary(made, OPERATION, target, left, right);                                \
-        break
+        PS_NEXT;                                                                                  \
+    } while (0)
+
+#define PS_ARITHMETIC(OPERATION)                                                                  \
+    at_##OPERATION:                                                                               \
+    if (ps_as_number(left, &one) && ps_as_number(right, &other) &&                                \
+        ps_compute(OPERATION, &one, other)) {                                                     \
+        ps_put_number(target, one);                                                               \
+        PS_NEXT;                                                                                  \
+    }                                                                                             \
+    PS_NEXT_IF_DONE(ps_binary(made, OPERATION, target, left, right))
 
 #define PS_COMPARISON(OPERATION, OPERATOR)                                                        \
-    case OPERATION:                                                                               \
-        if (ps_as_number(left, &one) && ps_as_number(right, &other)) {                            \
-            ps_put_truth(target, one OPERATOR other);                                             \
-            continue;                                                                             \
-        }                                                                                         \
-        outcome = ps_binary(made, OPERATION, target, left, right);                                \
-        break
+    at_##OPERATION:                                                                               \
+    if (ps_as_number(left, &one) && ps_as_number(right, &other)) {                                \
+        ps_put_truth(target, one OPERATOR other);                                                 \
+        PS_NEXT;                                                                                  \
+    }                                                                                             \
+    PS_NEXT_IF_DONE(ps_binary(made, OPERATION, target, left, right))
 
 /* Runs the program on the arguments in its first registers; the result is borrowed of them. */
 __attribute__((hot)) static int ps_run(PsMade *made, PsValue *result) {
+#define PS_PLACE(OPERATION) [OPERATION] = &&at_##OPERATION
+    static const void *const places[] = {
+        PS_PLACE(PS_MOVE), PS_PLACE(PS_CELL), PS_PLACE(PS_GLOBAL), PS_PLACE(PS_FIELD),
+        PS_PLACE(PS_ROW_FIELD), PS_PLACE(PS_UNPACK), PS_PLACE(PS_SUBSCRIPT), PS_PLACE(PS_ADD),
+        PS_PLACE(PS_SUBTRACT), PS_PLACE(PS_MULTIPLY), PS_PLACE(PS_FLOOR_DIVIDE),
+        PS_PLACE(PS_REMAINDER), PS_PLACE(PS_AND), PS_PLACE(PS_OR), PS_PLACE(PS_XOR),
+        PS_PLACE(PS_LEFT_SHIFT), PS_PLACE(PS_RIGHT_SHIFT), PS_PLACE(PS_TRUE_DIVIDE),
+        PS_PLACE(PS_POWER), PS_PLACE(PS_LESS), PS_PLACE(PS_LESS_OR_EQUAL), PS_PLACE(PS_EQUAL),
+        PS_PLACE(PS_NOT_EQUAL), PS_PLACE(PS_GREATER), PS_PLACE(PS_GREATER_OR_EQUAL),
+        PS_PLACE(PS_IS), PS_PLACE(PS_IS_NOT), PS_PLACE(PS_IN), PS_PLACE(PS_NOT_IN),
+        PS_PLACE(PS_NEGATE), PS_PLACE(PS_INVERT), PS_PLACE(PS_NOT), PS_PLACE(PS_TUPLE),
+        PS_PLACE(PS_LAST_TUPLE), PS_PLACE(PS_LIST), PS_PLACE(PS_CALL), PS_PLACE(PS_JUMP),
+        PS_PLACE(PS_JUMP_IF_TRUE), PS_PLACE(PS_JUMP_IF_FALSE), PS_PLACE(PS_JUMP_IF_NONE),
+        PS_PLACE(PS_JUMP_IF_NOT_NONE), PS_PLACE(PS_DROP_IF_FALSE), PS_PLACE(PS_RETURN),
+    };
+#undef PS_PLACE
     PsInstruction *const first = made->program->instructions;
     PsInstruction *instruction = first;
-    int outcome;
-    for (;; instruction++) {
-        PsValue *target = instruction->target;
-        PsValue *left = instruction->left;
-        PsValue *right = instruction->right;
-        PyObject *object;
-        int64_t one, other;
-        int truth = 0;
-        switch ((PsOperation)instruction->operation) {
-        case PS_MOVE:
-            ps_move(target, left);
-            continue;
-        case PS_CELL:
-            object = PyCell_GET(left->object);
-            if (object == NULL) {
-                return PS_NOT_HERE;
-            }
-            ps_put(made, target, Py_NewRef(object));
-            continue;
-        case PS_GLOBAL:
-            outcome = ps_global(made, instruction);
-            break;
-        case PS_FIELD:
-            object = left->object;
-            if (object != NULL && PyTuple_CheckExact(object) &&
-                instruction->number < PyTuple_GET_SIZE(object)) {
-                target->object = PyTuple_GET_ITEM(object, instruction->number);
-                continue;
-            }
-            outcome = ps_item(made, target, object, instruction->number);
-            break;
-        case PS_ROW_FIELD:
-            outcome = ps_row_field(made, target, left->object, right->object, instruction->number);
-            break;
-        case PS_UNPACK:
-            object = left->object;
-            if (object == NULL || !PyTuple_CheckExact(object) ||
-                PyTuple_GET_SIZE(object) != instruction->number) {
-                return PS_NOT_HERE;
-            }
-            continue;
-        PS_ARITHMETIC(PS_ADD);
-        PS_ARITHMETIC(PS_SUBTRACT);
-        PS_ARITHMETIC(PS_MULTIPLY);
-        PS_ARITHMETIC(PS_FLOOR_DIVIDE);
-        PS_ARITHMETIC(PS_REMAINDER);
-        PS_ARITHMETIC(PS_AND);
-        PS_ARITHMETIC(PS_OR);
-        PS_ARITHMETIC(PS_XOR);
-        PS_ARITHMETIC(PS_RIGHT_SHIFT);
-        case PS_LEFT_SHIFT:
-        case PS_TRUE_DIVIDE:
-        case PS_POWER:
-            outcome = ps_binary(made, (PsOperation)instruction->operation, target, left, right);
-            break;
-        PS_COMPARISON(PS_LESS, <);
-        PS_COMPARISON(PS_LESS_OR_EQUAL, <=);
-        PS_COMPARISON(PS_EQUAL, ==);
-        PS_COMPARISON(PS_NOT_EQUAL, !=);
-        PS_COMPARISON(PS_GREATER, >);
-        PS_COMPARISON(PS_GREATER_OR_EQUAL, >=);
-        case PS_SUBSCRIPT:
-            outcome = ps_subscript(made, target, left, right);
-            break;
-        case PS_IS:
-        case PS_IS_NOT:
-            outcome = ps_is(target, left, right, instruction->operation == PS_IS_NOT);
-            break;
-        case PS_IN:
-        case PS_NOT_IN:
-            outcome = ps_contains(made, target, left, right, instruction->operation == PS_NOT_IN);
-            break;
-        case PS_NEGATE:
-        case PS_INVERT:
-            outcome = ps_unary(made, (PsOperation)instruction->operation, target, left);
-            break;
-        case PS_NOT:
-            outcome = ps_truth(left, &truth);
-            ps_put_truth(target, !truth);
-            break;
-        case PS_LAST_TUPLE:
-            if (made->leaves_fields) {
-                made->fields = instruction;
-                return PS_FIELDS;
-            }
-            outcome = ps_gather(made, PS_TUPLE, target, instruction->list, instruction->number);
-            break;
-        case PS_TUPLE:
-        case PS_LIST:
-            outcome = ps_gather(made, (PsOperation)instruction->operation, target,
-                                instruction->list, instruction->number);
-            break;
-        case PS_CALL:
-            outcome = ps_call(made, target, left->object, instruction->list, instruction->number);
-            break;
-        case PS_JUMP:
-            instruction = first + instruction->number - 1;
-            continue;
-        case PS_JUMP_IF_TRUE:
-        case PS_JUMP_IF_FALSE:
-            outcome = ps_truth(left, &truth);
-            if (truth == (instruction->operation == PS_JUMP_IF_TRUE)) {
-                instruction = first + instruction->number - 1;
-            }
-            break;
-        case PS_JUMP_IF_NONE:
-        case PS_JUMP_IF_NOT_NONE:
-            if ((left->object == Py_None) == (instruction->operation == PS_JUMP_IF_NONE)) {
-                instruction = first + instruction->number - 1;
-            }
-            continue;
-        case PS_DROP_IF_FALSE:
-            outcome = ps_truth(left, &truth);
-            if (outcome == PS_DONE && !truth) {
-                return PS_DROPPED;
-            }
-            break;
-        case PS_RETURN:
-            ps_move(result, left);
-            return PS_DONE;
-        }
-        if (outcome != PS_DONE) {
-            return outcome;
-        }
+    PsValue *target, *left, *right;
+    PyObject *object;
+    int64_t one, other;
+    int outcome, truth = 0;
+    PS_CARRY_OUT;
+
+at_PS_MOVE:
+    ps_move(target, left);
+    PS_NEXT;
+at_PS_CELL:
+    object = PyCell_GET(left->object);
+    if (object == NULL) {
+        return PS_NOT_HERE;
     }
+    ps_put(made, target, Py_NewRef(object));
+    PS_NEXT;
+at_PS_GLOBAL:
+    PS_NEXT_IF_DONE(ps_global(made, instruction));
+at_PS_FIELD:
+    object = left->object;
+    if (object != NULL && PyTuple_CheckExact(object) &&
+        instruction->number < PyTuple_GET_SIZE(object)) {
+        target->object = PyTuple_GET_ITEM(object, instruction->number);
+        PS_NEXT;
+    }
+    PS_NEXT_IF_DONE(ps_item(made, target, object, instruction->number));
+at_PS_ROW_FIELD:
+    PS_NEXT_IF_DONE(ps_row_field(made, target, left->object, right->object, instruction->number));
+at_PS_UNPACK:
+    object = left->object;
+    if (object == NULL || !PyTuple_CheckExact(object) ||
+        PyTuple_GET_SIZE(object) != instruction->number) {
+        return PS_NOT_HERE;
+    }
+    PS_NEXT;
+    PS_ARITHMETIC(PS_ADD);
+    PS_ARITHMETIC(PS_SUBTRACT);
+    PS_ARITHMETIC(PS_MULTIPLY);
+    PS_ARITHMETIC(PS_FLOOR_DIVIDE);
+    PS_ARITHMETIC(PS_REMAINDER);
+    PS_ARITHMETIC(PS_AND);
+    PS_ARITHMETIC(PS_OR);
+    PS_ARITHMETIC(PS_XOR);
+    PS_ARITHMETIC(PS_RIGHT_SHIFT);
+at_PS_LEFT_SHIFT:
+at_PS_TRUE_DIVIDE:
+at_PS_POWER:
+    PS_NEXT_IF_DONE(ps_binary(made, (PsOperation)instruction->operation, target, left, right));
+    PS_COMPARISON(PS_LESS, <);
+    PS_COMPARISON(PS_LESS_OR_EQUAL, <=);
+    PS_COMPARISON(PS_EQUAL, ==);
+    PS_COMPARISON(PS_NOT_EQUAL, !=);
+    PS_COMPARISON(PS_GREATER, >);
+    PS_COMPARISON(PS_GREATER_OR_EQUAL, >=);
+at_PS_SUBSCRIPT:
+    PS_NEXT_IF_DONE(ps_subscript(made, target, left, right));
+at_PS_IS:
+at_PS_IS_NOT:
+    PS_NEXT_IF_DONE(ps_is(target, left, right, instruction->operation == PS_IS_NOT));
+at_PS_IN:
+at_PS_NOT_IN:
+    PS_NEXT_IF_DONE(
+        ps_contains(made, target, left, right, instruction->operation == PS_NOT_IN));
+at_PS_NEGATE:
+at_PS_INVERT:
+    PS_NEXT_IF_DONE(ps_unary(made, (PsOperation)instruction->operation, target, left));
+at_PS_NOT:
+    outcome = ps_truth(left, &truth);
+    ps_put_truth(target, !truth);
+    PS_NEXT_IF_DONE(outcome);
+at_PS_LAST_TUPLE:
+    if (made->leaves_fields) {
+        made->fields = instruction;
+        return PS_FIELDS;
+    }
+    PS_NEXT_IF_DONE(ps_gather(made, PS_TUPLE, target, instruction->list, instruction->number));
+at_PS_TUPLE:
+at_PS_LIST:
+    PS_NEXT_IF_DONE(ps_gather(made, (PsOperation)instruction->operation, target,
+                              instruction->list, instruction->number));
+at_PS_CALL:
+    PS_NEXT_IF_DONE(
+        ps_call(made, target, left->object, instruction->list, instruction->number));
+at_PS_JUMP:
+    instruction = first + instruction->number;
+    PS_CARRY_OUT;
+at_PS_JUMP_IF_TRUE:
+at_PS_JUMP_IF_FALSE:
+    outcome = ps_truth(left, &truth);
+    if (truth == (instruction->operation == PS_JUMP_IF_TRUE)) {
+        instruction = first + instruction->number - 1;
+    }
+    PS_NEXT_IF_DONE(outcome);
+at_PS_JUMP_IF_NONE:
+at_PS_JUMP_IF_NOT_NONE:
+    if ((left->object == Py_None) == (instruction->operation == PS_JUMP_IF_NONE)) {
+        instruction = first + instruction->number - 1;
+    }
+    PS_NEXT;
+at_PS_DROP_IF_FALSE:
+    outcome = ps_truth(left, &truth);
+    if (outcome == PS_DONE && !truth) {
+        return PS_DROPPED;
+    }
+    PS_NEXT_IF_DONE(outcome);
+at_PS_RETURN:
+    ps_move(result, left);
+    return PS_DONE;
 }
 
 /* Whether the program is not tried any more, as it has failed too often. */

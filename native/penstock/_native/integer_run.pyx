@@ -17,9 +17,11 @@ cdef class IntegerRun:
         Raises:
             ValueError: It holds something else.
         """
-        self.values = values
+        cdef const int64_t[::1] view = values
+        self.buffer = view
         self.position = 0
-        self.end = self.values.shape[0]
+        self.end = view.shape[0]
+        self.values = &view[0] if self.end else NULL
 
     def __iter__(self):
         return self
@@ -35,7 +37,7 @@ cdef class IntegerRun:
 
     def take(self, Py_ssize_t limit):
         """An iterator over at most so many of the next integers, which this one leaves out."""
-        cdef IntegerRun taken = IntegerRun.__new__(IntegerRun, self.values)
+        cdef IntegerRun taken = IntegerRun.__new__(IntegerRun, self.buffer)
         taken.position = self.position
         taken.end = min(self.end, self.position + max(0, limit))
         self.position = taken.end
