@@ -15,13 +15,13 @@ import contextlib
 import csv
 import json
 import resource
-import statistics
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
+import kafka_traffic
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DeliveryGuarantee
@@ -47,12 +47,11 @@ LATENCY_RATE = 10_000
 COPY = "Kafka to Kafka by a Python map, exactly once, 100 B"
 SOURCE = "Kafka source alone, 100 B"
 LATENCY = "Kafka to Kafka at 10,000/s, at least once"
+DIRECT = "Kafka at 10,000/s, without a job"
+LATE = "Load at 10,000/s: late by, p99"
 PARQUET = "Parquet scan of integers, filtered"
 CSV = "CSV of an integer, a text and a double"
 CPU = ": CPU"
-
-#: How long the measurement of latency goes without any record before it gives up.
-PATIENCE_S = 60
 
 #: name → (unit, goal, whether the goal is a lower bound)
 ROWS = {
@@ -62,6 +61,9 @@ ROWS = {
     SOURCE + CPU: ("ns/record", None, False),
     LATENCY + ", median": ("ms", None, False),
     LATENCY + ", p99": ("ms", 20, False),
+    DIRECT + ", median": ("ms", None, False),
+    DIRECT + ", p99": ("ms", None, False),
+    LATE: ("ms", None, False),
     PARQUET: ("rows/s", 20_000_000, True),
     PARQUET + CPU: ("ns/row", None, False),
     CSV: ("rows/s", 1_000_000, True),
@@ -251,12 +253,44 @@ def kafka(arguments) -> dict[str, float | None]:
         )
 
 
-def latency(arguments) -> dict[str, float]:
-    """From a producer to a consumer, by way of a job; the first second does not count."""
-    from confluent_kafka import Consumer, Producer
+def traffic(*arguments: object) -> subprocess.Popen:
+    """Starts a process of ``kafka_traffic.py``."""
+    command = [sys.executable, kafka_traffic.__file__, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    took_ms = []
+
+def under_way(of: Topics, source: str, target: str, arguments) -> tuple[dict, dict]:
+    """How many ms paced records take from one topic to another, and how late the load was.
+
+    What comes while the broker's Java still compiles itself does not count.
+    """
+    from confluent_kafka import Producer
+
+    seconds = arguments.warm_up_seconds + arguments.latency_seconds
+    count, warm_up = LATENCY_RATE * seconds, LATENCY_RATE * arguments.warm_up_seconds
+    meter = traffic("meter", of.servers, target, count, warm_up)
+    load = None
+    try:
+        # All have begun when something has come through.
+        producer = Producer({"bootstrap.servers": of.servers})
+        producer.produce(source, kafka_traffic.FIRST)
+        producer.flush()
+        if meter.stdout.readline() != "ready\n":
+            raise SystemExit("nothing came through")
+        load = traffic("load", of.servers, source, PARALLELISM, LATENCY_RATE, seconds)
+        return json.loads(meter.communicate()[0]), json.loads(load.communicate()[0])
+    finally:
+        for process in (meter, load):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+def latency(arguments) -> dict[str, float]:
+    """From a load to a meter by way of a job, and without one: what broker and clients take."""
     with topics() as of:
+        alone = of.create(PARALLELISM)
+        direct, _ = under_way(of, alone, alone, arguments)
         source, target = of.create(PARALLELISM), of.create(PARALLELISM)
         env = environment(execution_checkpointing_interval="1 s")
         stream = env.from_source(
@@ -266,58 +300,16 @@ def latency(arguments) -> dict[str, float]:
             kafka_sink(of, target, DeliveryGuarantee.AT_LEAST_ONCE)
         )
         client = env.execute_async()
-        consumer = Consumer(
-            {
-                "bootstrap.servers": of.servers,
-                "group.id": "latency",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 1,
-            }
-        )
-        consumer.subscribe([target])
-        producer = Producer({"bootstrap.servers": of.servers, "linger.ms": 0})
-        count = LATENCY_RATE * arguments.latency_seconds
-
-        def produce():
-            begun = time.monotonic()
-            for number in range(count):
-                due = begun + number / LATENCY_RATE
-                while (rest_s := due - time.monotonic()) > 0:
-                    time.sleep(min(rest_s, 0.001))
-                text = f"{time.monotonic_ns()} {number}".ljust(100)
-                producer.produce(source, text, partition=number % PARALLELISM)
-                producer.poll(0)
-            producer.flush()
-
-        # The job and the consumer have begun when something has come through.
-        producer.produce(source, "first")
-        producer.flush()
-        seen, heard_s = -1, time.monotonic()
-        writer = threading.Thread(target=produce)
         try:
-            while seen < count:
-                messages = consumer.consume(1000, 0.005)
-                if messages:
-                    heard_s = time.monotonic()
-                elif time.monotonic() - heard_s > PATIENCE_S:
-                    raise SystemExit(f"nothing came for {PATIENCE_S} s behind {seen} of {count}")
-                for message in messages:
-                    if seen < 0:
-                        writer.start()
-                        seen = 0
-                        continue
-                    sent, number, *_ = message.value().split()
-                    seen += 1
-                    if int(number) >= LATENCY_RATE:
-                        took_ms.append((time.monotonic_ns() - int(sent)) / 1e6)
-            writer.join()
+            through, late = under_way(of, source, target, arguments)
         finally:
             client.cancel().result()
-            consumer.close()
-    took_ms.sort()
     return {
-        LATENCY + ", median": statistics.median(took_ms),
-        LATENCY + ", p99": took_ms[len(took_ms) * 99 // 100],
+        LATENCY + ", median": through["median"],
+        LATENCY + ", p99": through["p99"],
+        DIRECT + ", median": direct["median"],
+        DIRECT + ", p99": direct["p99"],
+        LATE: late["p99"],
     }
 
 
@@ -346,10 +338,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000_000, help="of Parquet; CSV a tenth")
     parser.add_argument("--records", type=int, default=5_000_000, help="of Kafka")
     arguments = parser.parse_args()
-    arguments.latency_seconds = 10
+    arguments.warm_up_seconds = arguments.latency_seconds = 10
     if arguments.smoke:
         arguments.rounds, arguments.rows, arguments.records = 1, 200_000, 20_000
-        arguments.latency_seconds = 2
+        arguments.warm_up_seconds = arguments.latency_seconds = 1
     values: dict[str, float | None] = {}
     for name in arguments.only or MEASUREMENTS:
         values |= MEASUREMENTS[name](arguments)
