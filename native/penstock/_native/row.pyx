@@ -155,32 +155,42 @@ cdef class RowBase:
     cdef Py_ssize_t place_of(self, object name) except -1:
         cdef Py_ssize_t position
         if self.names is None:
-            raise AttributeError("_fields")
+            raise AttributeError(self._without(name))
         position = position_of(self.names, name)
         if position < 0:
-            raise ValueError(f"Row has no field {name!r}, it has {self.names}")
+            raise ValueError(self._without(name))
+        if position >= PyList_GET_SIZE(self.values):
+            # Names may be more than values are, and lists are read without a check.
+            raise IndexError("list index out of range")
         return position
+
+    def _without(self, name):
+        """What is said where a field is missing."""
+        known = "its fields have no names" if self.names is None else f"it has {self.names}"
+        return f"Row has no field {name!r}, {known}"
 
     # No __getattr__ beside it: subclasses would call both by way of Python.
     def __getattribute__(self, name):
         cdef Py_ssize_t position
         if self.names is not None and <PyObject *>Py_TYPE(self) == <PyObject *>Row:
             position = identical_in(self.names, name)
-            if position >= 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
+            if position >= PyList_GET_SIZE(self.values):
+                pass
+            elif position >= 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
                 return self.values[position]
-            if position < 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
+            elif name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
                 # Not the very object, as of names that were unpickled.
                 position = position_of(self.names, name)
-                if position >= 0:
+                if 0 <= position < PyList_GET_SIZE(self.values):
                     return self.values[position]
         try:
             return PyObject_GenericGetAttr(self, name)
         except AttributeError:
-            if self.names is None or name.startswith("__"):
+            if name.startswith("__"):
                 raise
-            position = position_of(self.names, name)
-            if position < 0:
-                raise
+        position = -1 if self.names is None else position_of(self.names, name)
+        if not 0 <= position < PyList_GET_SIZE(self.values):
+            raise AttributeError(self._without(name), name=name, obj=self)
         return self.values[position]
 
     def __setattr__(self, key, value):

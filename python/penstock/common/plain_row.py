@@ -87,10 +87,7 @@ class RowBase:
         """
         if isinstance(item, (int, slice)):
             return self._values[item]
-        fields = self._fields
-        if item not in fields:
-            raise ValueError(f"Row has no field {item!r}, it has {fields}")
-        return self._values[fields.index(item)]
+        return self._values[self._place_of(item)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Sets a field by position or by name.
@@ -100,11 +97,22 @@ class RowBase:
         """
         if isinstance(key, (int, slice)):
             self._values[key] = value
-            return
-        fields = self._fields
-        if key not in fields:
-            raise ValueError(f"Row has no field {key!r}, it has {fields}")
-        self._values[fields.index(key)] = value
+        else:
+            self._values[self._place_of(key)] = value
+
+    def _place_of(self, name: Any) -> int:
+        fields: list[str] | None = self.__dict__.get("_fields")
+        if fields is None:
+            raise AttributeError(self._without(name))
+        if name not in fields:
+            raise ValueError(self._without(name))
+        return fields.index(name)
+
+    def _without(self, name: Any) -> str:
+        """What is said where a field is missing."""
+        fields = self.__dict__.get("_fields")
+        known = "its fields have no names" if fields is None else f"it has {fields}"
+        return f"Row has no field {name!r}, {known}"
 
     def __getattr__(self, item: str) -> Any:
         """A field by name.
@@ -112,9 +120,11 @@ class RowBase:
         Raises:
             AttributeError: No field has that name.
         """
-        fields = self.__dict__.get("_fields")
-        if fields is None or item.startswith("__") or item not in fields:
-            raise AttributeError(item)
+        if item.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {item!r}")
+        fields = self.__dict__.get("_fields", ())
+        if item not in fields[: len(self._values)]:
+            raise AttributeError(self._without(item), name=item, obj=self)
         return self._values[fields.index(item)]
 
     def __setattr__(self, key: str, value: Any) -> None:

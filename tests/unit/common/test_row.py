@@ -52,6 +52,34 @@ def test_wrong_use_is_refused(action, error):
         action(Row(a=1))
 
 
+@pytest.mark.parametrize("ask", [lambda row: row.k, lambda row: row["k"]])
+def test_a_missing_field_is_named_beside_those_that_are_there(ask):
+    with pytest.raises((AttributeError, ValueError), match=r"no field 'k', it has \['a'\]"):
+        ask(Row(a=1))
+    with pytest.raises(AttributeError, match="no field 'k', its fields have no names"):
+        ask(Row(1))
+
+
+def test_a_missing_attribute_tells_its_name_and_row():
+    row = Row(a=1)
+    with pytest.raises(AttributeError) as raised:
+        row.k  # noqa: B018
+    assert (raised.value.name, raised.value.obj) == ("k", row)
+    with pytest.raises(AttributeError, match="'Row' object has no attribute '__k__'"):
+        row.__k__  # noqa: B018
+    assert getattr(row, "_k", 5) == 5
+
+
+def test_names_without_values_are_no_fields():
+    row = Row(1)
+    row.set_field_names(["a", "b"])
+    assert (row.a, row["a"], hasattr(row, "b")) == (1, 1, False)
+    with pytest.raises(IndexError):
+        row["b"]
+    with pytest.raises(IndexError):
+        row["b"] = 2
+
+
 @given(st.dictionaries(st.text(min_size=1), st.integers(), min_size=1))
 def test_order_of_names_changes_neither_equality_nor_hash(fields):
     names = list(fields)
