@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jobs import ended
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -81,7 +82,7 @@ def checkpoints(options: dict[str, str], seconds: float) -> list[tuple[float, in
     try:
         client = env.execute_async("backpressured")
         time.sleep(seconds)
-        client.cancel().result()
+        ended(client)
     finally:
         CheckpointStatistics.completed = method  # type: ignore[method-assign]
     # The first one finds buffers that are not full yet.

@@ -14,6 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+from jobs import ended
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import FlatMapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -147,5 +148,5 @@ def measured(keys, rounds, options=None):
                     time.sleep(PAUSE_S)
                     found.setdefault(kind, []).append(cluster.checkpoint())
         finally:
-            client.cancel().result()
+            ended(client)
         return {kind: statistics.median(of) for kind, of in found.items()}

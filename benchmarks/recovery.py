@@ -11,7 +11,6 @@ measured is the time from that to the first element.  Medians, in milliseconds.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import secrets
@@ -24,13 +23,13 @@ import time
 from pathlib import Path
 
 import psutil
+from jobs import ended
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import JobCancelledError
 
 PATIENCE_S = 60.0
 
@@ -92,13 +91,6 @@ def awaited(path, other_than=None):
             return text
         time.sleep(0.001)
     raise TimeoutError(f"{path} does not change")
-
-
-def ended(client):
-    """Cancels a job and waits until what it has written is deleted."""
-    client.cancel().result()
-    with contextlib.suppress(JobCancelledError):
-        client.get_job_execution_result().result()
 
 
 def standstills(rounds):
@@ -210,7 +202,7 @@ def takeovers(rounds, lease_ms):
                 for _ in session.lose_leader([signal.SIGKILL, signal.SIGSTOP][round_ % 2]):
                     last = awaited(Path(folder, "first"), last)
                 found[name].append((int(last) - begin) / 1e6)
-            client.cancel().result()
+            ended(client)
         finally:
             session.close()
     return found

@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from jobs import ended
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -75,7 +76,7 @@ def start_s(folder, keys, parallelism, options):
     begin = time.monotonic_ns()
     client = submitted(folder, keys, parallelism, options)
     first, last = arrived(folder, "first", parallelism)
-    client.cancel().result()
+    ended(client)
     return (first - begin) / 1e9, (last - begin) / 1e9
 
 
@@ -97,7 +98,7 @@ def measured(keys: int) -> dict[str, float]:
         begin = time.monotonic_ns()
         savepoint = client.trigger_savepoint(str(folder / "savepoints")).result()
         written_s = (time.monotonic_ns() - begin) / 1e9
-        client.cancel().result()
+        ended(client)
         # The one that is kept when the job has been cancelled.
         [checkpoint] = [found.parent for found in checkpoints.glob("*/chk-*/_metadata")]
         path = "execution.state-recovery.path"
