@@ -107,6 +107,14 @@ TREES = {
         [(NUMBERS, [1]), (operators.Map(float), [2]), (operators.SinkWriter(WriterOf(broken)), [])],
         2,
     ),
+    "the writer of a sink that reads a function": (
+        [
+            (NUMBERS, [1]),
+            (operators.Map(Kept().map), [2]),
+            (operators.SinkWriter(WriterOf(broken)), []),
+        ],
+        2,
+    ),
     "a function that the writer of a sink reads": (
         [(NUMBERS, [1]), (operators.Map(broken), [2]), (operators.SinkWriter(WriterOf(str)), [])],
         1,

@@ -1,5 +1,6 @@
 """Composed map and filter functions do what the functions do one after the other."""
 
+import inspect
 import traceback
 from fractions import Fraction
 
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.writer_sink import PythonSink
+from penstock.expressions.evaluation import Evaluation
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ChainingOutput,
@@ -16,7 +19,8 @@ from penstock.taskexecutor.compiled import (
     FusedOperator,
     MapOperator,
 )
-from penstock.taskexecutor.task.fusion import DROPPED, Composition
+from penstock.taskexecutor.sinks.writer import SinkWriterOperator
+from penstock.taskexecutor.task.fusion import DROPPED, Composition, Fusion
 from penstock.testing import PipelineTestHarness
 
 
@@ -126,6 +130,42 @@ def test_a_stop_iteration_of_a_function_stays_one():
         operator.process_all([1], MIN_TIMESTAMP)
     assert caught.value.value == 1
     assert stages[0].failed_with is caught.value
+
+
+class Runs(PythonSink):
+    """Notes the frame that hands each element to its writer."""
+
+    def __init__(self):
+        super().__init__()
+        self.callers = []
+
+    def create_writer(self, context):
+        del context
+        return self
+
+    def write(self, element, context):
+        del context
+        self.callers.append((element, inspect.currentframe().f_back.f_code.co_name))
+
+    def flush(self, end_of_input):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_a_writer_gets_what_a_single_function_makes_by_runs():
+    """Element by element the way from the source to a writer takes longer."""
+    sink = Runs()
+    operator = SinkWriterOperator(sink)
+    operator.setup(None, DiscardingOutput())
+    operator.writer = sink
+    first = stage(MapOperator, lambda x: str(x + HALF))
+    first.setup(None, ChainingOutput(operator))
+    entry = Fusion(Evaluation(enabled=False)).entry(first)
+    entry.process_all([1, 2], MIN_TIMESTAMP)
+    entry.process(3, MIN_TIMESTAMP)
+    assert sink.callers == [("3/2", "process_all"), ("5/2", "process_all"), ("7/2", "process")]
 
 
 HALF = Fraction(1, 2)

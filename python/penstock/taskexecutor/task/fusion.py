@@ -57,7 +57,9 @@ class Fusion:
             following = self._runs.get(id(output.target))
             if following is not None:
                 run = self._joined(run, getattr(output, "copier", None), following)
-        entry = operator if run.program is None and len(run.stages) == 1 else run.fused()
+        # What takes many at once gets them so from a single function, too.
+        is_alone = run.program is None and len(run.stages) == 1 and not _takes_many(output)
+        entry = operator if is_alone else run.fused()
         self._runs[id(entry)] = run
         return entry
 
@@ -178,6 +180,13 @@ class Composition:
         scope["truth"] = truth
         exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]
+
+
+def _takes_many(output: Any) -> bool:
+    """Whether the next operator of the chain has a way of its own for many elements."""
+    return type(output) in (ChainingOutput, CopyingChainingOutput) and (
+        type(output.target).process_all is not StreamOperator.process_all
+    )
 
 
 def _is_python(stage: Any) -> bool:
