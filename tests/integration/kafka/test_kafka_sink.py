@@ -67,6 +67,32 @@ def test_every_guarantee_brings_every_record(broker, topics, guarantee, checkpoi
     assert topics.values(topic) == sorted(str(n).encode() for n in range(1, 501))
 
 
+def test_waits_for_space_in_the_queue_and_refuses_what_is_too_large(broker, topics):
+    topic = topics.create()
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.servers)
+    builder.set_record_serializer(values_to(topic).build())
+    writer = builder.set_property("queue.buffering.max.messages", "10").build()
+    writer = writer.create_writer(Context())
+    for number in range(100):
+        writer.write(str(number), Context())
+    with pytest.raises(SinkError, match=f"cannot write to {topic}: .*too large"):
+        writer.write("x" * 2_000_000, Context())
+    writer.flush(True)
+    writer.close()
+    assert topics.values(topic) == sorted(str(n).encode() for n in range(100))
+
+
+def test_elements_that_make_no_record_begin_no_transaction(broker, topics):
+    topic = topics.create()
+    nothing = KafkaRecordSerializationSchema.of(lambda _element: None)
+    kafka_sink = sink_of(broker, nothing, DeliveryGuarantee.EXACTLY_ONCE, topic)
+    writer = kafka_sink.create_writer(Context())
+    writer.write("a", Context())
+    writer.flush(False)
+    assert writer.prepare_commit() == []
+    writer.close()
+
+
 class ByLength(KafkaTopicSelector):
     def __init__(self, topics):
         self.topics = topics

@@ -25,7 +25,7 @@ from penstock.datastream.connectors.writer_sink import (
 from penstock.errors import SinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from penstock.datastream.connectors.kafka.descriptions import SinkDescription
 
@@ -53,7 +53,6 @@ class _Deliveries:
         self.producer: Any = kafka_library("KafkaSink").Producer(
             {**settings, "on_delivery": self._on_delivery}, logger=logger
         )
-        self._until_poll = _POLL_EVERY
 
     def write(
         self,
@@ -86,11 +85,11 @@ class _Deliveries:
                 if type(error).__name__ != "KafkaException":
                     raise
                 raise SinkError(f"cannot write to {topic}: {error.args[0].str()}") from None
-        self._until_poll -= 1
-        if self._until_poll <= 0:
-            self._until_poll = _POLL_EVERY
-            self.producer.poll(0)
-            self.check()
+
+    def poll(self) -> None:
+        """Hears what the library has to say; raises what a delivery failed with."""
+        self.producer.poll(0)
+        self.check()
 
     def flush(self) -> None:
         """Waits until the brokers have everything, or say that they cannot."""
@@ -118,31 +117,63 @@ class _RecordWriter(SinkWriter[Any]):
 
     def __init__(self, serializer: Any) -> None:
         self._serialize = serializer.serialize_record
-        self._plain = serializer.plain() if type(serializer) is Composed else None
+        self._topic = ""
+        self._value_of: Callable[[Any], bytes] | None = None
+        self._key_of: Callable[[Any], bytes] | None = None
+        if type(serializer) is Composed and (plain := serializer.plain()) is not None:
+            self._topic, self._value_of, self._key_of = plain
+        self._produce: Any = None
+        #: Records until the next look at the library; none are left where none has begun.
+        self._until_poll = 0
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Hands a record to the library."""
-        if self._plain is not None:
-            topic, value_of, key_of = self._plain
-            value, key = value_of(element), None if key_of is None else key_of(element)
-            at = context.timestamp()
-            deliveries = self._deliveries or self._begin()
-            deliveries.write(topic, value, key, 0 if at is None or at < 0 else at)
+        at = context.timestamp()
+        if at is None or at < 0:
+            at = 0
+        value_of, key_of = self._value_of, self._key_of
+        if value_of is None:
+            self._write_record(element, at)
             return
+        value, key = value_of(element), None if key_of is None else key_of(element)
+        if self._until_poll == 0:
+            self._poll()
+        self._until_poll -= 1
+        try:
+            # Here and not by `_Deliveries`, whose call would take as long as all the rest.
+            self._produce(self._topic, value, key, _ANY_PARTITION, None, None, at)
+        except Exception:  # comes again there, unless there is space by then
+            assert self._deliveries is not None
+            self._deliveries.write(self._topic, value, key, at)
+
+    def _write_record(self, element: Any, at: int) -> None:
         record = self._serialize(element)
-        if record is not None:
-            at = record.timestamp
-            if at is None:
-                at = max(0, context.timestamp() or 0)
-            deliveries = self._deliveries or self._begin()
-            deliveries.write(
-                record.topic,
-                record.value,
-                record.key,
-                at,
-                _ANY_PARTITION if record.partition is None else record.partition,
-                None if record.headers is None else list(record.headers),
-            )
+        if record is None:
+            return
+        if self._until_poll == 0:
+            self._poll()
+        self._until_poll -= 1
+        assert self._deliveries is not None
+        self._deliveries.write(
+            record.topic,
+            record.value,
+            record.key,
+            at if record.timestamp is None else record.timestamp,
+            _ANY_PARTITION if record.partition is None else record.partition,
+            None if record.headers is None else list(record.headers),
+        )
+
+    def _poll(self) -> None:
+        """Hears what the library has to say, now and then; begins where nothing has begun."""
+        deliveries = self._deliveries or self._begin()
+        deliveries.poll()
+        self._produce, self._until_poll = deliveries.producer.produce, _POLL_EVERY
+
+    def _detach(self) -> _Deliveries | None:
+        """What the records so far went to; the next ones go to something new."""
+        deliveries, self._deliveries = self._deliveries, None
+        self._produce, self._until_poll = None, 0
+        return deliveries
 
     @abstractmethod
     def _begin(self) -> _Deliveries:
@@ -168,7 +199,7 @@ class KafkaWriter(_RecordWriter):
 
     def close(self) -> None:
         """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
-        self._deliveries = None
+        self._detach()
 
     def _begin(self) -> _Deliveries:
         self._deliveries = _Deliveries(self._sink.settings, self._errors)
@@ -211,7 +242,7 @@ class TransactionalKafkaWriter(
 
     def prepare_commit(self) -> Iterable[KafkaCommittable]:
         """The current transaction, in which nothing more is written."""
-        deliveries, self._deliveries = self._deliveries, None
+        deliveries = self._detach()
         if deliveries is None:
             return []
         committable = self._transactions.describe(self._name_of_current)
@@ -232,7 +263,7 @@ class TransactionalKafkaWriter(
         """Ends the connections; an open transaction is aborted by the next attempt."""
         self._forget_next()
         self._maker.shutdown()
-        self._deliveries = None
+        self._detach()
         self._transactions.close()
 
     def _begin(self) -> _Deliveries:
