@@ -1,10 +1,12 @@
 """A session whose processes are killed and stopped while its jobs write files, exactly once.
 
-Two jobmanagers, one of which stands by, and two taskexecutors, all of them processes.  At random
-one loses a worker, a taskexecutor or the leader by `kill -9`, or one of them stands still for a
-while by SIGSTOP; who supervises starts anew what has died.  Each fault follows once the jobs have
-gone on after the one before.  Then the sources end, and the files must hold each count of each key
-once.  A table of faults and of the times until all jobs went on again ends the run.
+Two jobmanagers, one of which stands by, and two taskexecutors, all of them processes; one of these
+finds the leader by its lease, the other is led to it by a relay.  At random a worker, a
+taskexecutor or the leader dies by `kill -9` or stands still for a while by SIGSTOP, the relay's
+connections are cut or hold up what they carry, or the storage of checkpoints goes away for a while;
+who supervises starts anew what has died.  Each fault follows once the jobs have gone on after the
+one before.  Then the sources end, and the files must hold each count of each key once.  A table of
+faults and of the times until all jobs went on again ends the run.
 
 `python -m recovery.nemesis --faults 40 --seed 1`
 """
@@ -12,6 +14,7 @@ once.  A table of faults and of the times until all jobs went on again ends the 
 import argparse
 import os
 import random
+import re
 import signal
 import statistics
 import tempfile
@@ -27,6 +30,7 @@ from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from recovery.chaos import Progress, lives
 from support.leader_places import FilePlace
+from support.relay import Relay
 from support.sessions import TOKEN, Role
 
 LEASE_MS = 1_000
@@ -47,6 +51,9 @@ FAULTS = {
     "leader killed": 2,
     "leader stopped": 2,
     "worker stopped": 2,
+    "connections cut": 2,
+    "connections held up": 2,
+    "storage away": 2,
 }
 
 
@@ -87,13 +94,18 @@ class Cluster:
         self.number = 0
         self.roles = []
         self.hosts = []
-        self.leader = self.standby = None
+        self.leader = self.standby = self.relay = None
 
     def start(self):
         self.leader = self.jobmanager()
-        self.leader.says("jobmanager at")
-        self.hosts = [self.taskexecutor() for _ in range(2)]
+        self.relay = Relay(self.address_of_leader())
+        self.hosts = [self.taskexecutor(index) for index in range(2)]
         self.restock()
+
+    def address_of_leader(self):
+        self.leader.says("jobmanager at")
+        host, port = re.search(r"jobmanager at (\S+):(\d+)", self.leader.log).groups()
+        return host, int(port)
 
     def restock(self):
         """Has what was lost started again."""
@@ -104,21 +116,26 @@ class Cluster:
             self.standby.says("stands by")
 
     def role(self, *arguments):
-        options = [text for option in self.options.items() for text in ("-D", "=".join(option))]
-        self.roles.append(Role(*arguments, *options))
+        self.roles.append(Role(*arguments))
         return self.roles[-1]
+
+    def by_lease(self):
+        return [text for option in self.options.items() for text in ("-D", "=".join(option))]
 
     def jobmanager(self):
         self.number += 1
-        return self.role("jobmanager", "--port", "0", "--name", f"n{self.number}")
+        name = f"n{self.number}"
+        return self.role("jobmanager", "--port", "0", "--name", name, *self.by_lease())
 
-    def taskexecutor(self):
-        return self.role("taskexecutor", "--slots", "2")
+    def taskexecutor(self, index):
+        host, port = self.relay.address
+        leader = self.by_lease() if index == 0 else ["--jobmanager", f"{host}:{port}"]
+        return self.role("taskexecutor", "--slots", "2", *leader)
 
     def taken_over(self):
         """The one that stood by leads; returns the former one."""
         former, self.leader, self.standby = self.leader, self.standby, None
-        self.leader.says("jobmanager at")
+        self.relay.turn(self.address_of_leader())
         return former
 
     def workers(self):
@@ -136,6 +153,8 @@ class Cluster:
             if role.process.poll() is None:
                 role.process.send_signal(signal.SIGCONT)
                 role.signal(signal.SIGTERM)
+        if self.relay is not None:
+            self.relay.close()
 
 
 class Nemesis:
@@ -143,6 +162,7 @@ class Nemesis:
 
     def __init__(self, cluster, folders, seed):
         self.cluster = cluster
+        self.folders = folders
         self.progress = [Progress(folder / "checkpoints") for folder in folders]
         self.random = random.Random(seed)
         self.times_s = {name: [] for name in FAULTS}
@@ -181,7 +201,7 @@ class Nemesis:
     def taskexecutor_killed(self):
         index = self.random.randrange(len(self.cluster.hosts))
         self.cluster.hosts[index].signal(signal.SIGKILL)
-        self.cluster.hosts[index] = self.cluster.taskexecutor()
+        self.cluster.hosts[index] = self.cluster.taskexecutor(index)
 
     def leader_killed(self):
         self.cluster.leader.signal(signal.SIGKILL)
@@ -195,6 +215,23 @@ class Nemesis:
         assert former.end() == 1, former.log
         assert "no longer leads" in former.log
 
+    def connections_cut(self):
+        self.cluster.relay.cut()
+
+    def connections_held_up(self):
+        """What they carry comes before anybody takes the other side for lost."""
+        self.cluster.relay.hold()
+        time.sleep(self.random.random() * 2)
+        self.cluster.relay.go_on()
+
+    def storage_away(self):
+        """Nothing of the checkpoints can be read or written, until it is there again."""
+        for folder in self.folders:
+            redirect(folder / "checkpoints", folder / "nowhere")
+        time.sleep(self.random.random() * 2)
+        for folder in self.folders:
+            redirect(folder / "checkpoints", folder / "storage")
+
     def table(self):
         """Faults, how many, and the times until the job went on."""
         lines = [f"{'fault':<22}{'times':>6}{'median s':>10}{'most s':>8}"]
@@ -205,9 +242,19 @@ class Nemesis:
         return "\n".join(lines)
 
 
+def redirect(link, target):
+    """Makes a link lead elsewhere; there is no moment without it."""
+    beside = link.with_name("next")
+    beside.symlink_to(target)
+    beside.replace(link)
+
+
 def write_counts(folder, options):
     """Begins a job: the counts of each key, as lines of files; returns its client."""
     folder.mkdir()
+    (folder / "nowhere").touch()
+    (folder / "storage").mkdir()
+    redirect(folder / "checkpoints", folder / "storage")
     configuration = Configuration()
     for key, value in {
         **options,

@@ -1,7 +1,8 @@
 """Workers die ninety times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
 
 Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
-`make chaos` kills seven hundred.  Of a session any process dies or stands still: see `nemesis`.
+`make chaos` kills seven hundred.  What becomes of a session whose processes die, stand still or
+are cut off is shown by `nemesis`.
 """
 
 import os
@@ -32,7 +33,7 @@ def test_state_survives_the_death_of_workers(runtime, mode, kinds):
 
 def test_files_are_exact_whatever_a_session_loses():
     """JM+RM, TM and both: each of the faults once."""
-    run([sys.executable, "-m", "recovery.nemesis", "--faults", "5"], "native")
+    run([sys.executable, "-m", "recovery.nemesis", "--faults", "8"], "native")
 
 
 def run(command, runtime):

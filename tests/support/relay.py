@@ -1,4 +1,4 @@
-"""Stands between processes and a server, and keeps what passes."""
+"""Stands between processes and a server, keeps what passes, and holds it up or cuts it off."""
 
 import contextlib
 import socket
@@ -11,11 +11,25 @@ class Relay:
     def __init__(self, target: tuple[str, int]) -> None:
         self.seen = bytearray()
         self._target = target
+        self._flows = threading.Event()
+        self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._begin(self._accept)
+
+    def turn(self, target: tuple[str, int]) -> None:
+        """Whoever connects from now on speaks with another one; those that do are cut off."""
+        self._target = target
+        self.cut()
+
+    def hold(self) -> None:
+        """Nothing passes until `go_on`; nothing is lost."""
+        self._flows.clear()
+
+    def go_on(self) -> None:
+        self._flows.set()
 
     def cut(self) -> None:
         """Ends all connections that there are."""
@@ -32,6 +46,7 @@ class Relay:
         self._threads[0].join()
         self._listener.close()
         self.cut()
+        self.go_on()
         for thread in self._threads:
             thread.join()
         for sock in self._sockets:
@@ -62,6 +77,7 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self.seen += data
+                self._flows.wait()
                 sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
