@@ -1,6 +1,7 @@
 """KafkaSink against a real broker: what arrives, and what does not when processes die."""
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -91,6 +92,21 @@ def test_elements_that_make_no_record_begin_no_transaction(broker, topics):
     writer.flush(False)
     assert writer.prepare_commit() == []
     writer.close()
+
+
+@pytest.mark.parametrize("chosen", [logging.NOTSET, logging.INFO])
+def test_logs_of_kafka_python_are_for_who_asks(broker, topics, caplog, chosen):
+    """It tells of each connection and of each search for a coordinator."""
+    caplog.set_level(logging.INFO)
+    messages = logging.getLogger("kafka")
+    before = messages.level
+    messages.setLevel(chosen)
+    try:
+        sink(broker.servers, topics.create(), "quiet").create_writer(Context()).close()
+    finally:
+        messages.setLevel(before)
+    noted = [record.getMessage() for record in caplog.records if record.name.startswith("kafka.")]
+    assert bool(noted) is (chosen == logging.INFO), noted
 
 
 class ByLength(KafkaTopicSelector):

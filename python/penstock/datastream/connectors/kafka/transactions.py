@@ -7,6 +7,7 @@ the package kafka-python.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from dataclasses import dataclass
@@ -104,6 +105,9 @@ class Transactions:
             "kafka",
             "KafkaSink with DeliveryGuarantee.EXACTLY_ONCE",
         )
+        if (messages := logging.getLogger("kafka")).level == logging.NOTSET:
+            # It tells of each connection and of each search for a coordinator, at every checkpoint.
+            messages.setLevel(logging.WARNING)
         self._make: Callable[..., Any] = admin.KafkaAdminClient
         self._settings = admin_settings(settings)
         self._max_block_s = max_block_s
