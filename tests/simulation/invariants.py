@@ -15,6 +15,7 @@ from penstock.checkpoint_storage.handles import ByteStreamHandle
 from penstock.graph.ids import ResultPartitionID
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.failure_causes import GRACE_MS
+from penstock.jobmaster.rescaling import slots_by_group
 from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.network.events import Alignment
@@ -123,7 +124,18 @@ class Invariants:
         assert self.graph.active == len(active)
         if self.scheduler.status is JobStatus.RUNNING:
             needed = {self.sharing.group_of(s.id) for s in active if s.state is not S.CREATED}
-            assert self.scheduler.pool.required == len(needed)
+            if not self.world.is_adaptive:
+                assert pool.required == len(needed)
+                return
+            wanted = self.scheduler.wanted_parallelisms
+            assert pool.required == sum(slots_by_group(self.world.job, wanted).values())
+            assert all(v.parallelism <= wanted[v.id] for v in self.graph.vertices.values()), (
+                "more than is wanted"
+            )
+            assert all(s.state is not S.SCHEDULED for s in active), "it has no slot"
+
+    def shape_changed(self):
+        self.sharing = LocalInputPreferredSlotSharingStrategy(self.graph)
 
     # Causes and consequences ------------------------------------------------------------------
 
@@ -229,7 +241,7 @@ class Invariants:
             for index in range(vertex.parallelism):
                 if operator is not None and index in operator.finished_subtasks:
                     finished.add((vertex.id, index))
-                    read, written = self.world.final[(vertex.id, index)]
+                    read, written = self.world.final[(self.world.shape, (vertex.id, index))]
                     nothing = [[] for _ in read], [[] for _ in written]
                     states[(vertex.id, index)] = (read, written, *nothing)
                     continue

@@ -37,6 +37,7 @@ class Mishaps:
         if self.faulty("a savepoint is asked for", 0.4 if runs else 0.15):
             kind = SnapshotKind.SAVEPOINT
             self.ask(CheckpointProperties.savepoint(kind, SavepointFormat.CANONICAL, "savepoints"))
+        self.wish_for_parallelism()
         if self.faulty("a checkpoint is asked for", 0.1):
             forced = self.dice.choice("forced", (False, True))
             self.ask(CheckpointProperties.checkpoint(self.settings.retention, forced=forced))

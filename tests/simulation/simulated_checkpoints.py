@@ -47,8 +47,12 @@ class SimulatedCheckpoints:
                 self.io("discard", self.discard_pending, action)
             case c.DiscardCheckpoint():
                 self.io("discard", self.discard_checkpoint, action.checkpoint)
+            case c.RequestCompleted():
+                self.shapes[action.checkpoint.checkpoint_id] = self.shape
+                self.request_answered(action, action.checkpoint)
             case c.RequestFailed():
                 self.note(f"request {action.number} fails: {action.reason.name} {action.detail}")
+                self.request_answered(action, None)
             case c.FailJob():
                 self.call("fail", Failure("penstock.Checkpoint", action.message))
 

@@ -34,6 +34,8 @@ class SimulatedCluster:
         self.slots = {}  # executor id -> allocation id of each slot, None of a free one
         self.limit = rng.choice([None, None, None, 2])
         self.started = 0
+        #: Some come when an adaptive job has begun without them.
+        self.starts = (50, 10, 600) if world.is_adaptive else (10, 50, 200)
         self.losses = WorkerLosses()
         self.allocations = 0
         self.resources = ResourceManager(
@@ -62,7 +64,7 @@ class SimulatedCluster:
                 end = WorkerExit(name, None, None, "no", hopeless=hopeless)
                 world.later(world.delay(f"end of {name}", (10, 50, 400)), self.exited, end)
             else:
-                world.later(world.delay(f"start of {name}", (10, 50, 200)), self.comes_up, spec)
+                world.later(world.delay(f"start of {name}", self.starts), self.comes_up, spec)
 
     def places(self):
         return self.limit
@@ -160,7 +162,7 @@ class SimulatedCluster:
     def slots_not_available(self, *, recoverable):
         failure = Failure("penstock.NoSlots", "no workers", recoverable=recoverable)
         if not self.world.scheduler.status.is_terminal:
-            self.world.call("fail", failure)
+            self.world.call("slots_not_available", failure)
 
     def check_end(self):
         """Nothing is held for a job that has ended, by either side."""

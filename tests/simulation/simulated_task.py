@@ -43,6 +43,7 @@ class SimulatedTask(GatheringChannels):
         self.attempt = action.attempt_id
         self.executor = action.executor_id
         self.id = (deployment.vertex_id, deployment.subtask)
+        self.shape, self.former_shape = world.shapes_of[self.attempt]
         self.name = f"{deployment.task_name}[{deployment.subtask}]#{self.attempt.attempt}"
         self.operator = world.job.vertices[deployment.vertex_id].operators[0].id
         self.is_running = False
@@ -101,24 +102,44 @@ class SimulatedTask(GatheringChannels):
         Raises:
             OSError: A file is gone.
         """
-        if self.restored is None or self.is_finished:
+        if self.restored is None:
+            return
+        if self.former_shape != self.shape:
+            self._restore_reshaped()
+            return
+        if self.is_finished:
             return
         state = self.restored.state.operators.get(self.operator)
         assert state is not None, "a task that had state starts without"
         [handle] = state.managed_operator
-        stream = handle.stream
-        data = stream.data if isinstance(stream, ByteStreamHandle) else None
-        if data is None:
-            data = self.world.storage.files.get(stream.path)
-            if data is None:
-                raise AssertionError(f"F-15: {stream.path}, which is to be restored, is gone")
-        owner, self.position, self.read, self.written, unread, overtaken = pickle.loads(data)
+        owner, self.position, self.read, self.written, unread, overtaken = self._data_of(handle)
         assert owner == self.id, "the state of another subtask"
         for output, numbers in zip(self.outputs, overtaken, strict=True):
             output.extend(numbers)
         for channel, numbers in enumerate(unread):
             for number in numbers:
                 self._read_record(channel, number)
+
+    def _restore_reshaped(self):
+        """From the state of subtasks of another shape, whose channels were others."""
+        if self.is_finished:
+            self.world.keep_final(self)
+        state = self.restored.state.operators.get(self.operator)
+        for handle in () if state is None else state.managed_operator:
+            (vertex_id, _), position, _, _, unread, overtaken = self._data_of(handle)
+            assert vertex_id == self.id[0], "the state of another operator"
+            assert not any(unread)
+            assert not any(overtaken)
+            self.position += position
+
+    def _data_of(self, handle):
+        stream = handle.stream
+        data = stream.data if isinstance(stream, ByteStreamHandle) else None
+        if data is None:
+            data = self.world.storage.files.get(stream.path)
+            if data is None:
+                raise AssertionError(f"F-15: {stream.path}, which is to be restored, is gone")
+        return pickle.loads(data)
 
     def work(self):
         """One step; True while there will be another."""
@@ -132,7 +153,7 @@ class SimulatedTask(GatheringChannels):
         if self.has_ended and self.may_end and len(self.closed) == len(self.inputs):
             self._send_all(END_OF_PARTITION)
             if not self.is_finished:  # else it is what the attempt before the checkpoint counted
-                self.world.final[self.id] = (list(self.read), list(self.written))
+                self.world.keep_final(self)
             self.world.end(self.attempt, S.FINISHED)
             return False
         return True

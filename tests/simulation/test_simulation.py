@@ -8,8 +8,10 @@ other seeds.
 """
 
 import pytest
+from penstock.jobmaster import adaptive_scheduler
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing import coordinator as coordinator_module
+from penstock.jobmaster.checkpointing import state_assignment
 from penstock.jobmaster.checkpointing.pending_checkpoint import Acknowledgement
 from penstock.jobmaster.failure_causes import FailureCauses
 from penstock.jobmaster.partition_tracker import PartitionTracker
@@ -38,15 +40,17 @@ def test_the_same_seed_is_the_same_run():
 def test_the_seeds_reach_every_end():
     """The simulation is worth something only if its runs differ."""
     ends = set()
-    restarts = restored = complete = savepoints = 0
+    restarts = restored = complete = savepoints = rescaled = spread = 0
     aborts = set()
-    for seed in range(150):
+    for seed in range(200):
         trace = []
         world, error = outcome(seed, None, trace)
         assert error is None
         ends.add(world.scheduler.status)
         restarts += world.scheduler.graph.num_restarts
         restored += sum("restored from" in line for line in trace)
+        rescaled += sum("the job is rescaled" in line for line in trace)
+        spread += world.num_spread
         aborts |= {line.split("fails: ")[1].split()[0] for line in trace if " fails: " in line}
         checkpoints = world.invariants.complete.values()
         complete += len(checkpoints)
@@ -54,6 +58,8 @@ def test_the_seeds_reach_every_end():
     assert ends >= {JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED}
     assert restarts > 100
     assert restored > 20
+    assert rescaled > 5
+    assert spread > 5
     assert complete > 100
     assert savepoints > 10
     assert aborts >= {"EXPIRED", "JOB_FAILOVER_REGION", "IO_EXCEPTION", "COORDINATOR_SHUTDOWN"}
@@ -125,9 +131,25 @@ def forgets_what_lay_at_the_dead(monkeypatch):
     monkeypatch.setattr(PartitionTracker, "executor_lost", lambda self, executor_id: [])
 
 
+def takes_slots_that_are_not_there(monkeypatch):
+    """An adaptive job begins with its whole parallelism."""
+    monkeypatch.setattr(adaptive_scheduler, "parallelisms_with", lambda job, most, slots: most)
+
+
+def forgets_state_of_former_subtasks(monkeypatch):
+    """A subtask takes over from one at most."""
+
+    def one_each(count, parallelism, start):
+        return [range(i, min(i + 1, count)) for i in range(parallelism)], start
+
+    monkeypatch.setattr(state_assignment, "list_blocks", one_each)
+
+
 @pytest.mark.parametrize(
     "defect",
     [
+        takes_slots_that_are_not_there,
+        forgets_state_of_former_subtasks,
         forgets_what_lay_at_the_dead,
         forgets_failovers,
         tells_too_early,

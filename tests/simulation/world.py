@@ -10,12 +10,13 @@ end.
 
 import heapq
 import random
+from dataclasses import replace
 
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.state_assignment import assign_states
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
-from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
+from penstock.jobmaster.scheduler_settings import SchedulerSettings
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
 from penstock.rpc.messages import FreeSlot
@@ -26,6 +27,7 @@ from simulation.mishaps import Mishaps
 from simulation.random_jobs import HOUR_MS, random_checkpoints, random_job, random_strategy
 from simulation.simulated_checkpoints import SimulatedCheckpoints
 from simulation.simulated_cluster import SimulatedCluster
+from simulation.simulated_rescaling import SimulatedRescaling
 from simulation.simulated_storage import SimulatedStorage
 from simulation.simulated_workers import SimulatedWorkers
 
@@ -35,7 +37,7 @@ MAX_STEPS = 60_000
 WALL_MS = 1_000_000
 
 
-class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
+class World(SimulatedCheckpoints, SimulatedRescaling, SimulatedWorkers, Mishaps):
     """The job master, its workers, and time."""
 
     def __init__(self, seed, allowed=None, trace=None):
@@ -46,18 +48,17 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
         self.events = []
         self.sequence = 0
         self.job, self.is_batch = random_job(rng)
-        self.scheduler = Scheduler(
-            self.job,
-            random_strategy(rng),
-            0,
-            SchedulerSettings(
-                slot_request_timeout_ms=rng.choice([500, 20_000]),
-                slot_idle_timeout_ms=rng.choice([50, 5_000]),
-                failover_strategy=rng.choice(["region", "region", "full"]),
-                release_partitions=seed % 3 > 0,
-            ),
+        limits = SchedulerSettings(
+            slot_request_timeout_ms=rng.choice([500, 20_000]),
+            slot_idle_timeout_ms=rng.choice([50, 5_000]),
+            failover_strategy=rng.choice(["region", "region", "full"]),
+            release_partitions=seed % 3 > 0,
         )
+        self.make_scheduler(rng, random_strategy(rng), limits)
         self.settings = random_checkpoints(rng, self.is_batch)
+        if self.is_adaptive:
+            self.settings = replace(self.settings, is_unaligned=False)
+            self.job.checkpoint_interval_ms = self.settings.interval_ms
         self.coordinator = CheckpointCoordinator(
             self.scheduler.graph, self.settings, WALL_MS, random.Random(seed)
         )
@@ -66,7 +67,7 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
             and self.settings.interval_ms is not None
             and self.settings.after_tasks_finish
         )
-        self.records = rng.choice([4, 15, 40, 60])
+        self.records = 60 if self.is_adaptive else rng.choice([4, 15, 40, 60])
         self.pace_ms = rng.choice([3, 10, 20])
         #: A message that is lost on a connection that stays would be a defect of TCP; with hours
         #: between checkpoints nothing would make up for it.
@@ -193,6 +194,8 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
             self.carry_out(action)
         if self.tasks_changed and not self.scheduler.status.is_terminal:
             self.run_checkpoints(self.coordinator.tasks_changed(self.now))
+            if self.is_adaptive:
+                self.rescaling.tasks_changed()
 
     def report(self, attempt_id, state, executor, failure=None):
         """As JobMaster.task_state_changed does: what is a consequence waits for its cause."""
@@ -224,7 +227,12 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
         match action:
             case a.RequestSlots():
                 assert action.missing == max(0, action.required - len(self.accepted))
-                self.cluster.resources.declare(self.job.job_id, action.missing, self.cluster)
+                self.cluster.resources.declare(
+                    self.job.job_id,
+                    action.missing,
+                    self.cluster,
+                    fewer_will_do=self.scheduler.runs_with_fewer_slots,
+                )
             case a.AcceptSlot():
                 self.accepted[action.allocation_id] = action.executor_id
             case a.RejectSlot():
@@ -237,6 +245,7 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
                 restored = self.restored.get(
                     (action.deployment.vertex_id, action.deployment.subtask)
                 )
+                self.deployed(action.attempt_id, restored)
                 self.send((action.executor_id, "down"), self.task_arrives, action, restored)
             case a.CancelTask():
                 self.send(
@@ -252,6 +261,8 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
                 self.invariants.job_moved(action)
                 if action.new is JobStatus.CANCELLING:
                     self.run_checkpoints(self.coordinator.job_cancelling(self.now))
+                if action.new.is_terminal and self.is_adaptive:
+                    self.rescaling.job_ended(action.new.value)
                 if action.new.is_terminal:
                     self.cluster.resources.forget_job(self.job.job_id, "it has ended")
                     self.run_checkpoints(self.coordinator.job_ended(action.new, self.now))
@@ -266,6 +277,10 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
                 )
             case a.RestoreState():
                 self.restore(action)
+            case a.ParallelismChanged():
+                self.parallelism_changed()
+            case a.AskForRescaling():
+                self.ask_for_rescaling()
 
     def free(self, action):
         executor = self.cluster.resources.executors.get(action.executor_id)
@@ -284,6 +299,7 @@ class World(SimulatedCheckpoints, SimulatedWorkers, Mishaps):
             return
         self.note(f"restored from checkpoint {latest.checkpoint_id}")
         assigned = assign_states(self.job, latest.metadata.operators)
+        self.check_all_is_given_out(latest, assigned)
         for subtask in action.subtasks:
             if subtask in assigned:
                 self.restored[subtask] = RestoredState(latest.checkpoint_id, assigned[subtask])

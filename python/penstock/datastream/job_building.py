@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.options import checkpointing, pipeline, state_recovery, user_code
+from penstock.common.options import adaptive, checkpointing, pipeline, state_recovery, user_code
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.dependencies.declarations import (
@@ -170,7 +170,8 @@ class JobBuilder:
                 execute-and-collect, where a program has often built more than it asks for.
 
         Raises:
-            InvalidProgramError: There are no operators, or they cannot become a job.
+            InvalidProgramError: There are no operators, or they cannot become a job, or not such a
+                one as the configuration asks for.
             CheckpointStorageError: The checkpoint that the job is to start from cannot be read.
         """
         from penstock.graph.job_graph_generator import JobGraphGenerator
@@ -221,6 +222,11 @@ class JobBuilder:
         """The operators collected so far, and the configuration that they run with."""
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
+        if batch and adaptive.SCHEDULER.read(configuration) == "Adaptive":
+            raise InvalidProgramError(
+                f"{adaptive.SCHEDULER.key} is Adaptive, but the job runs in BATCH mode, in which "
+                "it keeps its parallelism: leave the option out, or use STREAMING"
+            )
         pipeline.RUNTIME_MODE.write(configuration, "BATCH" if batch else "STREAMING")
         if any(map(_collects_no_operator, self._operators)):
             # PyFlink, too, has its functions in one interpreter only where it finds what is

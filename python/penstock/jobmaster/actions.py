@@ -15,6 +15,9 @@ Events in (all take `now_ms`, a monotonic time in ms):
 | `deployment_failed` | a deployment was refused or not acknowledged in time |
 | `cancellation_failed` | a cancellation could not be delivered, retries included |
 | `cancel`, `fail`, `suspend` | the user, a global failure, loss of leadership or shutdown |
+| `slots_not_available` | workers cannot be started |
+| `rescale` | the user or `AskForRescaling` wants it, and the checkpoint for it is complete |
+| `rescaling_refused` | it could not be done as `AskForRescaling` wanted |
 | `tick` | the time of `next_deadline_ms()` has come |
 """
 
@@ -133,6 +136,22 @@ class ScheduleRestart:
 
 
 @dataclass(frozen=True)
+class ParallelismChanged:
+    """Tells listeners that the job goes on with other parallelisms; before `RestoreState`.
+
+    Attributes:
+        parallelisms: The new ones of those vertices that have another one.
+    """
+
+    parallelisms: dict[bytes, int]
+
+
+@dataclass(frozen=True)
+class AskForRescaling:
+    """Asks for a checkpoint and then `rescale` without parallelisms, or for `rescaling_refused`."""
+
+
+@dataclass(frozen=True)
 class AbortCheckpoints:
     """Asks the checkpoint coordinator to abort the pending checkpoints."""
 
@@ -161,6 +180,8 @@ Action = (
     | TaskStateChanged
     | JobStatusChanged
     | ScheduleRestart
+    | ParallelismChanged
+    | AskForRescaling
     | AbortCheckpoints
     | RestoreState
 )

@@ -232,8 +232,9 @@ class ExecutionGraph:
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
         """Begins new attempts of all subtasks, of which there are now others.
 
-        Their numbers are higher than any before: what an ended attempt still says is about none
-        of them, even where its subtask goes and comes back.
+        Where no attempt has begun yet, these are the first.  Else their numbers are higher than
+        any before: what an ended attempt still says is about none of them, even where its subtask
+        goes and comes back.
 
         Args:
             parallelisms: The new ones, by vertex; the others keep theirs.
@@ -242,15 +243,20 @@ class ExecutionGraph:
         Raises:
             IllegalJobStateError: An attempt has not ended.
         """
-        if any(not subtask.state.is_terminal for subtask in self.subtasks()):
+        has_begun = any(s.state is not ExecutionState.CREATED for s in self.subtasks())
+        if has_begun and any(not subtask.state.is_terminal for subtask in self.subtasks()):
             raise IllegalJobStateError("a job cannot be rescaled while it has attempts that run")
-        first = 1 + max(s.current.attempt_id.attempt for s in self.subtasks())
-        former, self.vertices, self.results, self._live = self.vertices, {}, {}, {}
+        first = 0
+        if has_begun:
+            first = 1 + max(s.current.attempt_id.attempt for s in self.subtasks())
+        former = self.vertices if has_begun else {}
+        self.vertices, self.results, self._live = {}, {}, {}
         for job_vertex in self.job.vertices.values():
             job_vertex.parallelism = parallelisms.get(job_vertex.id, job_vertex.parallelism)
             self._attach(job_vertex, now_ms, first)
-        for vertex_id, vertex in self.vertices.items():
-            for subtask, before in zip(vertex.subtasks, former[vertex_id].subtasks, strict=False):
+        for vertex_id, vertex in former.items():
+            subtasks = zip(self.vertices[vertex_id].subtasks, vertex.subtasks, strict=False)
+            for subtask, before in subtasks:
                 subtask.prior.extend((*before.prior, before.current))
         self.active = len(self._live)
 

@@ -19,7 +19,6 @@ from penstock.checkpoint_storage.storage import (
     FileSystemCheckpointStorage,
     configured_directory,
 )
-from penstock.common.options.cluster import FAILOVER_STRATEGY, RELEASE_PARTITIONS
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.high_availability.job_records import JobResult
@@ -32,8 +31,7 @@ from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.rescaling import Rescaling
-from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
-from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
+from penstock.jobmaster.scheduler_factory import create_scheduler
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
@@ -105,16 +103,7 @@ class JobMaster:
         self._rebuilt = rebuilt
         self._pictures: SubtaskPictures = {}
         self._wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
-        self._scheduler = Scheduler(
-            job_graph,
-            restart_strategy_from_configuration(job_graph.configuration),
-            now_ms(),
-            SchedulerSettings(
-                slot_request_timeout_ms=settings.slot_request_timeout_ms,
-                failover_strategy=FAILOVER_STRATEGY.read(job_graph.configuration),
-                release_partitions=RELEASE_PARTITIONS.read(job_graph.configuration),
-            ),
-        )
+        self._scheduler = create_scheduler(job_graph, settings.slot_request_timeout_ms, now_ms())
         self._coordinators = SourceCoordinators(
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
@@ -139,7 +128,8 @@ class JobMaster:
             lambda: self.take_checkpoint(full=False),
             self._restart_rescaled,
             main_thread.post,
-            lambda: resources.room(self.job_id),
+            self._room,
+            lambda: self._scheduler.wanted_parallelisms,
         )
         self._restored: dict[tuple[bytes, int], RestoredState] = {}
         if recovery:
@@ -161,6 +151,8 @@ class JobMaster:
             actions.TaskStateChanged: self._task_state_changed,
             actions.JobStatusChanged: self._job_status_changed,
             actions.ScheduleRestart: self._log_restart,
+            actions.ParallelismChanged: self._parallelism_changed,
+            actions.AskForRescaling: self._ask_for_rescaling,
             actions.AbortCheckpoints: self._abort_checkpoints,
             actions.RestoreState: self._restore_state,
         }
@@ -199,19 +191,12 @@ class JobMaster:
         return self._rescaling.begin(wish)
 
     def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
-        logger.info(
-            "job %s goes on with other parallelisms: %s",
-            self._graph.name,
-            {self._graph.vertices[id_].name: number for id_, number in parallelisms.items()},
-        )
         self._give_up_checkpoints("the job is rescaled")
-        # What subtasks have counted that there are no more is theirs alone, as after a failure.
-        self._accumulators = {
-            attempt: values
-            for attempt, values in self._accumulators.items()
-            if attempt.vertex_id not in parallelisms
-        }
         self._run(self._scheduler.rescale(parallelisms, now_ms()))
+
+    def _room(self) -> int | None:
+        fewer_will_do = self._scheduler.runs_with_fewer_slots
+        return None if fewer_will_do else self._resources.room(self.job_id)
 
     def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
         """The job fails for a reason that belongs to no task.
@@ -246,13 +231,14 @@ class JobMaster:
     def slots_not_available(self, *, recoverable: bool) -> None:
         """Workers cannot be started, now or ever."""
         # What is known of the workers is added to it when the job has ended.
-        self.fail(
-            NoResourceAvailableError(
-                f"job {self._graph.name!r} asked for {self._required} slots and was given "
-                f"{self._resources.given(self.job_id)}"
-            ),
-            recoverable=recoverable,
+        if self._ended:
+            return
+        error = NoResourceAvailableError(
+            f"job {self._graph.name!r} asked for {self._required} slots and was given "
+            f"{self._resources.given(self.job_id)}"
         )
+        failure = Failure.of(error, recoverable=recoverable)
+        self._run(self._scheduler.slots_not_available(failure, now_ms()))
 
     def executor_lost(self, executor_id: str, error: BaseException) -> None:
         """A TaskExecutor is gone."""
@@ -355,6 +341,7 @@ class JobMaster:
             coordinator.statistics,
             coordinator.settings,
             self._pictures,
+            self._scheduler.wanted_parallelisms,
             wall_offset_ms=self._wall_offset_ms,
             now_ms=now_ms(),
         )
@@ -404,7 +391,8 @@ class JobMaster:
 
     def _request_slots(self, action: actions.RequestSlots) -> None:
         self._required = action.required
-        self._resources.declare(self.job_id, action.missing, self)
+        fewer_will_do = self._scheduler.runs_with_fewer_slots
+        self._resources.declare(self.job_id, action.missing, self, fewer_will_do=fewer_will_do)
 
     def _accept_slot(self, action: actions.AcceptSlot) -> None:
         executor = self._resources.executors.get(action.executor_id)
@@ -479,6 +467,37 @@ class JobMaster:
             max(0, action.at_ms - now_ms()),
             action.failure,
         )
+
+    def _parallelism_changed(self, action: actions.ParallelismChanged) -> None:
+        logger.info(
+            "job %s goes on with other parallelisms: %s",
+            self._graph.name,
+            {self._graph.vertices[id_].name: n for id_, n in action.parallelisms.items()},
+        )
+        # What subtasks have counted that there are no more is theirs alone, as after a failure.
+        self._accumulators = {
+            attempt: values
+            for attempt, values in self._accumulators.items()
+            if attempt.vertex_id not in action.parallelisms
+        }
+
+    def _ask_for_rescaling(self, action: actions.AskForRescaling) -> None:
+        # The rescaling before this one ends with what is done now.
+        del action
+        self._main_thread.post(self._use_slots)
+
+    def _use_slots(self) -> None:
+        def ended(done: Future[None]) -> None:
+            if done.exception() is not None:
+                logger.info("job %s keeps its parallelism: %s", self._graph.name, done.exception())
+                self._main_thread.post(self._rescaling_refused)
+
+        if not self._ended:
+            self._rescaling.use_slots().add_done_callback(ended)
+
+    def _rescaling_refused(self) -> None:
+        if not self._ended:
+            self._run(self._scheduler.rescaling_refused(now_ms()))
 
     def _job_status_changed(self, action: actions.JobStatusChanged) -> None:
         logger.info("job %s: %s → %s", self._graph.name, action.old.value, action.new.value)

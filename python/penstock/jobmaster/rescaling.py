@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _FORWARD = "FORWARD"
 
 
-def parallelisms_for(job: JobGraph, wish: int | Mapping[bytes, int]) -> dict[bytes, int]:
+def parallelisms_for(
+    job: JobGraph, wish: int | Mapping[bytes, int], present: Mapping[bytes, int] | None = None
+) -> dict[bytes, int]:
     """The new parallelisms of those vertices that get another one.
 
     Vertices joined by forward edges, or by a co-location, have one parallelism in common.
@@ -27,11 +29,14 @@ def parallelisms_for(job: JobGraph, wish: int | Mapping[bytes, int]) -> dict[byt
         job: The job.
         wish: That of all vertices but those whose parallelism the program has fixed, and what must
             be as they are; or one for each vertex that is named.
+        present: What the vertices are to have so far; what they have unless given.
 
     Raises:
         RescalingError: They cannot have it; the text says which and why.
     """
-    tied = _tied(job)
+    if present is None:
+        present = {vertex.id: vertex.parallelism for vertex in job.vertices.values()}
+    tied = tied_vertices(job)
     wanted: dict[bytes, int] = {}
     if isinstance(wish, int):
         for group in tied:
@@ -47,37 +52,34 @@ def parallelisms_for(job: JobGraph, wish: int | Mapping[bytes, int]) -> dict[byt
             raise RescalingError(f"job {job.name!r} has no vertex {unknown[0]}")
         wanted = dict(wish)
         for group in tied:
-            _check_tied(group, wanted)
+            _check_tied(group, {**present, **wanted})
     changed = {
-        id_: parallelism
-        for id_, parallelism in wanted.items()
-        if parallelism != job.vertices[id_].parallelism
+        id_: parallelism for id_, parallelism in wanted.items() if parallelism != present[id_]
     }
     for id_, parallelism in changed.items():
-        _check_bounds(job.vertices[id_], parallelism)
+        _check_bounds(job.vertices[id_], parallelism, present[id_])
     return changed
 
 
-def slots_needed(job: JobGraph, changed: Mapping[bytes, int]) -> int:
-    """The slots of a job some of whose vertices get another parallelism."""
+def slots_by_group(job: JobGraph, changed: Mapping[bytes, int]) -> dict[str, int]:
+    """The slots of each slot sharing group, where some vertices get another parallelism."""
     slots: dict[str, int] = {}
     for vertex in job.vertices.values():
         parallelism = changed.get(vertex.id, vertex.parallelism)
         slots[vertex.slot_sharing_group] = max(slots.get(vertex.slot_sharing_group, 0), parallelism)
-    return sum(slots.values())
+    return slots
 
 
 def _check_tied(group: list[JobVertex], wanted: Mapping[bytes, int]) -> None:
-    values = {vertex.id: wanted.get(vertex.id, vertex.parallelism) for vertex in group}
-    if len(set(values.values())) > 1:
-        names = ", ".join(f"{vertex.name!r}: {values[vertex.id]}" for vertex in group)
+    if len({wanted[vertex.id] for vertex in group}) > 1:
+        names = ", ".join(f"{vertex.name!r}: {wanted[vertex.id]}" for vertex in group)
         raise RescalingError(f"these hand on elements without a shuffle and must be equal: {names}")
 
 
-def _check_bounds(vertex: JobVertex, parallelism: int) -> None:
+def _check_bounds(vertex: JobVertex, parallelism: int, present: int) -> None:
     if vertex.has_own_parallelism:
         raise RescalingError(
-            f"the program has fixed the parallelism of {vertex.name!r} at {vertex.parallelism}"
+            f"the program has fixed the parallelism of {vertex.name!r} at {present}"
         )
     if not 1 <= parallelism <= vertex.max_parallelism:
         raise RescalingError(
@@ -86,7 +88,7 @@ def _check_bounds(vertex: JobVertex, parallelism: int) -> None:
         )
 
 
-def _tied(job: JobGraph) -> list[list[JobVertex]]:
+def tied_vertices(job: JobGraph) -> list[list[JobVertex]]:
     """The vertices in groups that must have one parallelism."""
     producers = {d.id: v.id for v in job.vertices.values() for d in v.produced}
     group_of = {id_: [vertex] for id_, vertex in job.vertices.items()}
@@ -118,6 +120,7 @@ class Rescaling:
         restart: Callable[[Mapping[bytes, int]], None],
         post: Callable[[Callable[[], None]], None],
         room: Callable[[], int | None],
+        present: Callable[[], Mapping[bytes, int]],
     ) -> None:
         """Prepares.
 
@@ -127,12 +130,14 @@ class Rescaling:
             restart: Restarts the job with other parallelisms, from its latest checkpoint.
             post: Has something done in the main thread, after what is done now.
             room: The slots that the job can have, its own included; None without a known limit.
+            present: The parallelism that each vertex is to have so far.
         """
         self._graph = graph
         self._take_checkpoint = take_checkpoint
         self._restart = restart
         self._post = post
         self._room = room
+        self._present = present
         self._under_way: Future[None] | None = None
         self._has_restarted = False
 
@@ -143,12 +148,7 @@ class Rescaling:
             RescalingError: The job cannot be rescaled so, or not now.
         """
         job = self._graph.job
-        if self._under_way is not None:
-            raise RescalingError(f"job {job.name!r} is being rescaled already")
-        if self._graph.status is not JobStatus.RUNNING:
-            raise RescalingError(
-                f"job {job.name!r} is {self._graph.status.value}: only one that runs is rescaled"
-            )
+        self._check_free()
         if any(result.is_blocking for result in self._graph.results.values()):
             raise RescalingError(
                 f"job {job.name!r} has steps that wait for others: it keeps its parallelism"
@@ -159,12 +159,38 @@ class Rescaling:
                 "execution.checkpointing.interval, or stop it with a savepoint and start it from "
                 "there (penstock run -p N -s PATH)"
             )
-        changed = parallelisms_for(job, wish)
-        done: Future[None] = Future()
+        changed = parallelisms_for(job, wish, self._present())
         if not changed:
+            done: Future[None] = Future()
             done.set_result(None)
             return done
         self._check_room(changed)
+        return self._with_checkpoint(changed)
+
+    def use_slots(self) -> Future[None]:
+        """Begins to restart a job that takes checkpoints with the slots that there are.
+
+        The future is as that of `begin`, and fails where that would raise.
+        """
+        try:
+            self._check_free()
+        except RescalingError as error:
+            done: Future[None] = Future()
+            done.set_exception(error)
+            return done
+        return self._with_checkpoint({})
+
+    def _check_free(self) -> None:
+        name = self._graph.job.name
+        if self._under_way is not None:
+            raise RescalingError(f"job {name!r} is being rescaled already")
+        if self._graph.status is not JobStatus.RUNNING:
+            raise RescalingError(
+                f"job {name!r} is {self._graph.status.value}: only one that runs is rescaled"
+            )
+
+    def _with_checkpoint(self, changed: Mapping[bytes, int]) -> Future[None]:
+        done: Future[None] = Future()
         self._under_way, self._has_restarted = done, False
 
         def taken(checkpoint: Future[CompletedCheckpoint]) -> None:
@@ -176,7 +202,7 @@ class Rescaling:
 
     def _check_room(self, changed: Mapping[bytes, int]) -> None:
         job = self._graph.job
-        room, needed = self._room(), slots_needed(job, changed)
+        room, needed = self._room(), sum(slots_by_group(job, changed).values())
         if room is not None and needed > max(room, job.slots_required):
             raise RescalingError(
                 f"job {job.name!r} would need {needed} slots and can have {room}: its host has no "
@@ -218,6 +244,7 @@ class Rescaling:
         else:
             self._has_restarted = True
             self._restart(changed)
+            self.tasks_changed()  # unless the tasks can go on as they are
 
     def _end(self, error: BaseException | None) -> None:
         done, self._under_way, self._has_restarted = self._under_way, None, False

@@ -226,6 +226,7 @@ class ResourceManager:
         self._last_started = 0
         self._missing: dict[bytes, int] = {}
         self._listeners: dict[bytes, SlotListener] = {}
+        self._content: set[bytes] = set()  # the jobs that run with fewer slots
         self._requested: dict[bytes, bytes] = {}
         self._starting: dict[str, _Start] = {}
         self._schedule = schedule
@@ -238,16 +239,29 @@ class ResourceManager:
 
     # ---- jobs --------------------------------------------------------------------------------
 
-    def declare(self, job_id: bytes, missing: int, listener: SlotListener) -> None:
-        """A job says how many slots it still lacks; replaces what it said before."""
+    def declare(
+        self, job_id: bytes, missing: int, listener: SlotListener, *, fewer_will_do: bool = False
+    ) -> None:
+        """A job says how many slots it still lacks; replaces what it said before.
+
+        Args:
+            job_id: The job.
+            missing: The slots.
+            listener: Hears of it if they cannot be had.
+            fewer_will_do: Whether the job runs without some of them: then they wait for places
+                rather than share the interpreters of the few that there are.
+        """
         self._missing[job_id] = missing
         self._listeners[job_id] = listener
+        if fewer_will_do:
+            self._content.add(job_id)
         self._serve()
 
     def forget_job(self, job_id: bytes, reason: str) -> None:
         """A job has ended: its slots are freed."""
         self._missing.pop(job_id, None)
         self._listeners.pop(job_id, None)
+        self._content.discard(job_id)
         for executor in self.executors.values():
             for allocation_id, (owner, _) in list(executor.allocations.items()):
                 if owner == job_id:
@@ -453,7 +467,7 @@ class ResourceManager:
                 start.slots for start in self._starting.values() if start.job_id == job_id
             )
             if lacking > 0 and not self._has_to_wait():
-                places = self._driver.places()
+                places = None if job_id in self._content else self._driver.places()
                 if places is not None:
                     places -= len(self.executors) + len(self._starting)
                 self._start(job_id, worker_sizes(lacking, self._slots_per_executor, places))

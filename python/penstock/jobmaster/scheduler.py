@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import NoResourceAvailableError
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.deployment import SharedProducers, task_deployment
-from penstock.jobmaster.exception_history import DEFAULT_HISTORY_SIZE, ExceptionHistory
+from penstock.jobmaster.exception_history import ExceptionHistory
 from penstock.jobmaster.execution import Cancellation, ExecutionVertex
 from penstock.jobmaster.execution_graph import ExecutionGraph, IllegalJobStateError, SubtaskID
 from penstock.jobmaster.failover import (
@@ -24,6 +24,7 @@ from penstock.jobmaster.failover import (
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.partition_tracker import PartitionTracker, Released
 from penstock.jobmaster.regions import PipelinedRegion, PipelinedRegions
+from penstock.jobmaster.scheduler_settings import SchedulerSettings
 from penstock.jobmaster.slot_allocator import SlotAllocator, SlotRequestBulk
 from penstock.jobmaster.slot_pool import SlotPool
 from penstock.jobmaster.states import ExecutionState, JobStatus
@@ -37,25 +38,6 @@ if TYPE_CHECKING:
     from penstock.jobmaster.slots import SlotOffer
 
 _RESTARTABLE: Final = frozenset({JobStatus.RUNNING, JobStatus.RESTARTING})
-
-
-@dataclass(frozen=True)
-class SchedulerSettings:
-    """Limits of the scheduler, with Flink's defaults.
-
-    Attributes:
-        slot_request_timeout_ms: `slot.request.timeout`.
-        slot_idle_timeout_ms: `slot.idle.timeout`.
-        failover_strategy: `jobmanager.execution.failover-strategy`: "region" or "full".
-        release_partitions: `jobmanager.partition.release-during-job-execution`.
-        max_exception_history: `web.exception-history-size`.
-    """
-
-    slot_request_timeout_ms: int = 300_000
-    slot_idle_timeout_ms: int = 50_000
-    failover_strategy: str = "region"
-    release_partitions: bool = True
-    max_exception_history: int = DEFAULT_HISTORY_SIZE
 
 
 @dataclass
@@ -129,13 +111,22 @@ class Scheduler:
         """Why the job is failing, has failed, or was suspended."""
         return self._failure
 
+    @property
+    def wanted_parallelisms(self) -> Mapping[bytes, int]:
+        """The parallelism that each vertex is to have where there are slots for it."""
+        return {vertex.id: vertex.parallelism for vertex in self.graph.job.vertices.values()}
+
+    @property
+    def runs_with_fewer_slots(self) -> bool:
+        """Whether the job runs with fewer slots than it asks for."""
+        return False
+
     # Events ---------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[a.Action]:
         """Begins to schedule the job."""
         self._move(JobStatus.CREATED, now_ms)
-        self._move(JobStatus.RUNNING, now_ms)
-        self._schedule(self.regions.regions, now_ms)
+        self._begin(now_ms)
         return self._settle(now_ms)
 
     def slots_offered(self, offers: Sequence[SlotOffer], now_ms: int) -> list[a.Action]:
@@ -278,6 +269,14 @@ class Scheduler:
         self._move(JobStatus.RESTARTING, now_ms)
         return self._settle(now_ms)
 
+    def rescaling_refused(self, now_ms: int) -> list[a.Action]:
+        """The job could not be rescaled, as it has asked to be, and goes on as it is."""
+        return self._settle(now_ms)
+
+    def slots_not_available(self, failure: Failure, now_ms: int) -> list[a.Action]:
+        """Workers cannot be started, for now or, if the failure is not recoverable, ever."""
+        return self.fail(failure, now_ms)
+
     def suspend(self, failure: Failure, now_ms: int) -> list[a.Action]:
         """Lets go of the job without ending it: another JobMaster may take it up."""
         if self.status.is_terminal:
@@ -313,6 +312,10 @@ class Scheduler:
         return min(times, default=None)
 
     # Scheduling -----------------------------------------------------------------------------
+
+    def _begin(self, now_ms: int) -> None:
+        self._move(JobStatus.RUNNING, now_ms)
+        self._schedule(self.regions.regions, now_ms)
 
     def _schedule(self, regions: Iterable[PipelinedRegion], now_ms: int) -> None:
         """Asks for the slots of each region that is new and whose inputs can be read."""
@@ -480,15 +483,19 @@ class Scheduler:
                     self.graph.reset(subtask, now_ms)
             if self._new_parallelisms is not None:
                 # All of the job has ended, so every restart since has been one of the whole.
-                self.graph.rescale(self._new_parallelisms, now_ms)
+                self._change_parallelism(self._new_parallelisms, now_ms)
                 self._new_parallelisms = None
-                self._wire()
                 restart.subtasks = {subtask.id for subtask in self.graph.subtasks()}
             if not self._restarts and self.status is JobStatus.RESTARTING:
                 self._move(JobStatus.RUNNING, now_ms)
             self._out.append(a.RestoreState(frozenset(restart.subtasks), restart.is_global))
             self._needs_changed = True
             self._schedule(self.regions.covering(restart.subtasks), now_ms)
+
+    def _change_parallelism(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
+        self.graph.rescale(parallelisms, now_ms)
+        self._wire()
+        self._out.append(a.ParallelismChanged(dict(parallelisms)))
 
     # Bookkeeping ----------------------------------------------------------------------------
 
@@ -499,10 +506,12 @@ class Scheduler:
         self._end_job(now_ms)
         if self._needs_changed and not self.status.is_terminal:
             self._needs_changed = False
-            restarting = (id_ for restart in self._restarts for id_ in restart.subtasks)
-            self._declare_slots(self._allocator.declare(restarting))
+            self._declare_slots(self._slots_required())
         out, self._out = self._out, []
         return out
+
+    def _slots_required(self) -> int:
+        return self._allocator.declare(id_ for r in self._restarts for id_ in r.subtasks)
 
     def _declare_slots(self, required: int) -> None:
         declared = (required, self.pool.missing)

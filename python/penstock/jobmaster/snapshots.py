@@ -102,6 +102,8 @@ class VertexSnapshot:
     max_parallelism: int
     slot_sharing_group: str
     operator_names: tuple[str, ...]
+    wanted_parallelism: int
+    """What it has where there are slots for it."""
     inputs: tuple[tuple[bytes, str, str], ...]
     """Producer, ship strategy, and kind of the exchange, of each edge that leads here."""
     subtasks: tuple[SubtaskSnapshot, ...]
@@ -233,6 +235,7 @@ def job_snapshot(
     statistics: CheckpointStatistics,
     settings: CheckpointSettings,
     known: SubtaskPictures,
+    wanted: Mapping[bytes, int],
     *,
     wall_offset_ms: int,
     now_ms: int,
@@ -245,6 +248,7 @@ def job_snapshot(
         statistics: Figures of its checkpoints.
         settings: How they are taken.
         known: Pictures of subtasks, to be taken anew only where something has changed.
+        wanted: The parallelism of each vertex where there are slots for it.
         wall_offset_ms: The wall clock minus the clock of the state machines.
         now_ms: The time of that clock.
     """
@@ -258,7 +262,9 @@ def job_snapshot(
             status: at_ms + wall_offset_ms for status, at_ms in graph.status_timestamps.items()
         },
         bounded=job.bounded,
-        vertices=tuple(_vertex(v, job, known, wall_offset_ms) for v in graph.vertices.values()),
+        vertices=tuple(
+            _vertex(v, wanted[v.id], job, known, wall_offset_ms) for v in graph.vertices.values()
+        ),
         num_restarts=graph.num_restarts,
         exceptions=tuple(
             ExceptionSnapshot(
@@ -275,7 +281,11 @@ def job_snapshot(
 
 
 def _vertex(
-    vertex: ExecutionJobVertex, job: JobGraph, known: SubtaskPictures, wall_offset_ms: int
+    vertex: ExecutionJobVertex,
+    wanted_parallelism: int,
+    job: JobGraph,
+    known: SubtaskPictures,
+    wall_offset_ms: int,
 ) -> VertexSnapshot:
     fixed = vertex.job_vertex
     producers = {d.id: (v.id, d.type) for v in job.vertices.values() for d in v.produced}
@@ -285,6 +295,7 @@ def _vertex(
         parallelism=fixed.parallelism,
         max_parallelism=fixed.max_parallelism,
         slot_sharing_group=fixed.slot_sharing_group,
+        wanted_parallelism=wanted_parallelism,
         operator_names=tuple(operator.name for operator in fixed.operators) or (fixed.name,),
         inputs=tuple(
             (producers[edge.dataset_id][0], edge.ship_strategy, producers[edge.dataset_id][1])

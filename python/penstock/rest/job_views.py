@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import pipeline, restart_strategy
+from penstock.common.options import adaptive, pipeline, restart_strategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.rest.call import RestError
 from penstock.rest.cluster_views import environment, shown_options
@@ -45,7 +45,7 @@ def _overview(job: JobSnapshot, now_ms: int) -> Json:
         "jid": job.id.hex(),
         "name": job.name,
         "jobType": _job_type(job),
-        "schedulerType": "Default",
+        "schedulerType": adaptive.SCHEDULER.read(job.configuration),
         "start-time": job.start_ms,
         "end-time": job.end_ms,
         "duration": _duration_ms(job, now_ms),
@@ -71,7 +71,7 @@ def job(call: Call) -> Json:
         "isStoppable": False,
         "state": found.status.value,
         "job-type": _job_type(found),
-        "schedulerType": "Default",
+        "schedulerType": adaptive.SCHEDULER.read(found.configuration),
         "start-time": found.start_ms,
         "end-time": found.end_ms,
         "duration": _duration_ms(found, call.now_ms),
@@ -115,12 +115,17 @@ def execution_result(call: Call) -> Json:
 
 
 def resource_requirements(call: Call) -> Json:
-    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, as it is."""
+    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, as it is to be."""
+    job = call.job()
+    is_adaptive = adaptive.SCHEDULER.read(job.configuration) == "Adaptive"
     return {
         vertex.id.hex(): {
-            "parallelism": {"lowerBound": vertex.parallelism, "upperBound": vertex.parallelism}
+            "parallelism": {
+                "lowerBound": 1 if is_adaptive else vertex.wanted_parallelism,
+                "upperBound": vertex.wanted_parallelism,
+            }
         }
-        for vertex in call.job().vertices
+        for vertex in job.vertices
     }
 
 

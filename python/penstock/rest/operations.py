@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_client import SavepointWish
-from penstock.common.options import checkpointing
+from penstock.common.options import adaptive, checkpointing
 from penstock.errors import RescalingError, WrongArgumentError
 from penstock.jobmaster.cluster_gateway import JobNotRunningError
 from penstock.rest.call import RestError
@@ -160,7 +160,8 @@ async def rescale(call: Call) -> Json:
 async def require_resources(call: Call) -> Json:
     """``PUT /jobs/:jobid/resource-requirements``: the parallelism of each vertex.
 
-    A vertex gets the upper bound; the answer does not wait until the tasks run.
+    A vertex gets the upper bound, that of an adaptive job as far as there are slots; the answer
+    does not wait until the tasks run.
     """
     job = call.job()
     wish: dict[bytes, int] = {}
@@ -177,6 +178,12 @@ async def require_resources(call: Call) -> Json:
             ) from None
         if type(least) is not int or type(most) is not int or not 1 <= least <= most:
             raise RestError(400, f"{name[:64]!r}: the bounds are numbers, 1 <= lower <= upper")
+        if least > 1 and adaptive.SCHEDULER.read(job.configuration) == "Adaptive":
+            raise RestError(
+                400,
+                f"{name[:64]!r}: the lower bound of an adaptive job is 1: it runs if there is a "
+                "slot for each slot sharing group",
+            )
         wish[vertex_id] = most
     missing = sorted({vertex.id for vertex in job.vertices} - wish.keys())
     if missing:

@@ -9,7 +9,8 @@ from penstock.jobmaster.restart_strategies import (
     FixedDelayRestartStrategy,
     NoRestartStrategy,
 )
-from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
+from penstock.jobmaster.scheduler import Scheduler
+from penstock.jobmaster.scheduler_settings import SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import failure_of
@@ -25,13 +26,14 @@ class Driver:
     """Carries out what a scheduler asks for, as far as a test wants it to."""
 
     def __init__(self, job, strategy=None, **settings):
-        self.scheduler = Scheduler(
-            job, strategy or NoRestartStrategy(), 0, SchedulerSettings(**settings)
-        )
+        self.scheduler = self.made(job, strategy or NoRestartStrategy(), settings)
         self.now = 0
         self.log = []
         self.running = {}
         self._slots = 0
+
+    def made(self, job, strategy, settings):
+        return Scheduler(job, strategy, 0, SchedulerSettings(**settings))
 
     def act(self, event, *args, **kwargs):
         actions = getattr(self.scheduler, event)(*args, self.now, **kwargs)

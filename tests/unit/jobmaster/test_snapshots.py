@@ -28,6 +28,7 @@ class Job:
             CheckpointStatistics(),
             CheckpointSettings(),
             self.known,
+            {VERTEX: 2},
             wall_offset_ms=WALL_MS,
             now_ms=now_ms,
         )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import checkpointing, restart_strategy, rocksdb, state, state_recovery
+from penstock.common.options import (
+    adaptive,
+    checkpointing,
+    restart_strategy,
+    rocksdb,
+    state,
+    state_recovery,
+)
 from penstock.common.options.registry import options_of
 
 if TYPE_CHECKING:
@@ -72,6 +79,16 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
         yield (
             f"the job starts from nothing without {state_recovery.PATH.key}",
             (state_recovery.CLAIM_MODE, state_recovery.IGNORE_UNCLAIMED),
+        )
+    if adaptive.SCHEDULER.read(configuration) != "Adaptive":
+        yield (
+            f"jobs keep their parallelism without {adaptive.SCHEDULER.key} Adaptive",
+            options_of(adaptive),
+        )
+    elif checkpointing.INTERVAL.read(configuration) is None:
+        yield (
+            f"a job that runs takes no more slots without {checkpointing.INTERVAL.key}",
+            (adaptive.COOLDOWN, adaptive.EXECUTING_STABILIZATION_TIMEOUT),
         )
     yield from _of_other_restarts(configuration)
 

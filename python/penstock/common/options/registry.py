@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import (
+    adaptive,
     checkpointing,
     cluster,
     file_systems,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Jobs", pipeline),
     ("Restarts", restart_strategy),
+    ("Adaptive jobs", adaptive),
     ("State", state),
     ("State in RocksDB", rocksdb),
     ("Checkpoints", checkpointing),
