@@ -125,11 +125,12 @@ def test_gathered_barriers(plane, pair):
     gate.gather_barriers(serialize_event(first), 4)
     writing.event(first)
     reading.until(lambda seen: any(seen.events[n] for n in range(4)))
-    gathered = gate.take_gathered()
+    gathered, first_told = gate.take_gathered()
+    assert first_told is None
     last = (set(range(4)) - set(gathered)).pop()
     assert len(gathered) == len(set(gathered)) == 3
     assert [len(reading.seen.events[n]) for n in range(4)] == [n == last for n in range(4)]
-    assert gate.take_gathered() == []
+    assert gate.take_gathered() == ([], None)
     # Nothing follows on any channel before it is resumed.
     writing.write(*(bytes([n]) + b"x" for n in range(4)))
     writing.event(second)
@@ -139,7 +140,7 @@ def test_gathered_barriers(plane, pair):
     gate.resume_all(range(4))
     reading.until(lambda seen: all(second in seen.events[n] for n in range(4)))
     assert [reading.seen.values[n] for n in range(4)] == [[bytes([n]) + b"x"] for n in range(4)]
-    assert gate.take_gathered() == []
+    assert gate.take_gathered() == ([], None)
     # Data, and other events, come while barriers are gathered.
     gate.gather_barriers(serialize_event(third), 4)
     gate.resume_all([2, 0])
@@ -151,11 +152,51 @@ def test_gathered_barriers(plane, pair):
     reading.until(lambda seen: any(third in seen.events[n] for n in range(4)))
     told = [n for n in range(4) if third in reading.seen.events[n]]
     assert len(told) == 1
-    assert sorted(gate.take_gathered() + told) == [0, 1, 2, 3]
+    assert sorted(gate.take_gathered()[0] + told) == [0, 1, 2, 3]
     gate.resume_all(range(4))
     partition.finish()
     seen = reading.to_end()
     assert all(seen.events[n][-1] == EndOfPartition() for n in range(4))
+
+
+def test_the_next_barrier_is_gathered_whichever_it_is(plane, pair):
+    """F4: and what it was, when, and how much had been read before, is told with the last one."""
+    producer, consumer, local = pair
+    ids = [partition_id(n) for n in range(3)]
+    partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
+    gate = connect(plane, producer, consumer, [(pid, 0) for pid in ids], local=local)
+    writings = [plane.writing(partition, "GLOBAL") for partition in partitions]
+    reading = plane.reading(gate)
+    for number in range(12):
+        gate.gather_barriers(None, 3)
+        if number % 2:
+            writings[0].write(b"data")
+            writings[0].flush()
+            reading.until(lambda seen, count=number // 2 + 1: len(seen.values[0]) == count)
+        before = reading.processor.bytes_in
+        reader = Background(reading.step)
+        barrier = CheckpointBarrier(number, number)
+        writings[number % 3].event(barrier)
+        if number % 4 == 3:
+            gate.wakeup()
+            assert reader.result() == 0
+            reader = Background(reading.step)
+        for other in (1, 2):
+            writings[(number + other) % 3].event(barrier)
+        assert reader.result() == 1
+        channels, (event, age_ns, told_before) = gate.take_gathered()
+        assert len(set(channels)) == 2
+        assert (event, told_before) == (serialize_event(barrier), before)
+        assert age_ns >= 0
+        gate.resume_all(range(3))
+    gate.gather_barriers(None, 3)
+    partitions[0].finish()
+    reading.until(lambda seen: EndOfPartition() in seen.events[0])
+    assert gate.take_gathered() == ([], None)
+    gate.close()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(*plane.environments)
 
 
 def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
@@ -182,7 +223,7 @@ def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
         for other in (1, 2):
             writings[(number + other) % 3].event(barrier)
         assert reader.result() == 1
-        assert len(gate.take_gathered()) == 2
+        assert len(gate.take_gathered()[0]) == 2
         gate.resume_all(range(3))
     barrier = CheckpointBarrier(40, 40)
     gate.gather_barriers(serialize_event(barrier), 3)
@@ -192,7 +233,7 @@ def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
     assert reader.result() == 1
     assert reading.seen.events[1][-1] == EndOfPartition()
     # Between processes the end of one channel may be there before the barrier of another.
-    assert gate.take_gathered() in ([], [0])
+    assert gate.take_gathered()[0] in ([], [0])
     gate.close()
     for partition in partitions:
         partition.release()
@@ -294,7 +335,7 @@ def test_union_gate_control(plane, pair):
     first.event(barrier)
     second.event(barrier)
     reading.until(lambda seen: barrier in seen.events[0] + seen.events[1])
-    assert len(union.take_gathered()) == 1
+    assert len(union.take_gathered()[0]) == 1
     union.resume_all([0, 1])
     for writing in (first, second):
         writing.write(b"next")

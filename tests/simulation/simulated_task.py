@@ -94,6 +94,9 @@ class SimulatedTask(GatheringChannels):
             else:
                 self.handler = CheckpointBarrierTracker(self, self, world.wall)
 
+    def wall_ms(self):
+        return self.world.wall()
+
     # Life ---------------------------------------------------------------------------------
 
     def restore(self):

@@ -156,16 +156,21 @@ class InputGate(Protocol):
     def resume_all(self, channels: Sequence[int]) -> None:
         """Let several channels continue after blocking events."""
 
-    def gather_barriers(self, event: bytes, left: int) -> None:
+    def gather_barriers(self, event: bytes | None, left: int) -> None:
         """Count the aligned barriers that equal ``event`` instead of handing them on.
 
+        None is whichever aligned barrier comes next.
         The last one of the ``left`` that are still to come is handed on, and so is everything else;
         the channels of those that are counted stay blocked.  For the thread that reads by a
         StreamInputProcessor, which sleeps until then if there is nothing else to read.
         """
 
-    def take_gathered(self) -> list[int]:
-        """End that; return the channels whose barriers were counted."""
+    def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
+        """End that; return the channels whose barriers were counted, and the first barrier.
+
+        That is None unless it was whichever came next and one has come: its bytes, the nanoseconds
+        since, and the bytes of elements and events that had been handed on before it.
+        """
 
     def send_task_event(self, event: bytes) -> None:
         """Send a serialized task event to the producers of all channels that have not ended.

@@ -327,13 +327,16 @@ fn barrier() -> BufferConsumer {
 
 /// Reads from a gate of two channels, of which one has a barrier, while both are written to by
 /// others and the barriers are gathered; returns the data type of what is read first.
-fn gathered(second: impl Fn(&PartitionShared) + Copy + Send + 'static) -> DataType {
+fn gathered(
+    event: &'static [u8],
+    second: impl Fn(&PartitionShared) + Copy + Send + 'static,
+) -> DataType {
     let environment = Arc::new(EnvironmentCore::detached());
     let partitions = [partition(1, 1), partition(2, 1)];
     let gate = local_gate(&[&partitions[0], &partitions[1]], &environment);
     let limits = FramingLimits::default();
     let mut reader = RecordReader::new(InputGate::Single(Arc::clone(&gate)), &limits);
-    reader.gather(&BARRIER, 2);
+    reader.gather(event, 2);
     let writers = partitions.map(|partition| {
         thread::spawn(move || {
             if partition.id[0] == 1 {
@@ -351,7 +354,9 @@ fn gathered(second: impl Fn(&PartitionShared) + Copy + Send + 'static) -> DataTy
         writer.join().unwrap();
     }
     // The first barrier may still lie there when something else was read.
-    let barriers = reader.take_gathered().len();
+    let gathered = reader.take_gathered();
+    let barriers = gathered.channels.len();
+    assert_eq!(gathered.first.is_some(), barriers == 1 && event.is_empty());
     assert!(barriers == 1 || data_type != DataType::AlignedCheckpointBarrier);
     gate.close();
     data_type
@@ -360,20 +365,24 @@ fn gathered(second: impl Fn(&PartitionShared) + Copy + Send + 'static) -> DataTy
 /// C-13: a reader that sleeps until the last barrier is there hears of it.
 #[test]
 fn the_last_barrier_is_heard() {
-    loom::model(|| {
-        let data_type = gathered(|partition| {
-            partition.subpartitions[0].add(barrier());
+    for event in [&BARRIER[..], &[]] {
+        loom::model(move || {
+            let data_type = gathered(event, |partition| {
+                partition.subpartitions[0].add(barrier());
+            });
+            assert_eq!(data_type, DataType::AlignedCheckpointBarrier);
         });
-        assert_eq!(data_type, DataType::AlignedCheckpointBarrier);
-    });
+    }
 }
 
 /// C-13: and of what comes instead.
 #[test]
 fn an_end_among_barriers_is_heard() {
-    loom::model(|| {
-        assert_eq!(gathered(end_of), DataType::EndOfPartition);
-    });
+    for event in [&BARRIER[..], &[]] {
+        loom::model(move || {
+            assert_eq!(gathered(event, end_of), DataType::EndOfPartition);
+        });
+    }
 }
 
 /// Reads from a gate without data while another thread wakes its reader and closes it.

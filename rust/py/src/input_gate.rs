@@ -15,6 +15,9 @@ use crate::waiting::interruptibly_detached;
 /// Name of the capsules that hold a `GateHandle`.
 const NAME: &CStr = c"penstock.gate";
 
+/// What `take_gathered` returns.
+type Gathered<'py> = (Vec<usize>, Option<(Bound<'py, PyBytes>, u64, u64)>);
+
 /// What one task reads from one exchange, or from several.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
@@ -125,22 +128,29 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Counts the aligned barriers that equal one, instead of giving them, but for the last of
-    /// those to come; for the thread that reads.
-    fn gather_barriers(&self, py: Python<'_>, event: &[u8], left: usize) -> PyResult<()> {
+    /// Counts the aligned barriers that equal one, or whichever comes next, instead of giving
+    /// them, but for the last of those to come; for the thread that reads.
+    fn gather_barriers(&self, py: Python<'_>, event: Option<&[u8]>, left: usize) -> PyResult<()> {
         let gathered = self.reading(py)?.with_reader(|reader| {
-            reader.gather(event, left);
+            reader.gather(event.unwrap_or_default(), left);
             Ok(())
         });
         gathered.map_err(|error| network_error(py, &error))
     }
 
-    /// Ends that; returns the channels whose barriers were counted.
-    fn take_gathered(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        let gathered = self.reading(py)?;
-        gathered
+    /// Ends that; returns the channels whose barriers were counted, and of the first barrier, if
+    /// it was not said which one it would be, its bytes, its age in nanoseconds and the bytes that
+    /// had been read before.
+    fn take_gathered<'py>(&self, py: Python<'py>) -> PyResult<Gathered<'py>> {
+        let gathered = self
+            .reading(py)?
             .with_reader(|reader| Ok(reader.take_gathered()))
-            .map_err(|error| network_error(py, &error))
+            .map_err(|error| network_error(py, &error))?;
+        let first = gathered.first.map(|first| {
+            let age_ns = u64::try_from(first.came.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            (PyBytes::new(py, &first.event), age_ns, first.bytes)
+        });
+        Ok((gathered.channels, first))
     }
 
     /// Sends a serialized task event to the producers of all channels that have not ended.

@@ -34,6 +34,21 @@ class AlignmentFigures:
     processed_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class FirstBarrier:
+    """The first barrier of a checkpoint, of which nothing was told when it came.
+
+    Attributes:
+        barrier: The barrier.
+        age_ms: How long ago it came.
+        processed_bytes: As it was then.
+    """
+
+    barrier: CheckpointBarrier
+    age_ms: float
+    processed_bytes: int
+
+
 class CheckpointableInput(Protocol):
     """The channels of a task, numbered from 0."""
 
@@ -47,16 +62,19 @@ class CheckpointableInput(Protocol):
     def resume_all(self, channels: Sequence[int]) -> None:
         """Lets several channels go on that have delivered aligned barriers."""
 
-    def gather_barriers(self, barrier: CheckpointBarrier, left: int) -> None:
+    def gather_barriers(self, barrier: CheckpointBarrier | None, left: int) -> None:
         """Tells of no more aligned barriers like this one, but of the last of those to come.
 
         Args:
-            barrier: One that has come.
+            barrier: One that has come; None for whichever aligned one comes next.
             left: How many are to come.
         """
 
-    def take_gathered(self) -> list[int]:
-        """Ends that; the channels that have delivered a barrier of which nothing was told."""
+    def take_gathered(self) -> tuple[list[int], FirstBarrier | None]:
+        """Ends that; the channels that have delivered a barrier of which nothing was told.
+
+        Also the first of these barriers, if it was whichever came next.
+        """
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Lets an announced barrier overtake the data before it."""
@@ -134,7 +152,8 @@ class SingleCheckpointBarrierHandler:
         self._is_triggered = False
         self._has_timed_out = False
         self._is_gathering = False
-        self._first_ms = 0
+        self._may_gather_first = False
+        self._first_ms = 0.0
         self._first_bytes = 0
 
     @property
@@ -144,12 +163,13 @@ class SingleCheckpointBarrierHandler:
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
         """A barrier was read from a channel, which has stopped if the barrier is aligned."""
+        self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
             if barrier.needs_alignment:
                 self._channels.resume_consumption(channel)
+            self._gather()
             return
         self._begin_unless_pending(barrier)
-        self._take_gathered()
         if barrier.needs_alignment:
             self._blocked.add(channel)
         self._note_first()
@@ -159,14 +179,15 @@ class SingleCheckpointBarrierHandler:
         elif self._is_triggered:
             self._release()
         self._complete_if_all_came(barrier)
-        self._gather_the_others(barrier)
+        self._gather()
 
     def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
         """A barrier is on its way, behind data: the time begins after which it may overtake."""
+        self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
+            self._gather()
             return
         self._begin_unless_pending(barrier)
-        self._take_gathered()
         self._announced.add(channel)
         if self._has_timed_out or self._is_triggered:
             self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
@@ -174,21 +195,22 @@ class SingleCheckpointBarrierHandler:
     def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
         """A task upstream will not take a checkpoint."""
         del channel
+        self._take_gathered()
         if checkpoint_id > self._current_id or (
             checkpoint_id == self._current_id and self.is_pending
         ):
             if self.is_pending and checkpoint_id > self._current_id:
                 self._abort(self._current_id, Reason.DECLINED_SUBSUMED)
             self._abort(checkpoint_id, Reason.DECLINED_ON_CANCELLATION_BARRIER)
+        self._gather()
 
     def on_end_of_partition(self, channel: int) -> None:
         """A channel has ended: no barrier will come from it."""
+        self._take_gathered()
         self._open.discard(channel)
         if self.is_pending and self._barrier is not None:
-            barrier = self._barrier
-            self._take_gathered()
-            self._complete_if_all_came(barrier)
-            self._gather_the_others(barrier)
+            self._complete_if_all_came(self._barrier)
+        self._gather()
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
         """Takes the barrier as if every open channel had delivered it; none stops.
@@ -196,10 +218,11 @@ class SingleCheckpointBarrierHandler:
         The producers have ended with a checkpoint of their own, so nothing but their ends is left
         in the channels.
         """
+        self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
+            self._gather()
             return
         self._begin_unless_pending(barrier)
-        self._take_gathered()
         self._note_first()
         self._arrived |= self._open
         if barrier.alignment is Alignment.UNALIGNED:
@@ -225,8 +248,9 @@ class SingleCheckpointBarrierHandler:
             self._abort(self._current_id, Reason.DECLINED_SUBSUMED)
         self._current_id = barrier.checkpoint_id
         self._barrier = barrier
+        self._may_gather_first = False
         self._is_triggered = self._has_timed_out = False
-        self._first_ms = 0
+        self._first_ms = 0.0
         if barrier.is_timeoutable:
             spent_ms = self._wall_ms() - barrier.timestamp_ms
             delay_ms = max(0, barrier.aligned_timeout_ms - spent_ms)
@@ -264,12 +288,15 @@ class SingleCheckpointBarrierHandler:
             self._target.barriers_complete(self._current_id, self._figures(barrier))
         else:
             self._target.take_snapshot(barrier, self._figures(barrier))
+        # Nothing of this checkpoint is still to come, unless it was triggered from outside.
+        self._may_gather_first = _can_be_gathered(barrier) and self._open <= self._blocked
         self._release()
         self._forget()
 
     def _abort(self, checkpoint_id: int, reason: Reason) -> None:
         self._take_gathered()
         self._current_id = self._last_done_id = max(checkpoint_id, self._current_id)
+        self._may_gather_first = False
         self._release()
         self._forget()
         self._target.abort_snapshot(checkpoint_id, reason)
@@ -281,31 +308,44 @@ class SingleCheckpointBarrierHandler:
             processed_bytes=self._channels.processed_bytes - self._first_bytes,
         )
 
-    def _gather_the_others(self, barrier: CheckpointBarrier) -> None:
+    def _gather(self) -> None:
         """Is told of the last aligned barrier only: a thousand channels cost hardly more than one.
 
-        One that may overtake after a time, or that has, is a matter of each channel.
+        One that may overtake after a time, or that has, is a matter of each channel.  The first
+        one is told of as well unless all of the checkpoint before have come: a late one is to let
+        its channel go on at once.
         """
-        if (
-            not self.is_pending
-            or self._is_triggered
-            or self._has_timed_out
-            or not barrier.needs_alignment
-            or barrier.is_timeoutable
-            or barrier.checkpoint_id != self._current_id
-        ):
+        barrier = self._barrier
+        if self.is_pending:
+            if (
+                barrier is None
+                or self._is_triggered
+                or self._has_timed_out
+                or not _can_be_gathered(barrier)
+            ):
+                return
+            left = len(self._open - self._arrived)
+        elif self._may_gather_first:
+            barrier = None
+            left = len(self._open)
+        else:
             return
-        left = len(self._open - self._arrived)
         if left > 1:
             self._is_gathering = True
             self._channels.gather_barriers(barrier, left)
 
     def _take_gathered(self) -> None:
-        if self._is_gathering:
-            self._is_gathering = False
-            channels = self._channels.take_gathered()
-            self._arrived.update(channels)
-            self._blocked.update(channels)
+        """Learns of the barriers of which nothing was told."""
+        if not self._is_gathering:
+            return
+        self._is_gathering = False
+        channels, first = self._channels.take_gathered()
+        if first is not None:
+            self._begin_unless_pending(first.barrier)
+            self._first_ms = self._wall_ms() - first.age_ms
+            self._first_bytes = first.processed_bytes
+        self._arrived.update(channels)
+        self._blocked.update(channels)
 
     def _release(self) -> None:
         if self._blocked:
@@ -316,3 +356,8 @@ class SingleCheckpointBarrierHandler:
         self._arrived.clear()
         self._announced.clear()
         self._barrier = None
+
+
+def _can_be_gathered(barrier: CheckpointBarrier) -> bool:
+    """Whether only the last of these barriers matters."""
+    return barrier.needs_alignment and not barrier.is_timeoutable

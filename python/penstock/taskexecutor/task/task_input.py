@@ -22,6 +22,7 @@ from penstock.network.events import (
 )
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.checkpointing.barrier_buffer import BarrierBuffer
+from penstock.taskexecutor.checkpointing.barrier_handler import FirstBarrier
 from penstock.taskexecutor.checkpointing.buffer_blocker import BufferSpiller, CachedBufferBlocker
 from penstock.taskexecutor.checkpointing.buffered_records import BufferedRecords
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
@@ -136,16 +137,23 @@ class TaskInput:
         """Lets several channels go on that have delivered aligned barriers."""
         self._gate.resume_all(channels)
 
-    def gather_barriers(self, barrier: CheckpointBarrier, left: int) -> None:
+    def gather_barriers(self, barrier: CheckpointBarrier | None, left: int) -> None:
         """Tells of no more aligned barriers like this one, but of the last of ``left`` to come."""
-        self._gathered_event = serialize_event(barrier)
-        self._gate.gather_barriers(self._gathered_event, left)
+        event = None if barrier is None else serialize_event(barrier)
+        self._gathered_event = event or b""
+        self._gate.gather_barriers(event, left)
 
-    def take_gathered(self) -> list[int]:
+    def take_gathered(self) -> tuple[list[int], FirstBarrier | None]:
         """Ends that; the channels that have delivered a barrier of which nothing was told."""
-        gathered = self._gate.take_gathered()
-        self._gathered_bytes += len(gathered) * len(self._gathered_event)
-        return gathered
+        channels, first = self._gate.take_gathered()
+        event = self._gathered_event if first is None else first[0]
+        told = None
+        if first is not None:
+            barrier = cast("CheckpointBarrier", parse_event(event))
+            processed = first[2] + self._gathered_bytes + len(event)
+            told = FirstBarrier(barrier, first[1] / 1e6, processed)
+        self._gathered_bytes += len(channels) * len(event)
+        return channels, told
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Lets an announced barrier overtake the data before it; False when it is not here."""

@@ -153,13 +153,15 @@ impl InputGate {
         }
     }
 
-    /// Leaves the reader asleep until `left` barriers that equal `event`, or anything else, have
-    /// come; 0 ends that.
-    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) {
+    /// Leaves the reader asleep until `left` barriers that equal `event`, or are alike if it is
+    /// empty, or anything else, have come; 0 ends that.
+    ///
+    /// Returns when the first one of these came, if the reader slept on.
+    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) -> Option<Instant> {
         match self {
             Self::Single(gate) => gate.expect_barriers(event, left),
             // Which of several gates has the last barrier is not known to any of them.
-            Self::Union(_) => {}
+            Self::Union(_) => None,
         }
     }
 

@@ -14,7 +14,7 @@ mod union;
 pub(crate) use credits::Due;
 pub use input_gate::{BufferOrEvent, InputGate, Next};
 pub(crate) use local_channel::LocalInputChannel;
-pub use reader::{Batch, RecordReader};
+pub use reader::{Batch, FirstBarrier, Gathered, RecordReader};
 pub(crate) use remote_channel::{RemoteChannelConfig, RemoteInputChannel};
 pub(crate) use single::InputChannel;
 pub use single::SingleInputGate;

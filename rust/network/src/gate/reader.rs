@@ -3,13 +3,13 @@
 //! One thread owns it.  A batch stays valid until the next call, which returns its buffer.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use penstock_memory::{Buffer, DataType};
 
 use super::input_gate::{BufferOrEvent, InputGate, Next, Wait};
 use crate::error::{Error, Result};
-use crate::framing::{FramingLimits, RecordDeserializer};
+use crate::framing::{FramingLimits, LENGTH_BYTES, RecordDeserializer};
 
 /// What one call gives.
 #[derive(Debug)]
@@ -52,17 +52,38 @@ pub struct RecordReader {
     /// The event that `next_urgent` has given last.
     urgent: Option<Buffer>,
     gathering: Gathering,
+    /// Bytes of elements and events that were given, lengths included.
+    bytes: u64,
 }
 
 /// Barriers of one checkpoint that are counted and not given.
 #[derive(Debug, Default)]
 struct Gathering {
-    /// The barrier; empty while none is gathered.
+    /// The barrier; empty while none is gathered, or whichever comes next.
     event: Vec<u8>,
     /// Channels whose barriers are still to come.
     left: usize,
+    gathered: Gathered,
+}
+
+/// Barriers that were counted and not given.
+#[derive(Debug, Default)]
+pub struct Gathered {
     /// The channels whose barriers have come.
-    channels: Vec<usize>,
+    pub channels: Vec<usize>,
+    /// The first one, if nobody had said which barrier it would be.
+    pub first: Option<FirstBarrier>,
+}
+
+/// The first barrier of a checkpoint, which was counted.
+#[derive(Debug)]
+pub struct FirstBarrier {
+    /// The serialized event.
+    pub event: Vec<u8>,
+    /// When it came: nothing of that channel was to be read before it.
+    pub came: Instant,
+    /// Bytes of elements and events that had been given before, lengths included.
+    pub bytes: u64,
 }
 
 impl Gathering {
@@ -70,7 +91,25 @@ impl Gathering {
     fn takes(&self, buffer: &Buffer) -> bool {
         self.left > 1
             && buffer.data_type() == DataType::AlignedCheckpointBarrier
-            && buffer.as_slice() == self.event
+            && (self.event.is_empty() || buffer.as_slice() == self.event)
+    }
+
+    /// Counts a barrier that it takes.
+    fn add(&mut self, channel: usize, event: &[u8], gate: &InputGate, bytes: u64) {
+        self.left -= 1;
+        self.gathered.channels.push(channel);
+        let is_first = self.event.is_empty();
+        if is_first {
+            self.event.extend_from_slice(event);
+        }
+        let unheard = gate.expect_barriers(&self.event, self.left);
+        if is_first {
+            self.gathered.first = Some(FirstBarrier {
+                event: self.event.clone(),
+                came: unheard.unwrap_or_else(Instant::now),
+                bytes,
+            });
+        }
     }
 }
 
@@ -101,6 +140,7 @@ impl RecordReader {
             current: None,
             urgent: None,
             gathering: Gathering::default(),
+            bytes: 0,
         }
     }
 
@@ -141,6 +181,7 @@ impl RecordReader {
             return Ok(Batch::Nothing);
         };
         let buffer = self.urgent.insert(buffer);
+        self.bytes += buffer.size() as u64;
         Ok(Batch::Event {
             channel,
             data_type: buffer.data_type(),
@@ -154,7 +195,8 @@ impl RecordReader {
     }
 
     /// From now on counts the aligned barriers that equal `event` and does not give them, except
-    /// for the last one of the `left` that are still to come; their channels stay blocked.
+    /// for the last one of the `left` that are still to come; their channels stay blocked.  An
+    /// empty `event` is whichever aligned barrier comes next.
     ///
     /// A reader that waits for nothing else sleeps until the last one is there.
     pub fn gather(&mut self, event: &[u8], left: usize) {
@@ -164,10 +206,10 @@ impl RecordReader {
         self.gate.expect_barriers(event, left);
     }
 
-    /// Gives every barrier again from now on; the channels whose barriers were counted.
-    pub fn take_gathered(&mut self) -> Vec<usize> {
+    /// Gives every barrier again from now on; what was counted.
+    pub fn take_gathered(&mut self) -> Gathered {
         self.gate.expect_barriers(&[], 0);
-        std::mem::take(&mut self.gathering).channels
+        std::mem::take(&mut self.gathering).gathered
     }
 
     /// Bytes of `channel` that were taken and belong to no delivered record, for replay in front
@@ -187,6 +229,7 @@ impl RecordReader {
 
     fn poll(&mut self, wait: Wait) -> Result<Batch<'_>> {
         let taken = self.take(wait)?;
+        self.bytes += self.len_of(&taken) as u64;
         let bytes = self.current.as_ref().map_or(&[][..], Buffer::as_slice);
         let data_type = self
             .current
@@ -208,6 +251,18 @@ impl RecordReader {
                 records: &bytes[records],
             },
         })
+    }
+
+    /// Bytes of elements or of the event that a batch gives, lengths included.
+    fn len_of(&self, taken: &Taken) -> usize {
+        match taken {
+            Taken::Event { .. } => self.current.as_ref().map_or(0, Buffer::size),
+            Taken::Data { channel, records } => {
+                let spanning = self.deserializers[*channel].spanning();
+                records.len() + spanning.map_or(0, |payload| payload.len() + LENGTH_BYTES)
+            }
+            Taken::Nothing | Taken::Woken | Taken::End => 0,
+        }
     }
 
     /// Takes buffers until one completes a record or is an event.
@@ -239,10 +294,8 @@ impl RecordReader {
                     deserializer.clear();
                 }
                 if self.gathering.takes(&buffer) {
-                    self.gathering.left -= 1;
-                    self.gathering.channels.push(channel);
-                    self.gate
-                        .expect_barriers(&self.gathering.event, self.gathering.left);
+                    self.gathering
+                        .add(channel, buffer.as_slice(), &self.gate, self.bytes);
                     continue;
                 }
                 self.current = Some(buffer);

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use penstock_memory::{Buffer, DataType, LocalBufferPool};
 
@@ -102,7 +103,10 @@ pub(crate) struct Polled {
 /// Barriers for which alone the reader is not woken until all of them have come.
 #[derive(Debug, Default)]
 struct Expected {
+    /// The barrier; empty while it is whichever comes next.
     event: Vec<u8>,
+    /// When that one came for which the reader was not woken.
+    first: Option<Instant>,
     /// How many are still to come as far as the reader has read; 0 when none are expected.
     left: usize,
     /// Entries of the queue that are such barriers and that the reader was not woken for.
@@ -568,7 +572,8 @@ impl SingleInputGate {
     pub(crate) fn enqueue_barrier(&self, channel: usize, event: &[u8]) -> bool {
         let mut state = self.state.lock();
         let expected = &state.expected;
-        if expected.left == 0 || expected.event != event || self.is_joined() {
+        let is_any = expected.event.is_empty();
+        if expected.left == 0 || !(is_any || expected.event == event) || self.is_joined() {
             drop(state);
             return self.enqueue(channel, false);
         }
@@ -581,6 +586,10 @@ impl SingleInputGate {
         if was_announced {
             return false;
         }
+        if is_any {
+            state.expected.event.extend_from_slice(event);
+            state.expected.first = Some(Instant::now());
+        }
         state.expected.queued += 1;
         if state.expected.queued < state.expected.left {
             return false;
@@ -589,15 +598,21 @@ impl SingleInputGate {
         true
     }
 
-    /// Leaves the reader asleep until `left` barriers that equal `event`, or anything else, have
-    /// come.  Only the reader calls this, and looks at the queue before it sleeps.
-    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) {
+    /// Leaves the reader asleep until `left` barriers that equal `event`, or are alike if it is
+    /// empty, or anything else, have come.  Only the reader calls this, and looks at the queue
+    /// before it sleeps.
+    ///
+    /// Returns when the first one of these came, if the reader slept on.
+    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) -> Option<Instant> {
         let expected = &mut self.state.lock().expected;
         expected.left = left;
-        if expected.event != event {
-            expected.event.clear();
-            expected.event.extend_from_slice(event);
+        let first = expected.first.take();
+        if expected.event == event {
+            return first;
         }
+        expected.event.clear();
+        expected.event.extend_from_slice(event);
+        None
     }
 
     /// Keeps the first error; every later call fails with it.

@@ -36,6 +36,7 @@ class Scenario:
 
     def __init__(self, count, tracked=False):
         self.channels = Channels(count)
+        self.channels.wall_ms = lambda: self.now
         self.log = []
         self.reasons = {}
         self.snapshots = []
@@ -105,6 +106,39 @@ def test_alignment_of_three_channels():
     [(barrier, figures)] = scenario.snapshots
     assert barrier.alignment is Alignment.ALIGNED
     assert (figures.alignment_ms, figures.start_delay_ms) == (30, 100)
+
+
+def test_only_the_last_barrier_of_the_next_checkpoint_is_told_of():
+    """F-6: the first one is when all of the one before have come; its time is known later."""
+    scenario = Scenario(3)
+    told = []
+    on_barrier = scenario.handler.on_barrier
+    scenario.handler.on_barrier = lambda channel, event: (
+        told.append((channel, event.checkpoint_id)),
+        on_barrier(channel, event),
+    )
+    scenario.barrier(2, 1).barrier(1, 1).barrier(0, 1)
+    scenario.channels.processed_bytes = 50
+    scenario.barrier(1, 2)
+    scenario.now += 30
+    scenario.channels.processed_bytes = 70
+    scenario.barrier(0, 2).barrier(2, 2)
+    assert told == [(2, 1), (0, 1), (2, 2)]
+    assert scenario.log == [1, 2]
+    figures = scenario.snapshots[1][1]
+    assert (figures.alignment_ms, figures.start_delay_ms) == (30, 100)
+    assert figures.processed_bytes == 20
+    # A channel less; then late barriers of what was given up are told of, and stop nobody.
+    scenario.barrier(1, 3).end(0).barrier(2, 3)
+    assert scenario.log == [1, 2, 3]
+    scenario.barrier(1, 4).cancel(2, 4)
+    assert scenario.log == [1, 2, 3, -4]
+    assert not scenario.channels.stopped
+    scenario.cancel(1, 5).barrier(2, 5)
+    assert not scenario.channels.stopped
+    scenario.barrier(1, 6).barrier(2, 7)
+    assert scenario.log == [1, 2, 3, -4, -5, -6]
+    assert scenario.channels.stopped == {2}
 
 
 def test_a_checkpoint_that_is_jumped_over():

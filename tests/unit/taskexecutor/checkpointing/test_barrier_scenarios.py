@@ -55,6 +55,9 @@ class Task(GatheringChannels):
             )
         )
 
+    def wall_ms(self):
+        return self.now
+
     def resume_consumption(self, channel):
         self.stopped.remove(channel)
         self.log.append(f">{channel}")

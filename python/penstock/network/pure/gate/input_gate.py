@@ -57,9 +57,13 @@ class InputGate:
         ]
         self._on_ready: Callable[[], None] | None = None
         self._gathers: bytes | None = None
-        """The barrier that is counted and not handed on."""
+        """The barrier that is counted and not handed on; None while it is whichever comes."""
         self._barriers_left = 0
         self._gathered: list[int] = []
+        self._first_gathered: tuple[bytes, int, int] | None = None
+        """The first one if it was whichever came: its bytes, when, and the bytes before it."""
+        self._bytes = 0
+        """Of elements and events that were handed on by `next_records`, lengths included."""
 
     # -- reading --------------------------------------------------------------------------
 
@@ -96,7 +100,9 @@ class InputGate:
             data = _contents(buffer)
             deserializer = self._deserializers[channel]
             if data_type.is_buffer:
-                return DATA, channel, data_type, deserializer.records_of(memoryview(data))
+                records = deserializer.records_of(memoryview(data))
+                self._bytes += sum(map(len, records)) + 4 * len(records)
+                return DATA, channel, data_type, records
             # Recovered data may end inside of a record, which what follows it ends.
             may_split = data_type.has_priority or data_type is DataType.RECOVERY_COMPLETION
             if deserializer.has_pending_bytes and not may_split:
@@ -104,26 +110,33 @@ class InputGate:
                     f"{data_type.name} on channel {channel} inside a record: broken serialization"
                 )
             if not self._gathers_it(channel, data_type, data):
+                self._bytes += len(data)
                 return EVENT, channel, data_type, [data]
 
-    def gather_barriers(self, event: bytes, left: int) -> None:
+    def gather_barriers(self, event: bytes | None, left: int) -> None:
         """Count aligned barriers that equal ``event``, but for the last of those to come."""
         self._gathers, self._barriers_left = event, left
 
-    def take_gathered(self) -> list[int]:
-        """End that; return the channels whose barriers were counted."""
+    def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
+        """End that; return the channels whose barriers were counted, and the first barrier."""
         gathered, self._gathered = self._gathered, []
-        self._gathers = None
-        return gathered
+        first, self._first_gathered = self._first_gathered, None
+        self._gathers, self._barriers_left = None, 0
+        if first is None:
+            return gathered, None
+        event, came_ns, before = first
+        return gathered, (event, time.monotonic_ns() - came_ns, before)
 
     def _gathers_it(self, channel: int, data_type: DataType, event: bytes) -> bool:
         if (
-            self._gathers is None
-            or self._barriers_left <= 1
+            self._barriers_left <= 1
             or data_type is not DataType.ALIGNED_CHECKPOINT_BARRIER
-            or event != self._gathers
+            or self._gathers not in (None, event)
         ):
             return False
+        if self._gathers is None:
+            self._gathers = event
+            self._first_gathered = event, time.monotonic_ns(), self._bytes
         self._barriers_left -= 1
         self._gathered.append(channel)
         return True
@@ -143,7 +156,9 @@ class InputGate:
         if taken is None:
             return None
         channel, buffer = taken
-        return channel, int(buffer.data_type), _contents(buffer)
+        data = _contents(buffer)
+        self._bytes += len(data)
+        return channel, int(buffer.data_type), data
 
     def _take(self, deadline: float | None) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer that some channel has."""
