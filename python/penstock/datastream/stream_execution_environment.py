@@ -531,6 +531,10 @@ class StreamExecutionEnvironment(MissingMethods):
     ) -> DataStream[Any]:
         """Elements of a source function; one subtask unless it is a ParallelSourceFunction."""
         check_function(source_func, SourceFunction, "add_source", or_callable=False)
+        source = source_func._as_source()
+        if source is not None:
+            strategy = WatermarkStrategy.no_watermarks()
+            return self.from_source(source, strategy, source_name, type_info)
         parallel = isinstance(source_func, ParallelSourceFunction)
         return self._source(
             LegacySourceTransformation(

@@ -54,6 +54,10 @@ class SourceFunction(JavaFunctionWrapper, Function):
     def cancel(self) -> None:
         """Asks `run` to return; called from another thread."""
 
+    def _as_source(self) -> Any:
+        """The Source that this is in another form; None for a function that is called."""
+        return None
+
 
 class ParallelSourceFunction(SourceFunction):
     """A source function that may run in several subtasks."""

@@ -1,0 +1,290 @@
+"""RMQConnectionConfig: where a broker is, who connects, and what happens when it goes away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+#: What a setting is at least and at most.
+_LIMITS: Final = {
+    "port": (1, 65_535),
+    "network_recovery_interval": (1, 2**31 - 1),
+    "connection_timeout": (1, 2**31 - 1),
+    "requested_channel_max": (1, 65_535),
+    "requested_frame_max": (4096, 131_072),
+    "requested_heartbeat": (0, 65_535),
+    "prefetch_count": (1, 65_535),
+}
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What was set; None is what was not."""
+
+    host: str | None = None
+    port: int | None = None
+    virtual_host: str | None = None
+    user_name: str | None = None
+    password: str | None = None
+    uri: str | None = None
+    network_recovery_interval: int | None = None
+    automatic_recovery: bool | None = None
+    topology_recovery: bool | None = None
+    connection_timeout: int | None = None
+    requested_channel_max: int | None = None
+    requested_frame_max: int | None = None
+    requested_heartbeat: int | None = None
+    prefetch_count: int | None = None
+
+
+@dataclass(frozen=True)
+class BrokerAddress:
+    """What the settings or the URI say of the broker.
+
+    Attributes:
+        host: The host.
+        port: The port.
+        virtual_host: The virtual host.
+        user_name: Who connects.
+        password: The user's.
+        has_tls: Whether the connection is TLS.
+    """
+
+    host: str
+    port: int
+    virtual_host: str
+    user_name: str
+    password: str
+    has_tls: bool
+
+
+class RMQConnectionConfig:
+    """Where a broker of RabbitMQ is; made by `RMQConnectionConfig.Builder`."""
+
+    def __init__(self, settings: _Settings) -> None:
+        """Takes what a builder has gathered."""
+        self._settings = settings
+
+    def __repr__(self) -> str:
+        address = self.address()
+        return f"RMQConnectionConfig({address.host}:{address.port})"
+
+    def get_host(self) -> str | None:
+        """The host; None if there is a URI."""
+        return self._settings.host
+
+    def get_port(self) -> int | None:
+        """The port; None if there is a URI."""
+        return self._settings.port
+
+    def get_virtual_host(self) -> str | None:
+        """The virtual host; None if there is a URI."""
+        return self._settings.virtual_host
+
+    def get_user_name(self) -> str | None:
+        """Who connects; None if there is a URI."""
+        return self._settings.user_name
+
+    def get_password(self) -> str | None:
+        """The user's password; None if there is a URI."""
+        return self._settings.password
+
+    def get_uri(self) -> str | None:
+        """The URI, if one was set."""
+        return self._settings.uri
+
+    def get_network_recovery_interval(self) -> int | None:
+        """How long after a failure the broker is tried again, in ms, if it was set."""
+        return self._settings.network_recovery_interval
+
+    def is_automatic_recovery(self) -> bool | None:
+        """Whether a lost connection is made again, if it was set."""
+        return self._settings.automatic_recovery
+
+    def is_topology_recovery(self) -> bool | None:
+        """Whether the queue is declared again with a connection, if it was set."""
+        return self._settings.topology_recovery
+
+    def get_connection_timeout(self) -> int | None:
+        """How long to wait for the broker at the start, in ms, if it was set."""
+        return self._settings.connection_timeout
+
+    def get_requested_channel_max(self) -> int | None:
+        """The number of channels asked for, if it was set."""
+        return self._settings.requested_channel_max
+
+    def get_requested_frame_max(self) -> int | None:
+        """The size of frames asked for, in bytes, if it was set."""
+        return self._settings.requested_frame_max
+
+    def get_requested_heartbeat(self) -> int | None:
+        """The time between heartbeats asked for, in s, if it was set."""
+        return self._settings.requested_heartbeat
+
+    def get_prefetch_count(self) -> int | None:
+        """How many messages the broker sends before any is acknowledged, if it was set."""
+        return self._settings.prefetch_count
+
+    def address(self) -> BrokerAddress:
+        """What the settings or the URI say."""
+        found = self._settings
+        if found.uri is not None:
+            return _parsed(found.uri)
+        return BrokerAddress(
+            str(found.host),
+            found.port or _PORTS["amqp"],
+            str(found.virtual_host),
+            str(found.user_name),
+            str(found.password),
+            has_tls=False,
+        )
+
+    class Builder:
+        """Gathers the settings: a URI, or host, virtual host, user name and password."""
+
+        def __init__(self) -> None:
+            """Nothing is set."""
+            self._settings = _Settings()
+
+        def set_port(self, port: int) -> RMQConnectionConfig.Builder:
+            """The port."""
+            return self._with("port", port)
+
+        def set_host(self, host: str) -> RMQConnectionConfig.Builder:
+            """The host."""
+            return self._with("host", host)
+
+        def set_virtual_host(self, vhost: str) -> RMQConnectionConfig.Builder:
+            """The virtual host; ``/`` is that of a new broker."""
+            return self._with("virtual_host", vhost)
+
+        def set_user_name(self, user_name: str) -> RMQConnectionConfig.Builder:
+            """Who connects."""
+            return self._with("user_name", user_name)
+
+        def set_password(self, password: str) -> RMQConnectionConfig.Builder:
+            """The user's password."""
+            return self._with("password", password)
+
+        def set_uri(self, uri: str) -> RMQConnectionConfig.Builder:
+            """``amqp://user:password@host:port/virtual_host`` or, with TLS, ``amqps://…``."""
+            return self._with("uri", uri)
+
+        def set_topology_recovery_enabled(
+            self, topology_recovery_enabled: bool
+        ) -> RMQConnectionConfig.Builder:
+            """Whether a queue that is gone is declared again when a connection is made again."""
+            return self._with("topology_recovery", topology_recovery_enabled)
+
+        def set_requested_heartbeat(self, requested_heartbeat: int) -> RMQConnectionConfig.Builder:
+            """The time between heartbeats asked for, in s; 0 for none."""
+            return self._with("requested_heartbeat", requested_heartbeat)
+
+        def set_requested_frame_max(self, requested_frame_max: int) -> RMQConnectionConfig.Builder:
+            """The size of frames asked for, in bytes."""
+            return self._with("requested_frame_max", requested_frame_max)
+
+        def set_requested_channel_max(
+            self, requested_channel_max: int
+        ) -> RMQConnectionConfig.Builder:
+            """The number of channels asked for."""
+            return self._with("requested_channel_max", requested_channel_max)
+
+        def set_network_recovery_interval(
+            self, network_recovery_interval: int
+        ) -> RMQConnectionConfig.Builder:
+            """How long after a failure the broker is tried again, in ms; 5000 if not set."""
+            return self._with("network_recovery_interval", network_recovery_interval)
+
+        def set_connection_timeout(self, connection_timeout: int) -> RMQConnectionConfig.Builder:
+            """How long to wait for the broker at the start, in ms; 60,000 if not set."""
+            return self._with("connection_timeout", connection_timeout)
+
+        def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
+            """Whether a connection that is lost or refused is tried again; so if not set."""
+            return self._with("automatic_recovery", automatic_recovery)
+
+        def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:
+            """How many messages the broker sends before any is acknowledged; 65,535 if not set."""
+            return self._with("prefetch_count", prefetch_count)
+
+        def build(self) -> RMQConnectionConfig:
+            """The settings.
+
+            Raises:
+                InvalidProgramError: Neither a URI nor all of host, port, virtual host, user name
+                    and password were set, or both.
+            """
+            found = self._settings
+            parts = ("host", "port", "virtual_host", "user_name", "password")
+            missing = [name for name in parts if getattr(found, name) is None]
+            if found.uri is None and missing:
+                raise InvalidProgramError(
+                    f"RMQConnectionConfig needs set_{missing[0]}, or set_uri for all of it"
+                )
+            if found.uri is not None and len(missing) < len(parts):
+                given = next(name for name in parts if name not in missing)
+                raise InvalidProgramError(
+                    f"RMQConnectionConfig takes set_uri or set_{given}, not both"
+                )
+            return RMQConnectionConfig(found)
+
+        def _with(self, name: str, value: Any) -> RMQConnectionConfig.Builder:
+            _check(name, value)
+            self._settings = replace(self._settings, **{name: value})
+            return self
+
+
+def _check(name: str, value: Any) -> None:
+    """Looks at the value of a setting.
+
+    Raises:
+        InvalidProgramError: It cannot be meant so.
+    """
+    shown = "what was given" if name in ("uri", "password") else repr(value)
+    if name in _LIMITS:
+        least, most = _LIMITS[name]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise WrongArgumentError(
+                f"RMQConnectionConfig: {name} is a number from {least} to {most}, got {shown}"
+            )
+        return
+    if name.endswith("_recovery"):
+        if not isinstance(value, bool):
+            raise WrongArgumentError(f"RMQConnectionConfig: {name} is True or False, got {shown}")
+    elif not isinstance(value, str):
+        raise WrongArgumentError(f"RMQConnectionConfig: {name} is a text, got {shown}")
+    elif name == "uri":
+        _parsed(value)
+
+
+def _parsed(uri: str) -> BrokerAddress:
+    """What a URI says; as of RabbitMQ's clients, what it leaves out is a new broker's.
+
+    Raises:
+        InvalidProgramError: It is none of a broker.
+    """
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in _PORTS or not parts.hostname or "/" in parts.path[1:]:
+        # The rest of the URI may hold a password.
+        raise WrongArgumentError(
+            "RMQConnectionConfig takes a URI as amqp://user:password@host:5672/virtual_host, got "
+            f"one of the scheme {parts.scheme!r} and the host {parts.hostname!r}"
+        )
+    return BrokerAddress(
+        parts.hostname,
+        port or _PORTS[parts.scheme],
+        unquote(parts.path[1:]) or "/",
+        unquote(parts.username or "guest"),
+        unquote(parts.password or "guest"),
+        has_tls=parts.scheme == "amqps",
+    )

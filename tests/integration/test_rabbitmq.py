@@ -1,0 +1,472 @@
+"""RMQSource and RMQSink against a real broker, of Debian's package rabbitmq-server.
+
+Without the package the tests are left out.  One broker serves all of them, each with queues of its
+own, as its start takes seconds.
+"""
+
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from penstock.common import Configuration, SimpleStringSchema, Types
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
+from penstock.datastream.formats.dead_letters import dead_letter_tag
+from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from support.relay import Relay
+
+pytest.importorskip("pika")
+from support.rabbitmq_server import Client, RabbitMQ
+
+pytestmark = pytest.mark.timeout(240)
+
+TEXT = SimpleStringSchema()
+OFTEN = {"execution.checkpointing.interval": "100 ms"}
+NO_HOST = "amqp://u:secret@/"
+NEVER = {"execution.checkpointing.interval": "1 h"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    found = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(broker):
+    found = Client(broker)
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["native", "pure"])
+def runtime(request, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+
+
+def builder(broker, **options):
+    uri = broker.uri(**options)
+    return RMQConnectionConfig.Builder().set_uri(uri).set_network_recovery_interval(50)
+
+
+def environment(target="in-process", parallelism=1, **options):
+    configuration = Configuration.from_dict(options)
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+        configuration.set_string("execution.target", target)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def numbered(count, start=0):
+    return [str(number) for number in range(start, start + count)]
+
+
+def taken(stream, count):
+    """The first elements."""
+    found = []
+    with stream.execute_and_collect() as elements:
+        for element in elements:
+            found.append(element)
+            if len(found) == count:
+                return found
+    raise AssertionError(found)
+
+
+class Seen:
+    """What the functions of a job in this process have seen."""
+
+    def __init__(self):
+        self.elements = []
+        self._news = threading.Condition()
+
+    def add(self, element):
+        with self._news:
+            self.elements.append(element)
+            self._news.notify_all()
+
+    def wait_for(self, element):
+        with self._news:
+            assert self._news.wait_for(lambda: element in self.elements, 120), self.elements
+
+
+SEEN = {}
+
+
+class See(MapFunction):
+    def __init__(self, name):
+        self.name = name
+        SEEN[name] = Seen()
+
+    def map(self, value):
+        SEEN[self.name].add(value)
+        return value
+
+
+def test_messages_become_elements(broker, client, runtime):
+    client.declare("elements")
+    client.publish("elements", numbered(200))
+    env = environment(parallelism=2, **OFTEN)
+    stream = env.add_source(RMQSource(builder(broker).build(), "elements", False, TEXT), "rabbit")
+    found = taken(stream.map(int, Types.LONG()), 200)
+    # What was not acknowledged when the job ended the second runtime's job gets, too.
+    client.channel.queue_delete("elements")
+    assert sorted(found) == list(range(200))
+
+
+def test_without_checkpoints_nothing_comes_again(broker, client):
+    client.declare("once")
+    for number in range(2):
+        client.publish("once", [str(number)])
+        source = RMQSource(builder(broker).build(), "once", True, TEXT)
+        assert taken(environment(parallelism=2).add_source(source), 1) == [str(number)]
+
+
+class KillOnce(MapFunction):
+    def __init__(self, folder, at):
+        self.folder, self.at = folder, at
+
+    def map(self, value):
+        if value == self.at:
+            try:
+                Path(self.folder, "killed").touch(exist_ok=False)
+            except FileExistsError:
+                return value
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+
+def test_a_killed_worker_with_correlation_ids(broker, client, tmp_path, runtime):
+    """Each message once, though it is published and read again."""
+    client.declare("exactly")
+    env = environment("local", parallelism=2, **OFTEN)
+    source = RMQSource(builder(broker).build(), "exactly", True, TEXT)
+    stream = env.add_source(source).map(KillOnce(str(tmp_path), "150"), Types.STRING())
+    found = []
+    client.publish("exactly", numbered(100), numbered(100))
+    with stream.execute_and_collect() as elements:
+        for element in elements:
+            found.append(element)
+            if len(found) == 100:
+                client.publish("exactly", numbered(200, 100), numbered(200, 100))
+                client.publish("exactly", numbered(50), numbered(50, 1000))
+            if len(found) == 350:
+                break
+    client.channel.queue_delete("exactly")
+    assert (tmp_path / "killed").exists()
+    assert sorted(found) == sorted(numbered(300) + numbered(50))
+
+
+def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):
+    """Nothing is lost on the way through the source and the sink."""
+    client.declare("least")
+    client.declare("least-out")
+    env = environment("local", **OFTEN)
+    source = RMQSource(builder(broker).build(), "least", False, TEXT)
+    stream = env.add_source(source).map(KillOnce(str(tmp_path), "60"), Types.STRING())
+    stream.add_sink(RMQSink(builder(broker).build(), "least-out", TEXT))
+    job = env.execute_async()
+    client.publish("least", numbered(100))
+    found = set()
+    while len(found) < 100:
+        found.update(body for body, _ in client.take("least-out", 1))
+    job.cancel().result()
+    assert (tmp_path / "killed").exists()
+
+
+@pytest.mark.parametrize("uses_ids", [True, False])
+def test_a_connection_that_is_lost_between_checkpoints(broker, client, uses_ids):
+    """The broker sends again what was emitted; by their ids the source knows it."""
+    name = f"lost-{uses_ids}"
+    client.declare(name)
+    client.publish(name, numbered(100), numbered(100))
+    relay = Relay(("127.0.0.1", broker.port))
+    config = builder(broker, port=relay.address[1]).build()
+    env = environment(**NEVER)
+    stream = env.add_source(RMQSource(config, name, uses_ids, TEXT))
+    stream.map(See(name), Types.STRING()).print()
+    job = env.execute_async()
+    seen = SEEN[name]
+    seen.wait_for("99")
+    relay.cut()
+    client.publish(name, ["last"], ["last"])
+    seen.wait_for("last")
+    # Stands for a checkpoint: what it holds is acknowledged, and so its ids are forgotten.
+    job.cancel().result()
+    relay.close()
+    once = numbered(100)
+    assert seen.elements == [*once, *([] if uses_ids else once), "last"]
+
+
+def test_a_savepoint_knows_what_the_broker_may_send_again(broker, client, tmp_path):
+    client.declare("savepoint")
+    client.publish("savepoint", numbered(10), numbered(10))
+    config = builder(broker).build()
+
+    def started(name, **options):
+        env = environment("in-process", **NEVER, **options)
+        stream = env.add_source(RMQSource(config, "savepoint", True, TEXT)).uid("source")
+        stream.map(See(name), Types.STRING()).uid("seen").print()
+        return env.execute_async(), SEEN[name]
+
+    job, seen = started("first")
+    seen.wait_for("9")
+    path = job.stop_with_savepoint(False, str(tmp_path)).result()
+    assert client.depth("savepoint") == 0
+    # As if the job had been killed before it acknowledged what the savepoint holds.
+    client.publish("savepoint", numbered(12), numbered(12))
+    job, seen = started("second", **{"execution.state-recovery.path": path})
+    seen.wait_for("11")
+    job.cancel().result()
+    assert seen.elements == ["10", "11"]
+    client.channel.queue_delete("savepoint")
+
+
+def test_a_broker_that_is_killed_and_comes_back(broker):
+    first = Client(broker)
+    first.declare("in")
+    first.declare("out")
+    env = environment(**OFTEN)
+    config = builder(broker).build()
+    stream = env.add_source(RMQSource(config, "in", True, TEXT))
+    stream.add_sink(RMQSink(config, "out", TEXT))
+    job = env.execute_async()
+    first.publish("in", ["before"], ["1"])
+    assert first.take("out", 1) == [("before", None)]
+    first.close()
+    broker.stop()
+    broker.start()
+    second = Client(broker)
+    second.publish("in", ["after"], ["2"])
+    # A sink may publish again what the broker did not say that it has.
+    while second.take("out", 1) != [("after", None)]:
+        pass
+    job.cancel().result()
+    second.close()
+
+
+def test_a_checkpoint_waits_until_the_broker_has_everything(broker, client, tmp_path):
+    client.declare("confirmed")
+    elements = queue.Queue()
+    env = environment(**NEVER)
+    stream = env.from_queue(elements, Types.STRING()).map(See("confirmed"), Types.STRING())
+    stream.add_sink(RMQSink(builder(broker).build(), "confirmed", TEXT))
+    job = env.execute_async()
+    for number in numbered(1500):
+        elements.put(number)
+    SEEN["confirmed"].wait_for("1499")
+    job.trigger_savepoint(str(tmp_path)).result()
+    assert client.depth("confirmed") == 1500
+    job.cancel().result()
+
+
+def test_every_element_is_published_with_its_id(broker, client, runtime):
+    env = environment()
+    sink = RMQSink(builder(broker).build(), "declared", TEXT, correlation_id=lambda text: text[:3])
+    env.from_collection(numbered(4500), Types.STRING()).add_sink(sink)
+    env.execute()
+    found = client.take("declared", 4500)
+    assert found == [(text, text[:3]) for text in numbered(4500)]
+
+
+def test_messages_of_which_no_element_can_be_made(broker, client):
+    client.declare("letters")
+    client.publish("letters", [b"\xff", "good"])
+    tag = dead_letter_tag("bad")
+    source = RMQSource(builder(broker).build(), "letters", False, TEXT, dead_letters=tag)
+    stream = environment(**OFTEN).add_source(source)
+    (letter,) = taken(stream.get_side_output(tag), 1)
+    assert (letter["origin"], bytes(n % 256 for n in letter["data"])) == ("letters", b"\xff")
+    client.channel.queue_delete("letters")
+    client.declare("letters")
+    client.publish("letters", [b"\xff"])
+    source = RMQSource(builder(broker).build(), "letters", False, TEXT)
+    with pytest.raises(UnicodeDecodeError) as raised:
+        taken(environment().add_source(source), 1)
+    assert "a message of queue 'letters'" in "".join(raised.value.__notes__)
+
+
+def test_a_message_without_an_id_where_ids_are_needed(broker, client):
+    client.declare("nameless")
+    client.publish("nameless", ["x"])
+    source = RMQSource(builder(broker).build(), "nameless", True, TEXT)
+    env = environment(**OFTEN, **{"restart-strategy.type": "none"})
+    with pytest.raises(SourceError, match="queue 'nameless' has no correlation id"):
+        taken(env.add_source(source), 1)
+
+
+def test_a_queue_that_is_not_there_is_declared(broker, client):
+    """And lasts: other clients find it as one."""
+    name = "made"
+    env = environment()
+    env.add_source(RMQSource(builder(broker).build(), name, False, TEXT)).map(
+        See(name), Types.STRING()
+    ).print()
+    job = env.execute_async()
+    seen = SEEN[name]
+    while "x" not in seen.elements:
+        # Fails while the queue is of another kind.
+        client.declare(name)
+        client.publish(name, ["x"])
+        seen.wait_for("x")
+    job.cancel().result()
+
+
+def test_a_queue_that_is_deleted_fails_the_job(broker, client):
+    name = "deleted"
+    client.declare(name)
+    client.publish(name, ["x"])
+    env = environment(**{"restart-strategy.type": "none"})
+    stream = env.add_source(RMQSource(builder(broker).build(), name, False, TEXT))
+    with (
+        pytest.raises(SourceError, match="ended the consumption of queue 'deleted'"),
+        stream.execute_and_collect() as elements,
+    ):
+        for _ in elements:
+            client.channel.queue_delete(name)
+
+
+def test_a_sink_whose_queue_is_deleted_fails_the_job(broker, client):
+    name = "deleted-out"
+    elements = queue.Queue()
+    env = environment(**{"restart-strategy.type": "none"})
+    stream = env.from_queue(elements, Types.STRING())
+    stream.add_sink(RMQSink(builder(broker).build(), name, TEXT))
+    job = env.execute_async()
+    client.declare(name)
+    elements.put("x")
+    client.take(name, 1)
+    client.channel.queue_delete(name)
+    elements.put("y")
+    elements.put(None)
+    with pytest.raises(SinkError, match="has no queue 'deleted-out' any more: NO_ROUTE"):
+        job.get_job_execution_result().result()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"password": "wrong"}, "does not let us in: .*ACCESS_REFUSED"),
+        ({"user": "nobody"}, "does not let us in: .*access to vhost"),
+        ({"host": "none"}, "does not let us in: .*vhost none not found"),
+        ({"user": "reader"}, "refuses queue 'private': ACCESS_REFUSED"),
+    ],
+)
+def test_users_and_rights(broker, options, message):
+    config = builder(broker, **options).build()
+    stops = {"restart-strategy.type": "none"}
+    env = environment(**stops)
+    env.from_collection(["x"]).add_sink(RMQSink(config, "private", TEXT))
+    with pytest.raises(SinkError, match=message) as raised:
+        env.execute()
+    assert "wrong" not in str(raised.value)
+    with pytest.raises(SourceError, match=message) as raised:
+        taken(environment(**stops).add_source(RMQSource(config, "private", False, TEXT)), 1)
+    assert "wrong" not in str(raised.value)
+
+
+def test_a_user_who_may_read_alone(broker, client):
+    client.declare("open")
+    client.publish("open", ["x"])
+    source = RMQSource(builder(broker, user="reader").build(), "open", False, TEXT)
+    assert taken(environment().add_source(source), 1) == ["x"]
+
+
+def test_no_broker():
+    stops = {"restart-strategy.type": "none"}
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        uri = f"amqp://127.0.0.1:{nobody.getsockname()[1]}"
+        made = RMQConnectionConfig.Builder().set_uri(uri).set_network_recovery_interval(50)
+        once = made.set_automatic_recovery(False).build()
+        for config, message in (
+            (once, r"127.0.0.1:\d+ cannot be reached \(automatic_recovery is False\)"),
+            (
+                made.set_automatic_recovery(True).set_connection_timeout(200).build(),
+                r"127.0.0.1:\d+ cannot be reached within 0.2 s",
+            ),
+        ):
+            with pytest.raises(SourceError, match=message):
+                taken(environment(**stops).add_source(RMQSource(config, "a", False, TEXT)), 1)
+            env = environment(**stops)
+            env.from_collection(["x"]).add_sink(RMQSink(config, "a", TEXT))
+            with pytest.raises(SinkError, match=message):
+                env.execute()
+
+
+def complete():
+    made = RMQConnectionConfig.Builder().set_host("h").set_port(1).set_virtual_host("/v")
+    return made.set_user_name("ann").set_password("secret")
+
+
+def test_what_a_builder_was_told():
+    made = complete().set_topology_recovery_enabled(False).set_requested_heartbeat(7)
+    made.set_requested_frame_max(5000).set_requested_channel_max(3).set_prefetch_count(9)
+    made.set_connection_timeout(8).set_automatic_recovery(True).set_network_recovery_interval(6)
+    config = made.build()
+    assert (config.get_host(), config.get_port(), config.get_virtual_host()) == ("h", 1, "/v")
+    assert (config.get_user_name(), config.get_password(), config.get_uri()) == (
+        "ann",
+        "secret",
+        None,
+    )
+    assert config.is_topology_recovery() is False
+    assert config.is_automatic_recovery() is True
+    assert config.get_requested_heartbeat() == 7
+    assert config.get_requested_frame_max() == 5000
+    assert config.get_requested_channel_max() == 3
+    assert config.get_prefetch_count() == 9
+    assert config.get_connection_timeout() == 8
+    assert config.get_network_recovery_interval() == 6
+    assert "secret" not in repr(config)
+    uri = RMQConnectionConfig.Builder().set_uri("amqps://h/%2Fv").build()
+    address = uri.address()
+    assert (address.host, address.port, address.virtual_host) == ("h", 5671, "/v")
+    assert (address.user_name, address.password, address.has_tls) == ("guest", "guest", True)
+    assert uri.get_uri() == "amqps://h/%2Fv"
+    assert uri.get_host() is uri.get_prefetch_count() is uri.is_automatic_recovery() is None
+
+
+def test_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pika", None)
+    for make in (
+        lambda: RMQSource(complete().build(), "q", True, TEXT),
+        lambda: RMQSink(complete().build(), "q", TEXT),
+    ):
+        with pytest.raises(DependencyError, match=r"pika: pip install 'penstock\[rabbitmq\]'"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda config: RMQSource("h", "q", True, TEXT), "takes an RMQConnectionConfig, got 'h'"),
+        (lambda config: RMQSource(config, "", True, TEXT), "a text of 1 to 255 bytes, got ''"),
+        (lambda config: RMQSource(config, "q", 1, TEXT), "use_correlation_id is True or False"),
+        (lambda config: RMQSource(config, "q", True, None), "takes a DeserializationSchema"),
+        (lambda config: RMQSource(config, "q", True, TEXT, dead_letters=3), "takes an OutputTag"),
+        (lambda config: RMQSink(None, "q", TEXT), "takes an RMQConnectionConfig, got None"),
+        (lambda config: RMQSink(config, 3, TEXT), "a text of 1 to 255 bytes, got 3"),
+        (lambda config: RMQSink(config, "q", 3), "takes a SerializationSchema, got 3"),
+        (lambda config: RMQSink(config, "q", TEXT, correlation_id="x"), "a function of an element"),
+        (lambda config: RMQSink(config, "q", TEXT, timeout_ms=0), "timeout_ms is at least 1"),
+        (lambda config: RMQConnectionConfig.Builder().build(), "needs set_host, or set_uri"),
+        (lambda config: complete().set_uri("amqp://h").build(), "takes set_uri or set_host"),
+        (lambda config: complete().set_port("x"), "port is a number from 1 to 65535, got 'x'"),
+        (lambda config: complete().set_password(3), "password is a text, got what was given"),
+        (lambda config: complete().set_automatic_recovery(1), "is True or False, got 1"),
+        (lambda config: complete().set_prefetch_count(0), "from 1 to 65535, got 0"),
+        (lambda config: complete().set_uri("http://h"), "takes a URI as amqp://"),
+        (lambda config: complete().set_uri(NO_HOST), "the host None"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(make, message):
+    with pytest.raises(InvalidProgramError, match=message) as raised:
+        make(complete().build())
+    assert "secret" not in str(raised.value)

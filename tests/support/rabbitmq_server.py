@@ -1,0 +1,181 @@
+"""A node of RabbitMQ, from the system's package, that tests start for themselves."""
+
+import base64
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pika
+import psutil
+from support.packages import required
+
+_DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
+#: Users with their rights to declare, publish and consume.
+USERS = {"job": (".*", ".*", ".*"), "reader": ("", "", "open.*"), "nobody": None}
+
+
+class RabbitMQ:
+    """A node with an epmd of its own, on ports that the kernel chose.
+
+    Users have the password "p w".
+    """
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._program = _program()
+        self.port, epmd_port, node_port = _free_ports(3)
+        (folder / "definitions.json").write_text(json.dumps(_definitions()))
+        (folder / "names").write_text('{lookup,[file]}.\n{host,{127,0,0,1},["localhost"]}.\n')
+        (folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.default = 127.0.0.1:{self.port}\n"
+            f"load_definitions = {folder}/definitions.json\n"
+            "log.console.level = warning\n"
+        )
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        environment = {
+            **kept,
+            "HOME": str(folder),  # the cookie is there
+            # Names are looked up without a program that would outlive the node for a moment.
+            "ERL_INETRC": str(folder / "names"),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(epmd_port),
+            "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf",
+            "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+            "RABBITMQ_DIST_PORT": str(node_port),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_LOG_BASE": str(folder),
+            "RABBITMQ_MNESIA_BASE": f"{folder}/data",
+            "RABBITMQ_NODENAME": f"test{self.port}@localhost",
+            "RABBITMQ_PID_FILE": f"{folder}/pid",
+            # Threads of Erlang do not spin, which other tests would feel.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +sbwt none +sbwtdcpu none",
+            # The script becomes the node, instead of a shell that waits for it.
+            "RUNNING_UNDER_SYSTEMD": "1",
+        }
+        self._environment = environment
+        epmd = ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)]
+        self._epmd = self._started(epmd)
+        self._wait_for(epmd_port, self._epmd)
+        self.start()
+
+    def start(self):
+        self._process = self._started([self._program])
+        self._wait_for(self.port, self._process)
+
+    def stop(self):
+        """Kills the node; returns when what it has started is gone, too."""
+        started = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        self._process.wait()
+        _, left = psutil.wait_procs(started, timeout=30)
+        assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+
+    def close(self):
+        self.stop()
+        self._epmd.kill()
+        self._epmd.wait()
+
+    def uri(self, user="job", password="p%20w", port=None, host="/"):
+        path = "" if host == "/" else f"/{host}"
+        return f"amqp://{user}:{password}@127.0.0.1:{port or self.port}{path}"
+
+    def _started(self, command):
+        with (self._folder / "output").open("ab") as output:
+            return subprocess.Popen(
+                [*_DIES_WITH_ITS_PARENT, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._environment,
+            )
+
+    def _wait_for(self, port, process):
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            except OSError:
+                output = self._folder / "output"
+                said = output.read_text()[-2000:] if output.exists() else ""
+                assert process.poll() is None, f"{process.args} does not start: {said}"
+                assert time.monotonic() < deadline, said
+                time.sleep(0.05)
+            else:
+                return
+
+
+class Client:
+    """A client of the test's own."""
+
+    def __init__(self, broker):
+        self._connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
+        self.channel = self._connection.channel()
+        self.channel.tx_select()
+
+    def declare(self, queue, **arguments):
+        self.channel.queue_declare(queue, durable=True, arguments=arguments)
+
+    def publish(self, queue, bodies, ids=()):
+        for n, body in enumerate(bodies):
+            named = pika.BasicProperties(correlation_id=ids[n] if ids else None, delivery_mode=2)
+            self.channel.basic_publish("", queue, body, named, mandatory=True)
+        self.channel.tx_commit()
+
+    def depth(self, queue):
+        """How many messages are ready."""
+        return self.channel.queue_declare(queue, passive=True).method.message_count
+
+    def take(self, queue, count):
+        """The next messages of a queue as pairs of body and correlation id."""
+        found, channel = [], self._connection.channel()
+        for method, properties, body in channel.consume(queue, inactivity_timeout=90):
+            assert method is not None, f"{queue} has {found} alone"
+            channel.basic_ack(method.delivery_tag)
+            found.append((body.decode(), properties.correlation_id))
+            if len(found) == count:
+                break
+        channel.close()  # which gives back what came beyond
+        return found
+
+    def close(self):
+        self._connection.close()
+
+
+def _program():
+    """What is behind the package's script, which changes the user and the folders."""
+    found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
+    return required(found[-1] if found else None, "rabbitmq-server")
+
+
+def _free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+def _definitions():
+    salt = b"salt"
+    digest = base64.b64encode(salt + hashlib.sha256(salt + b"p w").digest()).decode()
+    users = [
+        {
+            "name": name,
+            "password_hash": digest,
+            "hashing_algorithm": "rabbit_password_hashing_sha256",
+            "tags": [],
+        }
+        for name in USERS
+    ]
+    rights = [
+        {"user": name, "vhost": "/", "configure": given[0], "write": given[1], "read": given[2]}
+        for name, given in USERS.items()
+        if given is not None
+    ]
+    return {"vhosts": [{"name": "/"}], "users": users, "permissions": rights}
