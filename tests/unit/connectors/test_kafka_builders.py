@@ -169,7 +169,7 @@ def test_records_of_a_transaction_wait_to_be_sent_together():
         settings = builder.build().settings
         return {key: settings[key] for key in settings if key in LINGERING}
 
-    assert lingers(DeliveryGuarantee.EXACTLY_ONCE) == {"linger.ms": "100"}
+    assert lingers(DeliveryGuarantee.EXACTLY_ONCE) == {"linger.ms": "300"}
     assert lingers(DeliveryGuarantee.EXACTLY_ONCE, linger_ms="7") == {"linger.ms": "7"}
     other_name = {"queue.buffering.max.ms": "7"}
     assert lingers(DeliveryGuarantee.EXACTLY_ONCE, queue_buffering_max_ms="7") == other_name

@@ -46,8 +46,11 @@ __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 
 #: How long records of a transaction wait for others to be sent with: nobody sees them before the
-#: checkpoint, whose flush does not wait.
-_TRANSACTION_LINGER_MS: Final = 100
+#: checkpoint, whose flush does not wait.  While a record has waited for longer and may not be sent
+#: yet, librdkafka's thread polls for answers without a pause, which a broker that is slower than
+#: the job pays for where they share a machine.  Much longer than this, and the queue's 100,000
+#: records are full before the batch of any of many partitions is.
+_TRANSACTION_LINGER_MS: Final = 300
 
 _MAX_PREFIX_LENGTH: Final = 64_000
 
