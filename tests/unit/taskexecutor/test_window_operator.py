@@ -138,6 +138,31 @@ def test_elements_without_timestamp_are_refused(trigger):
         test.process_element(("a", 1))
 
 
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+@pytest.mark.parametrize(("size", "offset"), [(1000, 0), (1000, 500), (1000, -501), (1024, 300)])
+def test_the_first_and_the_last_windows_of_64_bits_are_exact(size, offset, trigger):
+    windows = TumblingEventTimeWindows(size, offset)
+    first = -(2**63) + (offset + 2**63) % size
+    last = MAX_WATERMARK - size - (MAX_WATERMARK - size - offset) % size
+    moments = [start + within for start in (first, last) for within in (1, size - 1)]
+    with harness(windows, Show(), trigger=trigger) as test:
+        for moment in moments:
+            test.process_element(("a", moment), moment)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [
+            ("a", first, first + size, moments[:2]),
+            ("a", last, last + size, moments[2:]),
+        ]
+    for moment, start in ((1 - 2**63, first - size), (MAX_WATERMARK, last + size)):
+        if start <= moment < start + size:
+            words = f"a window from {start} to {start + size} ms needs times of more than 64 bits"
+            with (
+                harness(windows, Show(), trigger=trigger) as test,
+                pytest.raises(OverflowError, match=words),
+            ):
+                test.process_element(("a", moment), moment)
+
+
 def test_allowed_lateness_fires_again_then_cleans_up():
     with harness(TEN, Show(), lateness_ms=20, late_tag="late") as test:
         test.process_element(("a", 1), 1)

@@ -6,7 +6,7 @@ import struct
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.serializer import TypeSerializer
 from penstock.common.timestamps import timestamp_of
 from penstock.errors import SerializationError
@@ -59,9 +59,18 @@ class TimeWindow(Window):
     __slots__ = ("end", "start")
 
     def __init__(self, start: int, end: int) -> None:
-        """Makes a window; fractions are cut off."""
+        """Makes a window; fractions are cut off.
+
+        Raises:
+            TypeError: A time is no number.
+            OverflowError: A time needs more than 64 bits: such a window could not be written, and
+                its end would never come.
+        """
         if type(start) is not int or type(end) is not int:
             start, end = timestamp_of(start, "TimeWindow"), timestamp_of(end, "TimeWindow")
+        elif start < MIN_LONG_VALUE or end > MAX_LONG_VALUE:
+            msg = f"a window from {start} to {end} ms needs times of more than 64 bits"
+            raise OverflowError(msg)
         self.start = start
         self.end = end
 

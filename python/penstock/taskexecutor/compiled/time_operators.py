@@ -111,7 +111,7 @@ class TumblingWindowLoop(StreamOperator):
         """
         StreamOperator.__init__(self)
         self.size = size
-        self.offset = offset
+        self.offset = offset % size
         self.keys = keys
         self.keep = keep
         self.function = function
@@ -132,10 +132,13 @@ class TumblingWindowLoop(StreamOperator):
         """Takes one element."""
         done = False
         try:
-            # Not the remainder alone: C's has the sign of the dividend, Python's never is negative.
-            remainder = (timestamp - self.offset) % self.size
+            # The offset is subtracted last, where nothing overflows.  C's remainder has the sign of
+            # the dividend, Python's is never negative.
+            remainder = timestamp % self.size - self.offset
             if remainder < 0:
                 remainder += self.size
+                if remainder < 0:
+                    remainder += self.size
             start = timestamp - remainder
             contents: StateMap | None = self.last_contents
             if contents is None or start != self.last_start:

@@ -120,9 +120,16 @@ class TumblingWindowOperator(TumblingWindowLoop):
         close_functions(self)
 
     def contents_of(self, start: int, timestamp: int) -> StateMap | None:
-        """The contents of a window, which is opened if it has not ended."""
+        """The contents of a window, which is opened if it has not ended.
+
+        Raises:
+            MissingTimestampError: The element has no timestamp.
+            OverflowError: The window begins or ends beyond 64 bits.
+        """
         if timestamp == MIN_TIMESTAMP:
             event_timestamp(timestamp)
+        if start > timestamp:
+            start -= 1 << 64  # it is before what C has numbers for
         contents = self.windows.get(start)
         if contents is None and start + self.size - 1 > self.timers.current_watermark:
             contents = self.table.map(TimeWindow(start, start + self.size))
