@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from decimal import Decimal
 
@@ -14,7 +15,20 @@ def double_text(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    number = Decimal(repr(value)).normalize()
+    # Java writes two digits at least, the closest ones: 4.9E-324 for 5e-324.
+    text = f"{value:.1e}"
+    number = Decimal(text if float(text) == value else repr(value)).normalize()
     sign, digits, _ = number.as_tuple()
     fraction = "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{digits[0]}.{fraction}E{number.adjusted()}"
+
+
+def float_text(value: float) -> str:
+    """The shortest digits that tell a number of 32 bits from its neighbours."""
+    nearest = ctypes.c_float(value).value
+    if not math.isfinite(nearest):
+        return double_text(nearest)
+    # Two digits at least, as in double_text; nine tell any two apart.
+    texts = (f"{nearest:.{digits}e}" for digits in range(1, 9))
+    text = next(text for text in texts if ctypes.c_float(float(text)).value == nearest)
+    return double_text(float(text))

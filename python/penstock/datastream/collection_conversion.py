@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.number_text import double_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -239,7 +239,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, float):
-        return _number_text(value)
+        return double_text(float(value))
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return str(value)
     if isinstance(value, dict):
@@ -250,17 +250,3 @@ def text_of(value: Any) -> str:
 
 def _item_text(value: Any) -> str:
     return "null" if value is None else text_of(value)
-
-
-def _number_text(value: float) -> str:
-    """A number as `java.lang.Double` writes it."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        # No exponent: repr writes one below 1e-4 and from 1e16 on only.
-        return repr(float(value))
-    sign, digits, exponent = decimal.Decimal(repr(float(value))).as_tuple()
-    assert isinstance(exponent, int)
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    power = exponent + len(digits) - 1
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"

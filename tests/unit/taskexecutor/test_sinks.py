@@ -1,18 +1,21 @@
 """Sinks: lines of print, part files, sink functions, collected batches."""
 
 import struct
+from datetime import UTC, datetime
 
 import pytest
+from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, RowKind
 from penstock.datastream.functions import SinkFunction
-from penstock.errors import SinkError
+from penstock.errors import SerializationError, SinkError
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
 from penstock.taskexecutor.sinks.element_text import flink_text, python_text
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness
+from support.environments import in_process
 
 
 @pytest.mark.parametrize(
@@ -37,10 +40,48 @@ def test_typed_values_are_printed_as_flink_does():
     assert flink_text([1, (2, "b")]) == "[1, (2,b)]"
     assert flink_text({"k": 1}) == "{k=1}"
     floats = [0.0, 0.1, 3.0, 0.001, 9999999.5, 1e7, 1e20, -1.25e-4, float("inf"), float("nan")]
-    assert [flink_text(number) for number in floats] == [
+    assert [flink_text(number) for number in (*floats, 5e-324, -1e-323)] == [
         *("0.0", "0.1", "3.0", "0.001", "9999999.5", "1.0E7", "1.0E20", "-1.25E-4"),
-        *("Infinity", "NaN"),
+        *("Infinity", "NaN", "4.9E-324", "-9.9E-324"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2020, 2, 29, 1, 2, 3, 456000), "2020-02-29 01:02:03.456"),
+        (datetime(1970, 1, 1, tzinfo=UTC), "1970-01-01 00:00:00.0"),
+        (Instant(0, 0), "1970-01-01T00:00:00Z"),
+        (Instant(-1, 2_000_000), "1969-12-31T23:59:59.002Z"),
+        (Instant(100_000, 5), "1970-01-02T03:46:40.000000005Z"),
+        (Instant(253_402_300_800, 1_000), "+10000-01-01T00:00:00.000001Z"),
+        (Instant(-62_167_219_201, 0), "-0001-12-31T23:59:59Z"),
+    ],
+)
+def test_moments_are_printed_as_java_does(moment, text):
+    assert flink_text([moment]) == f"[{text}]"
+
+
+def test_numbers_have_the_text_of_their_declared_type(capfd):
+    """Flink's sinks get 1 of a DOUBLE as 1.0, and 0.1 of a FLOAT as a number of 32 bits."""
+    env = in_process()
+    kind = Types.TUPLE([Types.DOUBLE(), Types.FLOAT(), Types.LIST(Types.FLOAT()), Types.BOOLEAN()])
+    numbers = env.from_collection([1], Types.INT())
+    numbers.map(lambda v: (v, 0.1, [1e-45, v], v), kind).print()
+    numbers.rebalance().map(lambda v: 0.1, Types.FLOAT()).disable_chaining().print("far")
+    env.execute()
+    assert sorted(capfd.readouterr().out.splitlines()) == [
+        "(1.0,0.1,[1.4E-45, 1.0],true)",
+        "far> 0.1",
+    ]
+
+
+@pytest.mark.parametrize("kind", [Types.STRING(), Types.TUPLE([Types.INT()])])
+def test_what_does_not_fit_its_declared_type_is_not_shown(kind):
+    env = in_process()
+    env.from_collection([1], Types.INT()).map(lambda v: (str(v),), kind).print()
+    with pytest.raises(SerializationError):
+        env.execute()
 
 
 @pytest.mark.parametrize("element", ["coroutine", "generator", "within"])

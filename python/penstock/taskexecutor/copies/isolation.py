@@ -24,7 +24,12 @@ from penstock.taskexecutor.compiled import (
     ValueCopier,
 )
 from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.copies.typed_outputs import has_form, is_written, typed_output
+from penstock.taskexecutor.copies.typed_outputs import (
+    has_form,
+    is_written,
+    shows_values,
+    typed_output,
+)
 from penstock.taskexecutor.state.isolated_states import isolated
 
 if TYPE_CHECKING:
@@ -133,7 +138,8 @@ class Isolation:
             declared = types[edge.input_number] if edge.input_number < len(types) else None
         is_read = isinstance(consumer.descriptor, _READERS)
         is_form_due = self._is_each_written or is_written(config, edge, consumer)
-        if is_form_due and has_form(declared) and not is_read:
+        is_form_due = is_form_due and not is_read
+        if (is_form_due or shows_values(consumer)) and has_form(declared, consumer):
             return typed_output(target, declared)
         if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)

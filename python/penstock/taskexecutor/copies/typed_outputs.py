@@ -3,7 +3,8 @@
 PyFlink runs functions of a chain in one interpreter, which sees values as they are, only where one
 function follows another.  Behind a side output, behind an operator with several consumers and
 around operators that are no Python functions, values are written and read, and everywhere if
-``python.operator-chaining.enabled`` is false.
+``python.operator-chaining.enabled`` is false.  Sinks that make texts of values are such operators:
+``1`` of a ``DOUBLE`` is ``1.0`` there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Kinds of operators that PyFlink leaves to Java.
 _NOT_PYTHON: Final = (operators.Watermarks, operators.Project)
+
+#: Those of them that show values.
+_SHOWING: Final = (operators.PrintSink, operators.FileSink)
 
 #: The class of which values of a type come back as they are.
 _EXACT: Final = (
@@ -59,15 +63,21 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
     )
 
 
-def has_form(declared: object) -> TypeGuard[TypeInformation]:
+def shows_values(consumer: OperatorConfig) -> bool:
+    """Whether an operator makes texts of what it gets: these have the form of the declared type."""
+    return isinstance(consumer.descriptor, _SHOWING)
+
+
+def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInformation]:
     """Whether a declared type gives values a form.
 
     Tuples of texts and whole numbers come back as they are: to write and read each of them costs
-    as much as an exchange.  One that does not fit fails where it leaves the chain.
+    as much as an exchange.  One that does not fit fails where it leaves the chain, or is shown.
     """
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         return False
-    return not (isinstance(declared, TupleTypeInfo) and _comes_back(declared))
+    plain = isinstance(declared, TupleTypeInfo) and _comes_back(declared)
+    return not plain or shows_values(consumer)
 
 
 def _comes_back(declared: TypeInformation) -> bool:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.number_text import double_text
-from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.common.number_text import double_text, float_text
+from penstock.common.time import Instant
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from penstock.common.types import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_LISTS = (ListTypeInfo, PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 
 
 def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
@@ -22,9 +37,48 @@ def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
     """
     input_types = context.config.input_types
     declared = input_types[0] if input_types else None
-    if declared is None or isinstance(declared, PickledBytesTypeInfo) or declared == Types.STRING():
+    if not isinstance(declared, TypeInformation) or isinstance(declared, PickledBytesTypeInfo):
         return python_text
-    return flink_text
+    if declared == Types.STRING():
+        return python_text
+    if not _holds_floats(declared):
+        return flink_text
+    return lambda value: flink_text(_with_float_texts(declared, value))
+
+
+def _holds_floats(declared: TypeInformation) -> bool:
+    return declared == Types.FLOAT() or any(map(_holds_floats, _parts_of(declared)))
+
+
+def _parts_of(declared: TypeInformation) -> list[TypeInformation]:
+    """The types of a type's fields, of its elements, or of its keys and values."""
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        return declared.get_field_types()
+    if isinstance(declared, MapTypeInfo):
+        return [declared._key_type_info, declared._value_type_info]
+    if isinstance(declared, _LISTS):
+        return [declared._element_type]
+    return []
+
+
+def _with_float_texts(declared: TypeInformation, value: Any) -> Any:
+    """The value with texts for its numbers of 32 bits, which a Python float does not tell."""
+    if value is None:
+        return None
+    if isinstance(value, float) and declared == Types.FLOAT():
+        return float_text(value)
+    parts = _parts_of(declared)
+    if isinstance(declared, RowTypeInfo):
+        fields = map(_with_float_texts, parts, value)
+        return Row.of_kind(value.get_row_kind(), *fields)
+    if isinstance(declared, TupleTypeInfo):
+        return tuple(map(_with_float_texts, parts, value))
+    if isinstance(declared, MapTypeInfo):
+        key, item = parts
+        return {_with_float_texts(key, k): _with_float_texts(item, v) for k, v in value.items()}
+    if isinstance(declared, _LISTS):
+        return [_with_float_texts(parts[0], element) for element in value]
+    return value
 
 
 def python_text(value: Any) -> str:
@@ -53,6 +107,10 @@ def flink_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return double_text(value)
+    if isinstance(value, datetime):
+        return _timestamp_text(value)
+    if isinstance(value, Instant):
+        return _instant_text(value)
     if isinstance(value, Row):
         return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
     if isinstance(value, tuple):
@@ -63,3 +121,22 @@ def flink_text(value: Any) -> str:
         pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"
     return python_text(value)
+
+
+def _timestamp_text(value: datetime) -> str:
+    """A moment as `java.sql.Timestamp` writes it: with one digit of its second at least."""
+    text = value.replace(tzinfo=None).isoformat(" ", "microseconds").rstrip("0")
+    return f"{text}0" if text.endswith(".") else text
+
+
+def _instant_text(value: Instant) -> str:
+    """A moment as `java.time.Instant` writes it: in UTC, with 0, 3, 6 or 9 digits of its second."""
+    # The calendar repeats itself after 400 years; datetime ends with the year 9999.
+    cycles, seconds = divmod(value.seconds, 146_097 * 86_400)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    year = moment.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    fraction = f"{value.nanos:09}"
+    while fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{sign}{abs(year):04}{moment:-%m-%dT%H:%M:%S}{'.' * bool(fraction)}{fraction}Z"
