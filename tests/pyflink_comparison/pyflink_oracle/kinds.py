@@ -11,7 +11,13 @@ from collections.abc import Callable
 
 Judgement = Callable[[str, str, str], bool]
 
-_ARGUMENT_ERRORS = ("WrongArgumentError", "InvalidProgramError", "TypeError", "ConfigurationError")
+_ARGUMENT_ERRORS = (
+    "WrongArgumentError",
+    "InvalidProgramError",
+    "TypeError",
+    "ConfigurationError",
+    "OverflowError",
+)
 _ERROR = re.compile(r"![A-Za-z0-9]+")
 _NUMBER = r"Types\.(BYTE|SHORT|INT|LONG|FLOAT|DOUBLE)\(\)"
 
@@ -115,6 +121,7 @@ PROGRAMS: dict[str, Judgement] = {
         "arguments.two_operators_of_one_uid",
         "connected.half_keyed_connect_fails",
         "process.process_of_a_keyed_function_without_keys",
+        "written.moments_of_sessions",
     ),
     "a tag that nobody asks for": _programs(
         "process.side_output_tag_made_in_the_function",
@@ -126,7 +133,7 @@ PROGRAMS: dict[str, Judgement] = {
         "states.list_and_map_state_of_a_local_class",
         "states.elements_of_a_local_class",
     ),
-    "an instant within another value": _case(r"^types\.instants_"),
+    "an instant within another value": _case(r"^typed?s?\.instants_"),
     "the subtask of a key": _programs("partitions.key_groups_decide_the_subtask"),
     "a source asks its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
     "as among the values": _programs(
@@ -138,11 +145,16 @@ PROGRAMS: dict[str, Judgement] = {
         "types.rows_in_every_form",
         "types.tuples_in_every_form",
         "types.values_without_a_type",
+        "typed.big_ints_at_the_client",
+        "typed.times_at_the_client",
+        "typed.timestamps_at_the_client",
     ),
     "an operator of PyFlink's own": _programs("process.side_output_of_a_map_is_a_value"),
     "keys that Python takes for equal": _programs("states.keys_of_many_kinds"),
     "nothing is no error": _programs(
-        "process.timers_without_on_timer", "connected.co_flat_map_that_gives_none"
+        "process.timers_without_on_timer",
+        "connected.co_flat_map_that_gives_none",
+        "given.others_of_timer",
     ),
     "partition_custom needs no parallelism": _programs(
         "partitions.custom_partitioner_function",
@@ -150,7 +162,16 @@ PROGRAMS: dict[str, Judgement] = {
     ),
     "timers that timers register": _programs("timer_order.timers_that_register_timers"),
     "sessions in BATCH mode": _programs("windows.sessions_in_batch_mode"),
-    "from_collection takes more": _programs("arguments.a_wrong_element_of_a_collection"),
+    "from_collection takes more": _programs(
+        "arguments.a_wrong_element_of_a_collection",
+        "typed.bytes_at_the_client",
+        "typed.bytes_everywhere",
+        "typed.rows_at_the_client",
+        "typed.rows_everywhere",
+        "written.a_file_of_floats_within",
+        "written.a_file_of_lists",
+        "written.a_file_of_lists_of_doubles",
+    ),
 }
 
 

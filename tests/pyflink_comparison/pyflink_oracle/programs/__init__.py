@@ -26,13 +26,16 @@ _SUBJECTS = (
     "combined",
     "connected",
     "functions",
+    "given",
     "partitions",
     "positions",
     "process",
     "states",
     "timer_order",
+    "typed",
     "types",
     "windows",
+    "written",
 )
 
 
