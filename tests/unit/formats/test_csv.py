@@ -186,3 +186,23 @@ def test_each_line_is_looked_at_so_often_and_no_oftener(monkeypatch):
     rows = read_file(data, lambda _: None, 64, skip_malformed=True)
     assert rows[0] == Row(s="x", n=1)
     assert sum(looked_at) <= 2 * len(data)
+
+
+def test_every_batch_is_found_again_from_its_position():
+    """A block of lines has several batches, so that rows are few at a time."""
+    data = "".join(f"{n},{n}\n" for n in range(5000)).encode()
+    schema = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
+    found = CsvReaderFormat.for_schema(schema.disable_quote_char().build())
+
+    def batches(start):
+        what = FileRange("f.csv", start, len(data), 20_000)
+        return list(found.read(io.BytesIO(data), what))
+
+    rows = [row for batch in batches(0) for row in batch.elements]
+    assert rows == [Row(s=str(n), n=n) for n in range(5000)]
+    assert max(len(batch.elements) for batch in batches(0)) < 2000
+    emitted = 0
+    for batch in batches(0):
+        again = [row for other in batches(batch.position) for row in other.elements]
+        assert again[batch.before :] == rows[emitted:]
+        emitted += len(batch.elements)

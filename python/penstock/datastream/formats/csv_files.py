@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
     from penstock.datastream.output_tag import OutputTag
 
 #: What pyarrow reads as the rules of `CsvRowReader` do.
@@ -35,6 +36,9 @@ _QUICK: Final = (
     BasicType.FLOAT,
     BasicType.DOUBLE,
 )
+
+#: Rows that are made at once: with few enough the garbage collector has nothing to look through.
+_ROWS_AT_ONCE: Final = 1024
 
 
 class CsvReaderFormat(CompiledSchema, StreamFormat):
@@ -100,10 +104,14 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         order = self._header(file, what)
         numbers = LineNumbers(file)
         for position, block, is_closed in self._blocks(file, what):
-            rows = self._quick_rows(block) if is_closed and order is None else None
-            if rows is None:
+            table = self._table(block) if is_closed and order is None else None
+            if table is None:
                 rows = self._slow_rows(numbers, what.path, position, block, order)
-            yield Batch(position, 0, rows)
+                yield Batch(position, 0, rows)
+                continue
+            for before in range(0, table.num_rows, _ROWS_AT_ONCE):
+                part = table.slice(before, _ROWS_AT_ONCE)
+                yield Batch(position, before, self._rows(part.columns))
 
     @property
     def _by_header(self) -> bool:
@@ -155,8 +163,15 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         if rest:
             yield first, b"".join(rest), False
 
-    def _quick_rows(self, block: bytes) -> list[Any] | None:
-        """The rows of a block by pyarrow; None where it cannot say what the rules say."""
+    def _rows(self, columns: list[Any]) -> list[Row]:
+        """The rows of Arrow's columns."""
+        declared = self._schema.row_type
+        types = declared.get_field_types()
+        values = [column_values(column, kind) for column, kind in zip(columns, types, strict=True)]
+        return rows_of_columns(declared.get_field_names(), values)
+
+    def _table(self, block: bytes) -> Any | None:
+        """A block by pyarrow; None where it cannot say what the rules say."""
         options = self._quick
         if options is None:
             return None
@@ -166,15 +181,9 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         read, parse, convert = options
         read.block_size = len(block) + 1
         try:
-            table = arrow_csv.read_csv(BufferReader(block), read, parse, convert)
-            types = self._schema.row_type.get_field_types()
-            columns = [
-                column_values(column, kind)
-                for column, kind in zip(table.columns, types, strict=True)
-            ]
+            return arrow_csv.read_csv(BufferReader(block), read, parse, convert)
         except ArrowInvalid:
             return None
-        return rows_of_columns(self._schema.row_type.get_field_names(), columns)
 
     @cached_property
     def _quick(self) -> tuple[Any, Any, Any] | None:
