@@ -12,23 +12,30 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
-#: Tests that start no processes, or hardly any.
-OF_ONE_PROCESS = (
-    "tests/contract/",
-    "tests/pyflink_comparison/",
-    "tests/simulation/",
-    "tests/unit/",
-)
+#: Tests that start processes, most of which wait for them: those of a lane run one after the other.
+LANES = {
+    "tests/integration/": "jobs",
+    "tests/recovery/": "jobs that fail, and Spark",
+    "tests/e2e/": "jobs that fail, and Spark",
+}
 
 
-class TwoLanes(LoadScopeScheduling):
-    """Tests with processes of their own run one after the other, the others beside them by file."""
+def lane_of(nodeid):
+    return next((lane for folder, lane in LANES.items() if nodeid.startswith(folder)), None)
+
+
+def pytest_collection_modifyitems(items):
+    """The lanes are the longest, so they are the first to be given to a worker."""
+    items.sort(key=lambda item: lane_of(item.nodeid) is None)
+
+
+class Lanes(LoadScopeScheduling):
+    """Each lane has a worker for itself; the other tests run beside them, by file."""
 
     def _split_scope(self, nodeid):
-        file = nodeid.partition("::")[0]
-        return file if file.startswith(OF_ONE_PROCESS) else "processes"
+        return lane_of(nodeid) or nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """With `-n 2`."""
-    return TwoLanes(config, log)
+    config.option.loadscopereorder = False
+    return Lanes(config, log)
