@@ -58,15 +58,14 @@ def main(master, folder, kinds):
     )
     progress = chaos.Progress(checkpoints)
     with stream.execute_and_collect("recovering") as results:
+        while len(list(deaths.iterdir())) < 2:
+            progress.await_checkpoint()
         progress.await_checkpoint()
         if master.startswith("local-cluster"):
             # Without its daemon a Python worker goes on; the next one needs a new daemon.
             for name in ("worker", "daemon", "worker", "executor", "worker"):
                 kill(name)
                 progress.await_checkpoint()
-        while len(list(deaths.iterdir())) < 2:
-            progress.await_checkpoint()
-        progress.await_checkpoint()
         progress.stop(results.get_job_client(), folder / "savepoints")
         rows = [tuple(row) for row in results]
     print("counted", chaos.check(rows, is_exact=True, workers=2))

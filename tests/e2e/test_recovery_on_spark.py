@@ -22,16 +22,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 def test_the_state_is_exact_after_what_spark_loses(
     master: str, deaths: list[str], kinds: list[str], tmp_path: Path
 ) -> None:
-    """`kill -9` of the worker, of PySpark's daemon and of an executor; and a raised exception."""
+    """Raised exceptions; then `kill -9` of the worker, of PySpark's daemon and of an executor."""
     program = str(ROOT / "tests/e2e/recovering.py")
     tests = str(ROOT / "tests")
     outcome = run_program([program, master, str(tmp_path), *kinds], PYTHONPATH=tests)
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("killed")] == deaths
-    # Two exceptions, and each loss; a worker without its parent reports its tasks, then is lost.
+    # Each loss; a worker without its parent reports its tasks, then is lost.  And two exceptions,
+    # which may come at once.
     restarts = outcome.err.count("subtasks restart in")
-    expected = 2 + len(deaths) - deaths.count("daemon")
-    assert expected <= restarts <= expected + deaths.count("executor")
+    expected = len(deaths) - deaths.count("daemon")
+    assert expected + 1 <= restarts <= expected + 2 + deaths.count("executor")
     assert int(next(line for line in lines if line.startswith("counted")).split()[1]) > 10_000
     assert "left []" in lines, "files of checkpoints are left"

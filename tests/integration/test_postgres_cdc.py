@@ -182,18 +182,25 @@ def test_the_example_that_writes_files(server, table, tmp_path):
     env = environment()
     env.enable_checkpointing(20)
     example["define"](env, server.url, table, str(tmp_path), bounded=False)
+
+    def written(count):
+        """The rows of all files, of which it waits for so many."""
+        found = []
+        while len(found) < count:
+            files = [path for path in tmp_path.rglob("*") if not path.name.startswith(".")]
+            tables = [parquet.read_table(path) for path in files if path.is_file()]
+            found = [tuple(row.values()) for part in tables for row in part.to_pylist()]
+        return found
+
     client = env.execute_async()
-    is_active = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'cdc_to_parquet' AND active"
-    while not server.execute(is_active):
-        pass
-    server.execute(f"UPDATE {table} SET item = 'cake' WHERE id = 1")
-    server.execute(f"DELETE FROM {table} WHERE id = 2")
-    found = []
-    while len(found) < 4:
-        files = [path for path in tmp_path.rglob("*") if not path.name.startswith(".")]
-        tables = [parquet.read_table(path) for path in files if path.is_file()]
-        found = [tuple(row.values()) for part in tables for row in part.to_pylist()]
-    client.cancel().result()
+    try:
+        # What changes before these are read, they may show already.
+        written(2)
+        server.execute(f"UPDATE {table} SET item = 'cake' WHERE id = 1")
+        server.execute(f"DELETE FROM {table} WHERE id = 2")
+        found = written(4)
+    finally:
+        client.cancel().result()
     assert sorted(found, key=str) == [
         ("+I", 1, "tea", 2.5),
         ("+I", 2, "jam", 2.5),

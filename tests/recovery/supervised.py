@@ -3,6 +3,7 @@
 Its output is in ``out``; a file in ``fates`` has the driver killed at that moment.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -14,18 +15,20 @@ from recovery.sink_programs import Fate, write_files
 
 
 class DriverFate(Fate):
-    """Kills the driver, which ends the worker."""
+    """Kills the driver, which ends the worker; each driver at one moment only."""
 
     def __init__(self, folder):
         super().__init__(folder, "kill driver")
         self.driver = os.getpid()
 
     def strike(self, moment):
-        try:
-            Path(self.folder, moment).unlink()
-        except FileNotFoundError:
+        if not Path(self.folder, moment).exists():
             return
-        os.kill(self.driver, signal.SIGKILL)
+        # Another subtask may have killed it already, and this worker is about to end.
+        with contextlib.suppress(FileExistsError):
+            Path(f"{self.folder}-of-{self.driver}").touch(exist_ok=False)
+            Path(self.folder, moment).unlink()
+            os.kill(self.driver, signal.SIGKILL)
         threading.Event().wait()
 
 
