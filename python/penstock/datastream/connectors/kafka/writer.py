@@ -213,6 +213,10 @@ class TransactionalKafkaWriter(
 
     The name holds the number behind the last checkpoint, so that after a failure it tells what
     belongs to the restored checkpoint from what came later.
+
+    No producer is used for a second transaction: librdkafka asks for its epoch once, so that who
+    commits a former checkpoint once more would commit what the same producer has written since.
+    Making one takes 4 ms of CPU time, in another thread while records are written.
     """
 
     def __init__(
