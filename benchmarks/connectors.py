@@ -1,19 +1,22 @@
 """What connectors read and write: Kafka, Parquet and CSV, on two local workers.
 
-    python benchmarks/connectors.py [--only MEASUREMENT] [--rounds 3] [--smoke]
+    python benchmarks/connectors.py [--only MEASUREMENT] [--rounds 2] [--smoke]
+    PENSTOCK_BENCH_PYFLINK=PYTHON python benchmarks/connectors.py --only flink --rounds 1
 
 Rates are those between a job of all records and one of a tenth of them, so that what a start takes
 does not count, each at its best of the rounds: what else runs on the machine only slows them down.
 The CPU time is that of the job's processes, found in the same way; it says more where the machine
 is shared.  Kafka is one broker in a process of its own, of the jars that ``ci/kafka.sh`` fetches.
+``--only flink`` runs what copies from Kafka to Kafka on PyFlink, whose interpreter the variable
+names, with Flink's connector, which ``benchmarks/README.md`` says how to fetch.
 Prints a table and writes ``benchmarks/results/connectors.json``; ``--only`` measures and prints a
 part of the rows, and ``--smoke`` runs everything once with few records; both write nothing.
 """
 
 import argparse
 import contextlib
-import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -41,6 +44,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "integrat
 from broker import Broker, Topics
 
 RESULTS = harness.RESULTS / "connectors.json"
+PEER = harness.ROOT / "benchmarks" / "peers" / "kafka_copy.py"
+PEER_JARS = harness.ROOT / "build" / "peers" / "flink-kafka"
 PARALLELISM = 2
 LATENCY_RATE = 10_000
 
@@ -49,6 +54,8 @@ SOURCE = "Kafka source alone, 100 B"
 LATENCY = "Kafka to Kafka at 10,000/s, at least once"
 DIRECT = "Kafka at 10,000/s, without a job"
 LATE = "Load at 10,000/s: late by, p99"
+FLINK = "Flink: Kafka to Kafka, no map, exactly once"
+PYFLINK = "PyFlink: Kafka to Kafka by a Python map"
 PARQUET = "Parquet scan of integers, filtered"
 CSV = "CSV of an integer, a text and a double"
 CPU = ": CPU"
@@ -68,6 +75,8 @@ ROWS = {
     PARQUET + CPU: ("ns/row", None, False),
     CSV: ("rows/s", 1_000_000, True),
     CSV + CPU: ("ns/row", None, False),
+    FLINK: ("records/s", None, True),
+    PYFLINK: ("records/s", None, True),
 }
 
 
@@ -109,6 +118,7 @@ def measured(name: str, run, size: int, rounds: int) -> dict[str, float | None]:
 
 
 def parquet(arguments) -> dict[str, float | None]:
+    import numpy as np
     import pyarrow as pa
     from pyarrow import parquet as files
 
@@ -118,7 +128,7 @@ def parquet(arguments) -> dict[str, float | None]:
             return f"{folder}/{count}.parquet"
 
         for count in (arguments.rows, arguments.rows // 10):
-            table = pa.table({"n": pa.array(range(count), pa.int64())})
+            table = pa.table({"n": np.arange(count)})
             files.write_table(table, path(count), row_group_size=1 << 20)
 
         def run(count):
@@ -150,7 +160,7 @@ def csv_rows(arguments) -> dict[str, float | None]:
 
         for count in (rows, rows // 10):
             with Path(path(count)).open("w", newline="") as file:
-                csv.writer(file).writerows((n, f"text {n}", n / 8) for n in range(count))
+                file.writelines(f"{n},text {n},{n / 8}\r\n" for n in range(count))
 
         def run(count):
             source = FileSource.for_record_stream_format(
@@ -253,6 +263,43 @@ def kafka(arguments) -> dict[str, float | None]:
         )
 
 
+def flink(arguments) -> dict[str, float | None]:
+    """What `COPY` measures, by Flink: in Java alone, and with a tenth of the records in Python."""
+    python = harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK")
+    if python is None:
+        raise SystemExit("PENSTOCK_BENCH_PYFLINK does not name an interpreter with PyFlink")
+    if not PEER_JARS.is_dir():
+        raise SystemExit(f"Flink's connector is not in {PEER_JARS}: see benchmarks/README.md")
+    records = arguments.records
+    path = {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}
+    with topics() as of:
+        names = {count: filled(of, count) for count in (records, records // 10, records // 100)}
+
+        def ran_s(count: int, *mapped: str) -> float:
+            target = of.create(PARALLELISM)
+            command = [python, PEER, of.servers, names[count], target, str(PARALLELISM), PEER_JARS]
+            done = subprocess.run(
+                [*command, *mapped],
+                check=True,
+                env=os.environ | path,  # Flink looks for the interpreter there
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            return int(done.stdout.splitlines()[-1]) / 1000
+
+        def rate(count: int, *mapped: str) -> float | None:
+            """As `measured`, but from the jobs' own times: Flink's start takes longer than they."""
+            runs = [
+                (ran_s(count // 10, *mapped), ran_s(count, *mapped))
+                for _ in range(arguments.rounds)
+            ]
+            small_s, large_s = map(min, zip(*runs, strict=True))
+            return (count - count // 10) / (large_s - small_s) if large_s > small_s else None
+
+        return {FLINK: rate(records), PYFLINK: rate(records // 10, "map")}
+
+
 def traffic(*arguments: object) -> subprocess.Popen:
     """Starts a process of ``kafka_traffic.py``."""
     command = [sys.executable, kafka_traffic.__file__, *map(str, arguments)]
@@ -313,15 +360,18 @@ def latency(arguments) -> dict[str, float]:
     }
 
 
-MEASUREMENTS = {"parquet": parquet, "csv": csv_rows, "kafka": kafka, "latency": latency}
+OWN = {"parquet": parquet, "csv": csv_rows, "kafka": kafka, "latency": latency}
 """Each gives values by the names of rows."""
+
+MEASUREMENTS = OWN | {"flink": flink}
+"""Those and the peer, which is measured when it is asked for."""
 
 
 def judged(values: dict[str, float | None], *, partly: bool) -> list[dict]:
     rows = []
     for name, (unit, goal, is_lower_bound) in ROWS.items():
         value = values.get(name)
-        if value is None and partly:
+        if value is None and (partly or name in (FLINK, PYFLINK)):
             continue
         met = None
         if value is not None and goal is not None:
@@ -334,7 +384,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="everything once, with few records")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="what is measured")
-    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs for a rate")
+    parser.add_argument("--rounds", type=int, default=2, help="pairs of runs for a rate")
     parser.add_argument("--rows", type=int, default=100_000_000, help="of Parquet; CSV a tenth")
     parser.add_argument("--records", type=int, default=5_000_000, help="of Kafka")
     arguments = parser.parse_args()
@@ -343,7 +393,7 @@ def main() -> None:
         arguments.rounds, arguments.rows, arguments.records = 1, 200_000, 20_000
         arguments.warm_up_seconds = arguments.latency_seconds = 1
     values: dict[str, float | None] = {}
-    for name in arguments.only or MEASUREMENTS:
+    for name in arguments.only or OWN:
         values |= MEASUREMENTS[name](arguments)
     rows = judged(values, partly=bool(arguments.only))
     for row in rows:
