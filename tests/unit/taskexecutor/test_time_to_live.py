@@ -70,6 +70,8 @@ class AllStates(KeyedProcessFunction):
             yield self.v.value(), list(self.l.get()), pairs, self.r.get(), self.a.get()
         elif action == "look up":
             yield [self.m.contains(number), self.m.contains(number), self.m.get(number)]
+        elif action == "is empty":
+            yield self.m.is_empty()
         elif action == "value":
             yield self.v.value()
         elif action == "write":
@@ -174,6 +176,24 @@ def test_an_expired_pair_of_a_map_is_removed_when_it_is_met(visibility, seen):
         clock = Clock(test)
         clock.after(0, 7, "write", 4)
         assert clock.after(600, 7, "look up", 4) == [seen]
+
+
+@pytest.mark.parametrize(("visibility", "is_empty", "read"), [
+    ("NeverReturnExpired", True, NOTHING),
+    ("ReturnExpiredIfNotCleanedUp", False, ONE),
+])  # fmt: skip
+@pytest.mark.parametrize("update", ["OnCreateAndWrite", "OnReadAndWrite"])
+def test_asking_whether_a_map_is_empty_changes_nothing(update, visibility, is_empty, read):
+    """Nothing lives longer for it, and what has expired is still there to be shown once."""
+    with harness(ttl(update, visibility)) as test:
+        clock = Clock(test)
+        assert clock.after(0, 7, "is empty", 0) == [True]
+        clock.after(0, 7, "write", 1)
+        assert clock.after(300, 7, "is empty", 0) == [False]
+        assert clock.after(300, 7, "is empty", 0) == [is_empty]
+        assert clock.after(0, 7, "is empty", 0) == [is_empty]
+        assert clock.after(0, 7, "read", 0) == [read]
+        assert clock.after(0, 7, "read", 0) == [NOTHING]
 
 
 def test_a_disabled_time_to_live_is_none():

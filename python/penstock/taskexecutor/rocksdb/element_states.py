@@ -307,6 +307,11 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         """Whether there is such a key that has not expired."""
         return self._find(key) is not None
 
+    def is_empty(self) -> bool:
+        """Whether there is no key that may be read; asking neither removes nor prolongs any."""
+        self._accessed()
+        return not any(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
+
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
         self._accessed()
@@ -342,8 +347,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
                 yield key, visible.value
 
     def _count(self) -> int:
-        ttl = self._ttl
-        return sum(ttl.return_expired or not ttl.expired(one.time_ms) for *_, one in self._stored())
+        return sum(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
 
 
 class ExpiringListState(ExpiringElements, ElementListState):

@@ -71,6 +71,10 @@ class TimeToLive:
         """Whether an entry written or touched at ``written_ms`` has expired."""
         return written_ms + self.ttl_ms <= self.now()
 
+    def visible(self, written_ms: int) -> bool:
+        """Whether an entry written or touched at ``written_ms`` may be read, at least once more."""
+        return self.return_expired or not self.expired(written_ms)
+
     def unexpired(self, stored: Any) -> Any:
         """What has not expired of a value, of a list's elements or of a map's pairs.
 

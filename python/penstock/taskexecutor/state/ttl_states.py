@@ -189,6 +189,12 @@ class TtlMapState(MapOperations, TtlState):
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self._put(key, value)
 
+    def is_empty(self) -> bool:
+        """Whether there is no key that may be read; asking neither removes nor prolongs any."""
+        self._accessed()
+        content = self._keys.get(self._context.current_key) or {}
+        return not any(self._ttl.visible(aged.time_ms) for aged in content.values())
+
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
         self._accessed()
