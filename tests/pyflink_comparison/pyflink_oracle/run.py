@@ -25,7 +25,7 @@ from pyflink_oracle.programs.flink import Flink
 SAMPLE = 16
 
 #: Subjects of many programs each, of which a part is compared: so many are left out but one.
-LARGE_SUBJECTS = ("given", "typed", "written")
+LARGE_SUBJECTS = ("given", "relatives", "typed", "written")
 SAMPLE_OF_PROGRAMS = 6
 
 #: Of a text that is Java's, and no other process gives: an object's address, a pickled class.

@@ -30,6 +30,7 @@ _SUBJECTS = (
     "partitions",
     "positions",
     "process",
+    "relatives",
     "states",
     "timer_order",
     "typed",
