@@ -192,6 +192,14 @@ def test_what_is_no_value_is_refused_before_the_start(option):
             check_options({option.key: text})
 
 
+@pytest.mark.parametrize("older", [
+    "state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold",
+])  # fmt: skip
+def test_the_longest_stream_without_a_file_by_its_older_keys(older):
+    """Those of Flink 1, which Flink 2 still takes."""
+    assert checkpointing.INLINE_THRESHOLD.read({older: "3 kb"}) == 3 << 10
+
+
 @pytest.mark.parametrize("name", OF_DATABASES)
 def test_each_option_of_databases_changes_one_setting(name, tmp_path):
     """And a database has it."""

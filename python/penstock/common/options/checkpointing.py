@@ -151,6 +151,7 @@ INLINE_THRESHOLD: Final[Option[int]] = _checkpointing(
     20 * 1024,
     "bytes of the longest stream of state that has no file of its own",
     "state.storage.fs.memory-threshold",
+    "state.backend.fs.memory-threshold",
 )
 LOCAL_BACKUP: Final[Option[bool | None]] = _checkpointing(
     "local-backup.enabled",
