@@ -96,7 +96,6 @@ class SimulatedRescaling:
 
     def restart_rescaled(self, parallelisms):
         self.note(f"the job is rescaled {parallelisms}")
-        self.run_checkpoints(self.coordinator.job_failing("rescaled", self.now), check=False)
         self.call("rescale", parallelisms)
 
     def parallelism_changed(self):

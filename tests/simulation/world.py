@@ -273,7 +273,7 @@ class World(SimulatedCheckpoints, SimulatedRescaling, SimulatedWorkers, Mishaps)
                 self.invariants.task_moved(action)
             case a.AbortCheckpoints():
                 self.run_checkpoints(
-                    self.coordinator.job_failing(str(action.failure), self.now), check=False
+                    self.coordinator.job_failing(action.reason, self.now), check=False
                 )
             case a.RestoreState():
                 self.restore(action)

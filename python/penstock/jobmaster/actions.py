@@ -153,9 +153,9 @@ class AskForRescaling:
 
 @dataclass(frozen=True)
 class AbortCheckpoints:
-    """Asks the checkpoint coordinator to abort the pending checkpoints."""
+    """Asks the checkpoint coordinator to abort the pending checkpoints: tasks are to restart."""
 
-    failure: Failure
+    reason: str
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class AdaptiveScheduler(Scheduler):
         job, slots = self.graph.job, len(self.pool)
         if job.checkpoint_interval_ms is None:
             return  # it would begin anew
-        has_more = slots > self._ran_with and any(
+        has_more = any(
             number > job.vertices[id_].parallelism
             for id_, number in parallelisms_with(job, self._most, slots).items()
         )

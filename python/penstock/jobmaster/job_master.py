@@ -191,7 +191,6 @@ class JobMaster:
         return self._rescaling.begin(wish)
 
     def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
-        self._give_up_checkpoints("the job is rescaled")
         self._run(self._scheduler.rescale(parallelisms, now_ms()))
 
     def _room(self) -> int | None:
@@ -441,12 +440,8 @@ class JobMaster:
             executor.connection.send(message)
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
-        self._give_up_checkpoints(str(action.failure))
-
-    def _give_up_checkpoints(self, detail: str) -> None:
-        """Tasks are about to be restarted, for whatever reason."""
-        self._checkpoints.job_failing(detail)
-        reason = self._savepoints.job_failing(detail)
+        self._checkpoints.job_failing(action.reason)
+        reason = self._savepoints.job_failing(action.reason)
         if reason is not None:
             self._main_thread.post(lambda: self.fail(JobExecutionError(reason)))
 

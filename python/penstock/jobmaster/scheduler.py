@@ -258,6 +258,7 @@ class Scheduler:
         """
         if self.status is not JobStatus.RUNNING:
             raise IllegalJobStateError(f"a job that is {self.status.name} cannot be rescaled")
+        self._out.append(a.AbortCheckpoints("the job is rescaled"))
         subtasks = list(self.graph.subtasks())
         self._new_parallelisms = dict(parallelisms)
         self._cancel_tasks(subtasks, now_ms)
@@ -423,7 +424,7 @@ class Scheduler:
     def _restart_or_fail(
         self, tasks: frozenset[SubtaskID], failure: Failure, now_ms: int, *, is_global: bool
     ) -> None:
-        self._out.append(a.AbortCheckpoints(failure))
+        self._out.append(a.AbortCheckpoints(str(failure)))
         if not failure.recoverable:
             self.exceptions.add_root(failure, now_ms, is_global=is_global)
             self._fail_job(failure, now_ms)

@@ -285,6 +285,19 @@ class TestExecuting:
         driver.rescaled()
         assert driver.parallelism == 5
 
+    def test_more_subtasks_may_need_no_more_slots(self):
+        """Checkpoints go on until it restarts, and are given up then."""
+        driver = running(4, 4)
+        job = driver.scheduler.graph.job
+        [source] = [id_ for id_, v in job.vertices.items() if v.parallelism == 1]
+        driver.now += COOLDOWN_MS
+        actions = driver.act("rescale", {source: 2})
+        assert not only(actions, a.AbortCheckpoints)
+        assert only(actions, a.AskForRescaling)
+        assert only(driver.act("rescale", {}), a.AbortCheckpoints)
+        driver.confirm_cancellations()
+        assert job.vertices[source].parallelism == 2
+
 
 def two_groups(parallelism):
     program = Program(parallelism=parallelism)
