@@ -132,16 +132,17 @@ class Composition:
             What the user's function raised: ``error``, or the StopIteration that a generator
             does not let pass.
         """
-        codes = (self.function.__code__, self.function_of_all.__code__)
+        # By identity: the functions of another composition of as many stages have equal code.
+        codes = {id(self.function.__code__), id(self.function_of_all.__code__)}
         cause = error.__cause__
         if type(error) is RuntimeError and isinstance(cause, StopIteration):
             outermost = cause.__traceback__
-            if outermost is not None and outermost.tb_frame.f_code in codes:
+            if outermost is not None and id(outermost.tb_frame.f_code) in codes:
                 error = cause
         traceback = error.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
-            if code in codes:
+            if id(code) in codes:
                 stage = self._stage_of_line.get((code.co_name, traceback.tb_lineno))
                 if stage is not None:
                     self._stages[stage].failed_with = error
