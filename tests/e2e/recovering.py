@@ -3,6 +3,7 @@
 ``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`.
 """
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -27,15 +28,19 @@ class RaisesTwice(chaos.Count):
         yield from super().process_element(value, ctx)
 
 
-def kill(name):
-    victims = []
+def those_of(name):
+    found = []
     for process in psutil.Process().children(recursive=True):
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             if any(VICTIMS[name] in argument for argument in process.cmdline()):
-                victims.append(process)
-        except psutil.NoSuchProcess:
-            continue
-    assert victims, f"no {name} is there"
+                found.append(process)
+    return found
+
+
+def kill(name, progress):
+    # A worker whose executor is gone goes on for a while, and is nobody's child any more.
+    while not (victims := those_of(name)):
+        progress.await_checkpoint()
     victims[0].kill()
     print("killed", name, flush=True)
 
@@ -64,7 +69,7 @@ def main(master, folder, kinds):
         if master.startswith("local-cluster"):
             # Without its daemon a Python worker goes on; the next one needs a new daemon.
             for name in ("worker", "daemon", "worker", "executor", "worker"):
-                kill(name)
+                kill(name, progress)
                 progress.await_checkpoint()
         progress.stop(results.get_job_client(), folder / "savepoints")
         rows = [tuple(row) for row in results]

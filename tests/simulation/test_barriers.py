@@ -23,7 +23,7 @@ def quiet():
 
 def test_records_are_in_flight_in_complete_checkpoints():
     """Of both kinds: overtaken, and read after a snapshot."""
-    worlds = [outcome(seed)[0] for seed in range(60)]
+    worlds = [outcome(seed)[0] for seed in range(300)]
     assert sum(world.invariants.overtaken for world in worlds) > 10
     assert sum(world.invariants.unread for world in worlds) > 0
 
