@@ -1,6 +1,7 @@
 """A running job goes on with another parallelism, and its results are those of one that did not."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,9 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
     counts = stream.reduce(lambda one, other: (one[0], one[1] + other[1])).name("Counts")
     alone = counts.map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING()).name("Alone")
     alone.set_parallelism(1)
-    with alone.execute_and_collect("collected") as results:
+    with ThreadPoolExecutor(1) as reader, alone.execute_and_collect("collected") as results:
+        # A checkpoint waits for those that nobody reads.
+        found = reader.submit(sorted, results)
         client = Client.of_last_cluster()
         job_id = str(results.get_job_client().get_job_id())
         client.until(f"/jobs/{job_id}/checkpoints", lambda found: found["counts"]["completed"] > 0)
@@ -171,7 +174,7 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
             ),
         )
         gate.touch()
-        assert sorted(results) == EXPECTED
+        assert found.result() == EXPECTED
 
 
 def test_what_cannot_be_rescaled_is_refused_in_words(tmp_path, monkeypatch):
