@@ -13,17 +13,14 @@ from urllib.parse import quote
 from penstock.common.serialization import DeserializationSchema
 from penstock.datastream.connectors.background import BackgroundCall
 from penstock.datastream.connectors.http_connection import HttpConnection, check_http
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator, SingleSplitReader
+from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
-    PythonSource,
     ReaderOutput,
     SourceReader,
     SourceReaderContext,
     SourceSplit,
-    SplitEnumerator,
-    SplitEnumeratorContext,
 )
 from penstock.errors import FormatError, SourceError, WrongArgumentError
 
@@ -69,7 +66,7 @@ class _Page:
     cursor: Any
 
 
-class HttpSource(PythonSource[Any, HttpSplit]):
+class HttpSource(SingleSplitSource[HttpSplit]):
     """Reads a service that answers with elements in JSON, and goes on behind them.
 
     A checkpoint holds the cursor of the last answer, and how many of its elements were read: each
@@ -154,17 +151,9 @@ class HttpSource(PythonSource[Any, HttpSplit]):
         produced = getattr(self.schema, "get_produced_type", None)
         return None if produced is None else produced()
 
-    def create_enumerator(
-        self, enum_context: SplitEnumeratorContext[HttpSplit]
-    ) -> SplitEnumerator[HttpSplit]:
-        """Makes what gives the service to a reader."""
-        return SingleSplitEnumerator(enum_context, [HttpSplit()])
-
-    def restore_enumerator(
-        self, enum_context: SplitEnumeratorContext[HttpSplit], state: Any
-    ) -> SplitEnumerator[HttpSplit]:
-        """Makes it again."""
-        return SingleSplitEnumerator(enum_context, state)
+    def first_split(self) -> HttpSplit:
+        """The service from its beginning."""
+        return HttpSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[HttpSplit]:
         """Makes the reader of a subtask."""

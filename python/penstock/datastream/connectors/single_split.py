@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.datastream.connectors.split_source import (
     InputStatus,
+    PythonSource,
     SourceReader,
     SourceSplit,
     SplitEnumerator,
@@ -50,6 +51,24 @@ class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
         """The split while nobody has it."""
         del checkpoint_id
         return list(self._splits)
+
+
+class SingleSplitSource(PythonSource[Any, S], Generic[S]):
+    """A source whose one split is given to one reader."""
+
+    @abstractmethod
+    def first_split(self) -> S:
+        """The split of a job that begins."""
+
+    def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
+        """Makes what gives the split to a reader."""
+        return SingleSplitEnumerator(enum_context, [self.first_split()])
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[S], state: Any
+    ) -> SplitEnumerator[S]:
+        """Makes it again."""
+        return SingleSplitEnumerator(enum_context, state)
 
 
 class SingleSplitReader(SourceReader[S], Generic[S]):

@@ -15,17 +15,14 @@ from penstock.datastream.connectors.delta.log import (
     FileChange,
     Version,
 )
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator, SingleSplitReader
+from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
-    PythonSource,
     ReaderOutput,
     SourceReader,
     SourceReaderContext,
     SourceSplit,
-    SplitEnumerator,
-    SplitEnumeratorContext,
 )
 from penstock.datastream.formats.arrow_types import arrow_type, column_values
 from penstock.datastream.formats.json_values import named_row
@@ -69,7 +66,7 @@ class ChangesSplit(SourceSplit):
         return "table"
 
 
-class DeltaChangesSource(PythonSource[Any, ChangesSplit]):
+class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
     """Emits the rows of a table, then what later versions change; see `DeltaSource.for_changes`.
 
     One subtask reads, in the order of versions; those beyond end at once.
@@ -102,17 +99,9 @@ class DeltaChangesSource(PythonSource[Any, ChangesSplit]):
         """Rows of the columns."""
         return self.row_type
 
-    def create_enumerator(
-        self, enum_context: SplitEnumeratorContext[ChangesSplit]
-    ) -> SplitEnumerator[ChangesSplit]:
-        """Makes what gives the table to a reader."""
-        return SingleSplitEnumerator(enum_context, [replace(self._begin)])
-
-    def restore_enumerator(
-        self, enum_context: SplitEnumeratorContext[ChangesSplit], state: Any
-    ) -> SplitEnumerator[ChangesSplit]:
-        """Makes it again."""
-        return SingleSplitEnumerator(enum_context, state)
+    def first_split(self) -> ChangesSplit:
+        """The table from where reading begins."""
+        return replace(self._begin)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[ChangesSplit]:
         """Makes the reader of a subtask."""

@@ -11,17 +11,14 @@ from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
-    PythonSource,
     ReaderOutput,
     SourceReader,
     SourceReaderContext,
     SourceSplit,
-    SplitEnumerator,
-    SplitEnumeratorContext,
 )
 from penstock.datastream.formats.dead_letters import dead_letter, required_tag
 from penstock.errors import SourceError, WrongArgumentError
@@ -51,7 +48,7 @@ class MqttSplit(SourceSplit):
         return "subscription"
 
 
-class MqttSource(PythonSource[Any, MqttSplit]):
+class MqttSource(SingleSplitSource[MqttSplit]):
     """Reads what is published to topics, at least once with QoS 1 and checkpoints.
 
     A message is acknowledged when a checkpoint is complete that holds it, so that the broker sends
@@ -145,17 +142,9 @@ class MqttSource(PythonSource[Any, MqttSplit]):
         produced = getattr(self.schema, "get_produced_type", None)
         return None if produced is None else produced()
 
-    def create_enumerator(
-        self, enum_context: SplitEnumeratorContext[MqttSplit]
-    ) -> SplitEnumerator[MqttSplit]:
-        """Makes what gives the subscription to a reader."""
-        return SingleSplitEnumerator(enum_context, [MqttSplit()])
-
-    def restore_enumerator(
-        self, enum_context: SplitEnumeratorContext[MqttSplit], state: Any
-    ) -> SplitEnumerator[MqttSplit]:
-        """Makes it again."""
-        return SingleSplitEnumerator(enum_context, state)
+    def first_split(self) -> MqttSplit:
+        """The subscription."""
+        return MqttSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[MqttSplit]:
         """Makes the reader of a subtask."""

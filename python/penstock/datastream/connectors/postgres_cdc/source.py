@@ -10,14 +10,11 @@ from penstock.datastream.connectors.postgres_cdc.description import TableDescrip
 from penstock.datastream.connectors.postgres_cdc.reader import TableReader
 from penstock.datastream.connectors.postgres_cdc.server import connection_settings
 from penstock.datastream.connectors.postgres_cdc.values import reader_of
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
-    PythonSource,
     SourceReader,
     SourceReaderContext,
-    SplitEnumerator,
-    SplitEnumeratorContext,
 )
 from penstock.errors import InvalidProgramError
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 
 
-class PostgresCdcSource(PythonSource[Any, TableSplit]):
+class PostgresCdcSource(SingleSplitSource[TableSplit]):
     """The rows of a table of PostgreSQL, then every change of them, exactly once.
 
     The elements are rows with kinds.  First come all rows, as INSERT, then for each change that is
@@ -112,17 +109,9 @@ class PostgresCdcSource(PythonSource[Any, TableSplit]):
         """The declared rows."""
         return self._table.row_type
 
-    def create_enumerator(
-        self, enum_context: SplitEnumeratorContext[TableSplit]
-    ) -> SplitEnumerator[TableSplit]:
-        """Makes what gives the table to a reader."""
-        return SingleSplitEnumerator(enum_context, [TableSplit()])
-
-    def restore_enumerator(
-        self, enum_context: SplitEnumeratorContext[TableSplit], state: Any
-    ) -> SplitEnumerator[TableSplit]:
-        """Makes it again."""
-        return SingleSplitEnumerator(enum_context, state)
+    def first_split(self) -> TableSplit:
+        """The table from its beginning."""
+        return TableSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableSplit]:
         """Makes the reader of a subtask."""

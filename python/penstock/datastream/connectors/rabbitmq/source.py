@@ -13,7 +13,7 @@ from penstock.common.serialization import DeserializationSchema, SimpleStringSch
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.rabbitmq.connection import BrokerThread, pika_library
 from penstock.datastream.connectors.rabbitmq.connection_config import RMQConnectionConfig
-from penstock.datastream.connectors.single_split import SingleSplitEnumerator
+from penstock.datastream.connectors.single_split import SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -22,8 +22,6 @@ from penstock.datastream.connectors.split_source import (
     SourceReader,
     SourceReaderContext,
     SourceSplit,
-    SplitEnumerator,
-    SplitEnumeratorContext,
 )
 from penstock.datastream.formats.dead_letters import dead_letter, required_tag
 from penstock.datastream.functions.source_sink import ParallelSourceFunction
@@ -134,7 +132,7 @@ def check_arguments(used_by: str, config: Any, queue_name: Any) -> None:
         )
 
 
-class _QueueSource(PythonSource[Any, RMQSplit]):
+class _QueueSource(SingleSplitSource[RMQSplit]):
     def __init__(
         self,
         config: RMQConnectionConfig,
@@ -156,15 +154,8 @@ class _QueueSource(PythonSource[Any, RMQSplit]):
         produced = getattr(self.schema, "get_produced_type", None)
         return None if produced is None else produced()
 
-    def create_enumerator(
-        self, enum_context: SplitEnumeratorContext[RMQSplit]
-    ) -> SplitEnumerator[RMQSplit]:
-        return SingleSplitEnumerator(enum_context, [RMQSplit()])
-
-    def restore_enumerator(
-        self, enum_context: SplitEnumeratorContext[RMQSplit], state: Any
-    ) -> SplitEnumerator[RMQSplit]:
-        return SingleSplitEnumerator(enum_context, state)
+    def first_split(self) -> RMQSplit:
+        return RMQSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[RMQSplit]:
         return _QueueReader(self, reader_context)
