@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.typeinfo import Types
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+    from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
     "BulkWriter",
@@ -79,6 +82,17 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     def deserialize(self, message: bytes) -> str:
         """The text of the bytes."""
         return message.decode(self.charset)
+
+
+def produced_type(schema: DeserializationSchema) -> TypeInformation | None:
+    """What a schema says of the elements that it makes; None if it says nothing."""
+    produced = getattr(schema, "get_produced_type", None)
+    return None if produced is None else produced()
+
+
+def message_type(schema: DeserializationSchema) -> TypeInformation | None:
+    """The same of a broker's messages, of which SimpleStringSchema makes text."""
+    return Types.STRING() if isinstance(schema, SimpleStringSchema) else produced_type(schema)
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):

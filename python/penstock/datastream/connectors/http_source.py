@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from penstock.common.serialization import DeserializationSchema
+from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.datastream.connectors.background import BackgroundCall
 from penstock.datastream.connectors.http_connection import HttpConnection, check_http
 from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
@@ -148,8 +148,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
 
     def get_produced_type(self) -> TypeInformation | None:
         """What the schema makes."""
-        produced = getattr(self.schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return None if self.schema is None else produced_type(self.schema)
 
     def first_split(self) -> HttpSplit:
         """The service from its beginning."""

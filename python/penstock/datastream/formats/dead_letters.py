@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from penstock.common.serialization import DeserializationSchema
+from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.datastream.functions.process import ProcessFunction
@@ -120,8 +120,7 @@ class DeserializeFunction(ProcessFunction):
 
     def get_produced_type(self) -> TypeInformation | None:
         """What the schema says of the elements, for the ``output_type`` of ``process``."""
-        produced = getattr(self._schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return produced_type(self._schema)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Registers the counter."""

@@ -6,7 +6,7 @@ import codecs
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import DeserializationSchema, known_charset
+from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.formats.dead_letters import Policy, dead_letter
 from penstock.datastream.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
@@ -173,8 +173,7 @@ class DeserializedLines(StreamFormat):
 
     def get_produced_type(self) -> TypeInformation | None:
         """What the schema says."""
-        produced = getattr(self._schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return produced_type(self._schema)
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """The elements of the lines of a range."""

@@ -10,8 +10,8 @@ from penstock.common.serialization import (
     ByteArraySchema,
     DeserializationSchema,
     SimpleStringSchema,
+    message_type,
 )
-from penstock.common.typeinfo import Types
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
 
     def get_produced_type(self) -> TypeInformation | None:
         """Text for SimpleStringSchema; else what the schema says, if it does."""
-        if isinstance(self.schema, SimpleStringSchema):
-            return Types.STRING()
-        produced = getattr(self.schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return message_type(self.schema)
 
 
 def builtin_decoder(schema: DeserializationSchema) -> Callable[[bytes], Any] | None:

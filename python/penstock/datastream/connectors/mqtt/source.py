@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options.checkpointing import INTERVAL
-from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
-from penstock.common.typeinfo import Types
+from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
 from penstock.datastream.connectors.single_split import SingleSplitSource
 from penstock.datastream.connectors.split_source import (
@@ -137,10 +136,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         """What was declared, or the schema makes."""
         if self.deserialize is not None:
             return self.type_info
-        if isinstance(self.schema, SimpleStringSchema):
-            return Types.STRING()
-        produced = getattr(self.schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return message_type(self.schema)
 
     def first_split(self) -> MqttSplit:
         """The subscription."""

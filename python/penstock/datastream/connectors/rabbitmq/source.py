@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options.checkpointing import INTERVAL
-from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
-from penstock.common.typeinfo import Types
+from penstock.common.serialization import DeserializationSchema, message_type
 from penstock.datastream.connectors.rabbitmq.connection import BrokerThread, pika_library
 from penstock.datastream.connectors.rabbitmq.connection_config import RMQConnectionConfig
 from penstock.datastream.connectors.single_split import SingleSplitSource
@@ -149,10 +148,7 @@ class _QueueSource(SingleSplitSource[RMQSplit]):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        if isinstance(self.schema, SimpleStringSchema):
-            return Types.STRING()
-        produced = getattr(self.schema, "get_produced_type", None)
-        return None if produced is None else produced()
+        return message_type(self.schema)
 
     def first_split(self) -> RMQSplit:
         return RMQSplit()
