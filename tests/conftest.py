@@ -2,6 +2,7 @@
 
 import signal
 
+import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -36,6 +37,7 @@ class Lanes(LoadScopeScheduling):
         return lane_of(nodeid) or nodeid.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)  # without the plugin xdist
 def pytest_xdist_make_scheduler(config, log):
     config.option.loadscopereorder = False
     return Lanes(config, log)

@@ -243,6 +243,9 @@ def test_a_broker_that_is_killed_and_comes_back(broker):
     broker.stop()
     broker.start()
     second = Client(broker)
+    # A node that is killed may forget a queue that it had just declared.
+    second.declare("in")
+    second.declare("out")
     second.publish("in", ["after"], ["2"])
     # A sink may publish again what the broker did not say that it has.
     while second.take("out", 1) != [("after", None)]:
