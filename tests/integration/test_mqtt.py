@@ -20,6 +20,8 @@ from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.packages import required
+from support.relay import Relay
+from support.sessions import eventually
 
 mqtt = pytest.importorskip("paho.mqtt.client")
 pytestmark = pytest.mark.timeout(120)
@@ -295,11 +297,20 @@ def test_sinks_choose_topics_and_retain(broker, runtime):
 
 def test_every_element_is_published(broker):
     subscriber = Client(broker, topic="open/#")
+    relay = Relay(("127.0.0.1", broker.port))
+    # The broker lets the sink in only after a while.
+    relay.hold()
     env = environment()
-    env.from_collection([str(n) for n in range(2500)]).sink_to(MqttSink(broker.url, "open/all"))
-    env.execute()
+    sink = MqttSink("mqtt://{}:{}".format(*relay.address), "open/all")
+    env.from_collection([str(n) for n in range(2500)]).sink_to(sink)
+    client = env.execute_async()
+    eventually(lambda: relay.seen, "the sink does not connect")
+    relay.go_on()
+    client.get_job_execution_result().result()
+    # In their order.
     assert [payload for _, payload, _ in subscriber.take(2500)] == [str(n) for n in range(2500)]
     subscriber.close()
+    relay.close()
 
 
 def test_users_and_rights(broker):

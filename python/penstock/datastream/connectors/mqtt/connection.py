@@ -158,6 +158,9 @@ class MqttConnection:
             has_session: Whether the broker still knows what it has sent and was not acknowledged.
         """
 
+    def on_disconnected(self) -> None:
+        """The connection is lost; the library connects again."""
+
     def close(self) -> None:
         """Ends connection and thread."""
         self.client.disconnect()
@@ -179,6 +182,7 @@ class MqttConnection:
         self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
     ) -> None:
         del client, userdata, flags, properties
+        self.on_disconnected()
         if reason.is_failure:
             logger.warning("%s: the connection is lost: %s; tried again", self.server.user, reason)
 

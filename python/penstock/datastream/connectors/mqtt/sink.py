@@ -75,66 +75,104 @@ class MqttSink(PythonSink[Any]):
         return _MqttWriter(self)
 
 
-class _MqttWriter(SinkWriter[Any]):
+class _Publisher(MqttConnection):
+    """Counts what is published and acknowledged.
+
+    Attributes:
+        under_way: How many messages the broker has not acknowledged.
+        acknowledged: How many it has.
+        is_ready: Whether what is published now comes behind all that was published before.  It
+            would not while there is no connection, nor before the library sends again what an
+            earlier connection lost, with which it begins when we are let in.
+        was_ready: Whether there was a connection already.
+    """
+
     def __init__(self, sink: MqttSink) -> None:
-        self._sink = sink
-        self._published = 0
-        self._acknowledged = 0
-        client = sink.server.client("", acknowledges_itself=True)
+        server = sink.server
+        client = server.client("", acknowledges_itself=True)
+        super().__init__(server, client, lambda what: SinkError(f"MqttSink: {server.shown} {what}"))
+        self.under_way = 0
+        self.acknowledged = 0
+        self.is_ready = False
+        self.was_ready = False
         client.on_publish = self._on_publish
-        self._connection = MqttConnection(
-            sink.server, client, lambda what: SinkError(f"MqttSink: {sink.server.shown} {what}")
-        )
-        sink.server.connect(client, mqtt_library("MqttSink").MQTT_CLEAN_START_FIRST_ONLY)
+        server.connect(client, mqtt_library("MqttSink").MQTT_CLEAN_START_FIRST_ONLY)
 
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Publishes an element; waits while too many are under way."""
-        del context
-        sink, topic = self._sink, self._sink.topic
-        if not isinstance(topic, str):
-            topic = _check_topic(topic(element))
-        payload = sink.schema.serialize(element)
-        self._wait_for_less_than(_MOST_UNDER_WAY)
-        self._published += 1
-        self._connection.client.publish(topic, payload, qos=1, retain=sink.retain)
+    def publish(self, topic: str, payload: bytes, *, retain: bool) -> None:
+        """Has a message published."""
+        with self.condition:
+            self.under_way += 1
+        self.client.publish(topic, payload, qos=1, retain=retain)
 
-    def flush(self, end_of_input: bool) -> None:
-        """Waits until the broker has acknowledged everything."""
-        del end_of_input
-        self._wait_for_less_than(1)
+    def on_connected(self, *, has_session: bool) -> None:
+        """Lets the writer go on, if there is nothing to be sent again."""
+        del has_session
+        with self.condition:
+            self.is_ready = self.under_way == 0
+            self.was_ready = True
+            self.condition.notify_all()
 
-    def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
-
-    def _wait_for_less_than(self, limit: int) -> None:
-        """Waits until fewer messages than that are under way."""
-        connection = self._connection
-        connection.check()
-        seen, deadline_s = self._acknowledged, time.monotonic() + self._sink.timeout_s
-        while self._published - self._acknowledged >= limit:
-            with connection.condition:
-                if self._published - self._acknowledged >= limit and connection.failure is None:
-                    connection.condition.wait(_WAIT_S)
-            connection.check()
-            if seen != self._acknowledged:
-                seen, deadline_s = self._acknowledged, time.monotonic() + self._sink.timeout_s
-            elif time.monotonic() >= deadline_s:
-                raise SinkError(
-                    f"MqttSink: {self._sink.server.shown} has acknowledged nothing for "
-                    f"{self._sink.timeout_s:g} s (timeout_ms), {self._published - seen} messages "
-                    "are under way"
-                )
+    def on_disconnected(self) -> None:
+        """Has the writer wait."""
+        self.is_ready = False
 
     def _on_publish(
         self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any
     ) -> None:
         del client, userdata, mid, properties
         if reason.is_failure:
-            self._connection.fail(f"refuses a message: {reason}")
-        with self._connection.condition:
-            self._acknowledged += 1
-            self._connection.condition.notify_all()
+            self.fail(f"refuses a message: {reason}")
+        with self.condition:
+            self.under_way -= 1
+            self.acknowledged += 1
+            self.is_ready = True
+            self.condition.notify_all()
+
+
+class _MqttWriter(SinkWriter[Any]):
+    def __init__(self, sink: MqttSink) -> None:
+        self._sink = sink
+        self._publisher = _Publisher(sink)
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Publishes an element; waits while it must not, or too many are under way."""
+        del context
+        sink, topic = self._sink, self._sink.topic
+        if not isinstance(topic, str):
+            topic = _check_topic(topic(element))
+        payload = sink.schema.serialize(element)
+        publisher = self._publisher
+        self._wait_until(lambda: publisher.is_ready and publisher.under_way < _MOST_UNDER_WAY)
+        publisher.publish(topic, payload, retain=sink.retain)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Waits until the broker has acknowledged everything."""
+        del end_of_input
+        publisher = self._publisher
+        self._wait_until(lambda: publisher.under_way == 0)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._publisher.close()
+
+    def _wait_until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something holds, which has to do with connection and acknowledgements."""
+        publisher, timeout_s = self._publisher, self._sink.timeout_s
+        publisher.check()
+        seen, deadline_s = publisher.acknowledged, time.monotonic() + timeout_s
+        while not holds():
+            with publisher.condition:
+                if not holds() and publisher.failure is None:
+                    publisher.condition.wait(_WAIT_S)
+            publisher.check()
+            # The first connection has a time limit of its own.
+            if seen != publisher.acknowledged or not publisher.was_ready:
+                seen, deadline_s = publisher.acknowledged, time.monotonic() + timeout_s
+            elif time.monotonic() >= deadline_s:
+                raise SinkError(
+                    f"MqttSink: {self._sink.server.shown} has acknowledged nothing for "
+                    f"{timeout_s:g} s (timeout_ms), {publisher.under_way} messages are under way"
+                )
 
 
 def _check_topic(topic: Any) -> str:
