@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 
 import kafka_traffic
+from jobs import ended
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DeliveryGuarantee
@@ -350,7 +351,7 @@ def latency(arguments) -> dict[str, float]:
         try:
             through, late = under_way(of, source, target, arguments)
         finally:
-            client.cancel().result()
+            ended(client)
     return {
         LATENCY + ", median": through["median"],
         LATENCY + ", p99": through["p99"],
