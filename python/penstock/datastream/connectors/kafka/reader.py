@@ -19,6 +19,7 @@ from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.deserialization import ValueOnly, builtin_decoder
 from penstock.datastream.connectors.kafka.offsets import EARLIEST
 from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
+from penstock.datastream.connectors.messages import DeadLetters
 from penstock.datastream.connectors.split_source import (
     InputStatus,
     ReaderOutput,
@@ -26,7 +27,7 @@ from penstock.datastream.connectors.split_source import (
     SourceReader,
     SourceReaderContext,
 )
-from penstock.datastream.formats.dead_letters import dead_letter
+from penstock.datastream.formats.dead_letters import Policy
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         group = context.metric_group()
         self._commits_succeeded = group.counter("commitsSucceeded")
         self._commits_failed = group.counter("commitsFailed")
-        self._errors = group.counter("numRecordsInErrors")
+        self._dead_letters = DeadLetters(
+            Policy(source.skips_undecodable, source.dead_letters),
+            "set_skip_undecodable_records(True) leaves such records out, set_dead_letters(tag) "
+            "sends them to a side output",
+            context,
+        )
         group.gauge("pendingRecords", lambda: self._pending_records)
 
     def start(self) -> None:
@@ -316,23 +322,8 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
 
     def _undecodable(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
         partition, offset = f"{message.topic()}-{message.partition()}", message.offset()
-        where = f"{partition} at offset {offset}"
-        tag = self._source.dead_letters
-        if tag is None and not self._source.skips_undecodable:
-            failure.add_note(
-                f"The record of {where} cannot be deserialized; "
-                "set_skip_undecodable_records(True) leaves such records out, "
-                "set_dead_letters(tag) sends them to a side output."
-            )
-            raise failure
-        self._errors.inc()
-        if tag is not None:
-            data = message.value() or b""
-            output.collect_side(tag, dead_letter(partition, offset, failure, data))
-            return
-        logger.warning(
-            "left out the record of %s, which cannot be deserialized: %r", where, failure
-        )
+        what, data = f"the record of {partition} at offset {offset}", message.value() or b""
+        self._dead_letters.bury(output, failure, what, partition, offset, data)
 
     def _on_error(self, error: Any, message: Any, output: ReaderOutput) -> None:
         partition = self._partitions.get((message.topic(), message.partition()))

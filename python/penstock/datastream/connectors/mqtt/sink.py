@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
+from penstock.datastream.connectors.messages import wait_until
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.errors import SinkError, WrongArgumentError
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 #: Messages that are under way at most, beyond which writing waits.
 _MOST_UNDER_WAY: Final = 1000
-
-#: How long a wait for the broker is before it looks at failures again, in seconds.
-_WAIT_S: Final = 0.1
 
 
 class MqttSink(PythonSink[Any]):
@@ -79,37 +76,41 @@ class _Publisher(MqttConnection):
     """Counts what is published and acknowledged.
 
     Attributes:
-        under_way: How many messages the broker has not acknowledged.
-        acknowledged: How many it has.
         is_ready: Whether what is published now comes behind all that was published before.  It
             would not while there is no connection, nor before the library sends again what an
             earlier connection lost, with which it begins when we are let in.
-        was_ready: Whether there was a connection already.
     """
 
     def __init__(self, sink: MqttSink) -> None:
         server = sink.server
         client = server.client("", acknowledges_itself=True)
         super().__init__(server, client, lambda what: SinkError(f"MqttSink: {server.shown} {what}"))
-        self.under_way = 0
-        self.acknowledged = 0
         self.is_ready = False
-        self.was_ready = False
+        self._under_way = 0
+        self._was_connected = False
         client.on_publish = self._on_publish
         server.connect(client, mqtt_library("MqttSink").MQTT_CLEAN_START_FIRST_ONLY)
 
     def publish(self, topic: str, payload: bytes, *, retain: bool) -> None:
         """Has a message published."""
         with self.condition:
-            self.under_way += 1
+            self._under_way += 1
         self.client.publish(topic, payload, qos=1, retain=retain)
+
+    def under_way(self) -> int:
+        """How many messages the broker has not acknowledged."""
+        return self._under_way
+
+    def was_connected(self) -> bool:
+        """Whether there was a connection already."""
+        return self._was_connected
 
     def on_connected(self, *, has_session: bool) -> None:
         """Lets the writer go on, if there is nothing to be sent again."""
         del has_session
         with self.condition:
-            self.is_ready = self.under_way == 0
-            self.was_ready = True
+            self.is_ready = self._under_way == 0
+            self._was_connected = True
             self.condition.notify_all()
 
     def on_disconnected(self) -> None:
@@ -123,8 +124,7 @@ class _Publisher(MqttConnection):
         if reason.is_failure:
             self.fail(f"refuses a message: {reason}")
         with self.condition:
-            self.under_way -= 1
-            self.acknowledged += 1
+            self._under_way -= 1
             self.is_ready = True
             self.condition.notify_all()
 
@@ -142,37 +142,22 @@ class _MqttWriter(SinkWriter[Any]):
             topic = _check_topic(topic(element))
         payload = sink.schema.serialize(element)
         publisher = self._publisher
-        self._wait_until(lambda: publisher.is_ready and publisher.under_way < _MOST_UNDER_WAY)
+        self._wait_until(lambda: publisher.is_ready and publisher.under_way() < _MOST_UNDER_WAY)
         publisher.publish(topic, payload, retain=sink.retain)
 
     def flush(self, end_of_input: bool) -> None:
         """Waits until the broker has acknowledged everything."""
         del end_of_input
         publisher = self._publisher
-        self._wait_until(lambda: publisher.under_way == 0)
+        self._wait_until(lambda: publisher.under_way() == 0)
 
     def close(self) -> None:
         """Ends the connection."""
         self._publisher.close()
 
     def _wait_until(self, holds: Callable[[], bool]) -> None:
-        """Waits until something holds, which has to do with connection and acknowledgements."""
-        publisher, timeout_s = self._publisher, self._sink.timeout_s
-        publisher.check()
-        seen, deadline_s = publisher.acknowledged, time.monotonic() + timeout_s
-        while not holds():
-            with publisher.condition:
-                if not holds() and publisher.failure is None:
-                    publisher.condition.wait(_WAIT_S)
-            publisher.check()
-            # The first connection has a time limit of its own.
-            if seen != publisher.acknowledged or not publisher.was_ready:
-                seen, deadline_s = publisher.acknowledged, time.monotonic() + timeout_s
-            elif time.monotonic() >= deadline_s:
-                raise SinkError(
-                    f"MqttSink: {self._sink.server.shown} has acknowledged nothing for "
-                    f"{timeout_s:g} s (timeout_ms), {publisher.under_way} messages are under way"
-                )
+        sink = self._sink
+        wait_until(self._publisher, holds, sink.timeout_s, f"MqttSink: {sink.server.shown}")
 
 
 def _check_topic(topic: Any) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
+from penstock.datastream.connectors.messages import DeadLetters, EmittedMessages, Inbox
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
-from penstock.datastream.connectors.single_split import SingleSplitSource
+from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -19,11 +17,12 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
     SourceSplit,
 )
-from penstock.datastream.formats.dead_letters import dead_letter, required_tag
+from penstock.datastream.formats.dead_letters import Policy, required_tag
 from penstock.errors import SourceError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
@@ -172,11 +171,10 @@ class _Subscription(MqttConnection):
             server, client, lambda what: SourceError(f"MqttSource: {server.shown} {what}")
         )
         self._topics = source.topics
-        self._inbox: deque[_Held] = deque()
+        self.inbox: Inbox[_Held] = Inbox(self.condition)
         #: By the numbers that the broker gives messages; not those of QoS 0.
         self._unacknowledged: dict[int, _Held] = {}
         self._session = 0
-        self._arrival: Future[None] = Future()
         self._is_closed = False
         client.on_message = self._on_message
         client.on_subscribe = self._on_subscribe
@@ -185,20 +183,6 @@ class _Subscription(MqttConnection):
         properties.SessionExpiryInterval = source.session_expiry_s
         properties.ReceiveMaximum = _MOST_UNACKNOWLEDGED
         server.connect(client, False, properties)
-
-    def taken(self, limit: int) -> list[_Held]:
-        """Some messages, in their order."""
-        with self.condition:
-            found = [self._inbox.popleft() for _ in range(min(limit, len(self._inbox)))]
-            self.condition.notify_all()
-        return found
-
-    def arrival(self) -> Future[None]:
-        """Done when there is a message or a failure."""
-        with self.condition:
-            if not self._inbox and self.failure is None and self._arrival.done():
-                self._arrival = Future()
-            return self._arrival
 
     def acknowledge(self, messages: Sequence[_Held]) -> None:
         """Tells the broker that it need not send messages again."""
@@ -227,7 +211,7 @@ class _Subscription(MqttConnection):
     def fail(self, what: str) -> None:
         """Notes the first failure."""
         super().fail(what)
-        self._tell()
+        self.inbox.end()
 
     def close(self) -> None:
         """Ends the connection; the session stays."""
@@ -257,76 +241,60 @@ class _Subscription(MqttConnection):
                         self.client.ack(message.mid, 1)
                     return
                 self._unacknowledged[message.mid] = held
-            while len(self._inbox) >= _MOST_UNACKNOWLEDGED and not self._is_closed:
+            while len(self.inbox.messages) >= _MOST_UNACKNOWLEDGED and not self._is_closed:
                 self.condition.wait(_WAIT_S)
-            self._inbox.append(held)
-        self._tell()
-
-    def _tell(self) -> None:
-        with self.condition:
-            arrival = self._arrival
-            if arrival.done():
-                return
-            arrival.set_result(None)
+            self.inbox.put([held])
 
 
-class _MqttReader(SourceReader[MqttSplit]):
+class _MqttReader(SingleSplitReader[MqttSplit]):
     """Emits messages as elements, and acknowledges them with checkpoints."""
 
     def __init__(self, source: MqttSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
         self._source = source
-        self._context = context
         self._subscription: _Subscription | None = None
-        self._no_more_splits = False
-        self._keeps = INTERVAL.read(context.get_configuration().to_dict()) is not None
-        self._emitted: list[_Held] = []
-        self._by_checkpoint: dict[int, list[_Held]] = {}
-        self._errors = context.metric_group().counter("numRecordsInErrors")
-
-    def start(self) -> None:
-        """Asks for the subscription."""
-        self._context.send_split_request()
+        self._emitted: EmittedMessages[_Held] = EmittedMessages(context)
+        self._dead_letters = DeadLetters(
+            Policy(tag=source.dead_letters),
+            "dead_letters=tag sends such messages to a side output",
+            context,
+        )
 
     def add_splits(self, splits: list[MqttSplit]) -> None:
         """Connects."""
+        super().add_splits(splits)
         if splits and self._subscription is None:
             self._subscription = _Subscription(self._source)
 
-    def notify_no_more_splits(self) -> None:
-        """A reader that has not got the subscription gets nothing."""
-        self._no_more_splits = True
-
-    def poll_next(self, output: ReaderOutput) -> InputStatus:
+    def poll_split(self, split: MqttSplit, output: ReaderOutput) -> InputStatus:
         """Emits some elements."""
+        del split
         subscription = self._subscription
-        if subscription is None:
-            is_over = self._no_more_splits
-            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
+        assert subscription is not None, "there is one with the split"
         subscription.check()
-        messages = subscription.taken(_STEP)
+        messages = subscription.inbox.taken(_STEP)
         for held in messages:
             self._emit(held.message, output)
-        if self._keeps:
-            self._emitted.extend(messages)
+        if self._emitted.keeps:
+            self._emitted.add(messages)
         else:
             subscription.acknowledge(messages)
         return InputStatus.MORE_AVAILABLE if messages else InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
         """Done when a message has come."""
-        return None if self._subscription is None else self._subscription.arrival()
+        return None if self._subscription is None else self._subscription.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[MqttSplit]:
         """The subscription; notes what the checkpoint holds."""
-        self._by_checkpoint[checkpoint_id], self._emitted = self._emitted, []
-        return [] if self._subscription is None else [MqttSplit()]
+        self._emitted.snapshot(checkpoint_id)
+        return super().snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Acknowledges what the checkpoint holds."""
-        for earlier in sorted(number for number in self._by_checkpoint if number <= checkpoint_id):
-            messages = self._by_checkpoint.pop(earlier)
-            if self._subscription is not None:
-                self._subscription.acknowledge(messages)
+        messages = self._emitted.completed(checkpoint_id)
+        if self._subscription is not None:
+            self._subscription.acknowledge(messages)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -341,15 +309,9 @@ class _MqttReader(SourceReader[MqttSplit]):
             else:
                 element = source.schema.deserialize(message.payload)
         except Exception as failure:
-            if source.dead_letters is None:
-                failure.add_note(
-                    f"No element can be made of a message of {message.topic!r}; dead_letters=tag "
-                    "sends such messages to a side output."
-                )
-                raise
-            self._errors.inc()
-            letter = dead_letter(message.topic, None, failure, message.payload)
-            output.collect_side(source.dead_letters, letter)
+            origin, data = message.topic, message.payload
+            what = f"a message of {origin!r}"
+            self._dead_letters.bury(output, failure, what, origin, None, data)
             return
         if element is not None:
             output.collect(element)

@@ -46,6 +46,7 @@ class BrokerThread(ABC):
         condition: Guards what this thread and the task's thread share; notified of news.
         failure: Why the connection is of no use any more, or None.
         session: How many connections there were; what the broker numbers is of one of them.
+        shown: The source or sink, host and port, for messages.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class BrokerThread(ABC):
         self._used_by, self._config, self._error = used_by, config, error
         self._library = pika_library(used_by)
         address = config.address()
-        self._shown = f"{used_by}: {address.host}:{address.port}"
+        self.shown = f"{used_by}: {address.host}:{address.port}"
         self._recovers = config.is_automatic_recovery() is not False
         interval_ms = config.get_network_recovery_interval() or _RECOVERY_INTERVAL_MS
         self._interval_s = interval_ms / 1000
@@ -97,6 +98,10 @@ class BrokerThread(ABC):
             if self.failure is not None:
                 raise self.failure
 
+    def was_connected(self) -> bool:
+        """Whether there was a connection already."""
+        return self.session > 0
+
     def wake(self) -> None:
         """Has the thread look for work now; may be called by any thread."""
         connection = self._connection
@@ -109,7 +114,7 @@ class BrokerThread(ABC):
         """Notes the first failure."""
         with self.condition:
             if self.failure is None:
-                self.failure = self._error(f"{self._shown} {what}")
+                self.failure = self._error(f"{self.shown} {what}")
                 self.failure.__cause__ = cause
             self.condition.notify_all()
 
@@ -169,7 +174,7 @@ class BrokerThread(ABC):
                 return
             if told_session != self.session:
                 told_session = self.session
-                logger.warning("%s: there is no connection, tried again: %r", self._shown, lost)
+                logger.warning("%s: there is no connection, tried again: %r", self.shown, lost)
             self._closed.wait(min(self._interval_s, left_s))
 
     def _converse(self) -> None:

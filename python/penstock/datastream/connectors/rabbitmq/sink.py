@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import SerializationSchema
+from penstock.datastream.connectors.messages import wait_until
 from penstock.datastream.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream.connectors.rabbitmq.source import check_arguments
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -23,9 +23,6 @@ _MOST_UNDER_WAY: Final = 2000
 
 #: Messages of one transaction at most.
 _BATCH: Final = 1000
-
-#: How long a wait for the broker is before it looks at failures again, in seconds.
-_WAIT_S: Final = 0.1
 
 #: Messages survive that the broker is started again.
 _PERSISTENT: Final = 2
@@ -176,22 +173,10 @@ class _QueueWriter(SinkWriter[Any]):
 
     def _wait_for_less_than(self, limit: int) -> None:
         """Waits until fewer messages than that are under way."""
-        publisher, timeout_s = self._publisher, self._sink.timeout_s
-        publisher.check()
-        left = publisher.under_way()
-        if left < limit:
-            return
-        deadline_s = time.monotonic() + timeout_s
-        while left >= limit:
-            with publisher.condition:
-                publisher.condition.wait(_WAIT_S)
-            publisher.check()
-            before, left = left, publisher.under_way()
-            # Until there was a connection, that of the start has a time limit of its own.
-            if left != before or publisher.session == 0:
-                deadline_s = time.monotonic() + timeout_s
-            elif time.monotonic() >= deadline_s:
-                raise SinkError(
-                    f"RMQSink: the broker has taken nothing for {timeout_s:g} s (timeout_ms), "
-                    f"{left} messages are under way"
-                )
+        publisher = self._publisher
+        wait_until(
+            publisher,
+            lambda: publisher.under_way() < limit,
+            self._sink.timeout_s,
+            publisher.shown,
+        )

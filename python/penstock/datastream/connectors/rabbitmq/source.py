@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.serialization import DeserializationSchema, message_type
+from penstock.datastream.connectors.messages import DeadLetters, EmittedMessages, Inbox
 from penstock.datastream.connectors.rabbitmq.connection import BrokerThread, pika_library
 from penstock.datastream.connectors.rabbitmq.connection_config import RMQConnectionConfig
 from penstock.datastream.connectors.single_split import SingleSplitSource
@@ -22,12 +21,13 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
     SourceSplit,
 )
-from penstock.datastream.formats.dead_letters import dead_letter, required_tag
+from penstock.datastream.formats.dead_letters import Policy, required_tag
 from penstock.datastream.functions.source_sink import ParallelSourceFunction
 from penstock.errors import SourceError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
@@ -182,10 +182,9 @@ class _Consumer(BrokerThread):
         self._prefetch = source.config.get_prefetch_count() or _MOST_UNACKNOWLEDGED
         self._keeps, self._remembers = keeps, keeps and source.uses_ids
         #: What came and may be taken.
-        self._inbox: deque[_Message] = deque()
+        self.inbox: Inbox[_Message] = Inbox(self.condition)
         #: Without checkpoints: what came and is not acknowledged; of the thread alone.
         self._arrived: deque[_Message] = deque()
-        self._arrival: Future[None] = Future()
         self._to_acknowledge: list[_Message] = []
         self._acknowledged: list[_Message] = []
         #: When connections ended, in monotonic seconds; that of session 0 is the former reader's.
@@ -194,19 +193,11 @@ class _Consumer(BrokerThread):
     def taken(self, limit: int) -> list[_Message]:
         """Some messages, in their order."""
         with self.condition:
-            inbox = self._inbox
-            was_full = len(inbox) >= _MOST_AHEAD
-            found = [inbox.popleft() for _ in range(min(limit, len(inbox)))]
+            was_full = len(self.inbox.messages) >= _MOST_AHEAD
+            found = self.inbox.taken(limit)
         if was_full and not self._keeps:
             self.wake()
         return found
-
-    def arrival(self) -> Future[None]:
-        """Done when there is a message or a failure."""
-        with self.condition:
-            if not self._inbox and self.failure is None and self._arrival.done():
-                self._arrival = Future()
-            return self._arrival
 
     def acknowledge(self, messages: Sequence[_Message]) -> None:
         """Has the broker told that it need not send messages again."""
@@ -235,8 +226,9 @@ class _Consumer(BrokerThread):
         with self.condition:
             if self.session > 1:
                 self._ended_s[self.session - 1] = time.monotonic()
-            # The broker sends again what was not taken.
-            self._inbox = deque(held for held in self._inbox if not self._keeps)
+            if self._keeps:
+                # The broker sends again what was not taken.
+                self.inbox.messages.clear()
         channel.basic_qos(prefetch_count=self._prefetch)
         channel.add_on_cancel_callback(self._on_cancel)
         channel.basic_consume(self.queue, self._on_message)
@@ -255,18 +247,16 @@ class _Consumer(BrokerThread):
                         self._acknowledged.extend(asked)
             return
         with self.condition:
-            count = min(len(self._arrived), _MOST_AHEAD - len(self._inbox))
+            count = min(len(self._arrived), _MOST_AHEAD - len(self.inbox.messages))
         if count > 0:
             channel.basic_ack(self._arrived[count - 1].tag, multiple=True)
             self.commit(channel)
-            with self.condition:
-                self._inbox.extend(self._arrived.popleft() for _ in range(count))
-            self._tell()
+            self.inbox.put(self._arrived.popleft() for _ in range(count))
 
     def fail(self, what: str, cause: BaseException | None = None) -> None:
         """Notes the first failure."""
         super().fail(what, cause)
-        self._tell()
+        self.inbox.end()
 
     def _on_message(self, channel: Any, method: Any, properties: Any, body: bytes) -> None:
         del channel
@@ -274,18 +264,11 @@ class _Consumer(BrokerThread):
         if not self._keeps:
             self._arrived.append(held)
             return
-        with self.condition:
-            self._inbox.append(held)
-        self._tell()
+        self.inbox.put([held])
 
     def _on_cancel(self, frame: Any) -> None:
         del frame
         self.fail(f"has ended the consumption of queue {self.queue!r}: it is gone, or moves")
-
-    def _tell(self) -> None:
-        with self.condition:
-            if not self._arrival.done():
-                self._arrival.set_result(None)
 
 
 class _QueueReader(SourceReader[RMQSplit]):
@@ -297,12 +280,14 @@ class _QueueReader(SourceReader[RMQSplit]):
         self._consumer: _Consumer | None = None
         self._split: RMQSplit | None = None
         self._no_more_splits = False
-        self._keeps = INTERVAL.read(context.get_configuration().to_dict()) is not None
-        self._emitted: list[_Message] = []
-        self._by_checkpoint: dict[int, list[_Message]] = {}
+        self._emitted: EmittedMessages[_Message] = EmittedMessages(context)
         #: Correlation ids, with the session that brought them last, until they are acknowledged.
         self._known: dict[str, int] = {}
-        self._errors = context.metric_group().counter("numRecordsInErrors")
+        self._dead_letters = DeadLetters(
+            Policy(tag=source.dead_letters),
+            "dead_letters=tag sends such messages to a side output",
+            context,
+        )
 
     def start(self) -> None:
         """Consumes; if what comes again is to be known, one subtask does, which has to ask."""
@@ -334,17 +319,17 @@ class _QueueReader(SourceReader[RMQSplit]):
             if self._is_new(held):
                 self._emit(held, output)
             held.body = b""
-        if self._keeps:
-            self._emitted.extend(messages)
+        if self._emitted.keeps:
+            self._emitted.add(messages)
         return InputStatus.MORE_AVAILABLE if messages else InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
         """Done when a message has come."""
-        return None if self._consumer is None else self._consumer.arrival()
+        return None if self._consumer is None else self._consumer.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[RMQSplit]:
         """The ids that may come again; notes what the checkpoint holds."""
-        self._by_checkpoint[checkpoint_id], self._emitted = self._emitted, []
+        self._emitted.snapshot(checkpoint_id)
         if self._split is None:
             return []
         if self._consumer is not None:
@@ -353,10 +338,9 @@ class _QueueReader(SourceReader[RMQSplit]):
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Has acknowledged what the checkpoint holds."""
-        for earlier in sorted(number for number in self._by_checkpoint if number <= checkpoint_id):
-            messages = self._by_checkpoint.pop(earlier)
-            if self._consumer is not None and messages:
-                self._consumer.acknowledge(messages)
+        messages = self._emitted.completed(checkpoint_id)
+        if self._consumer is not None and messages:
+            self._consumer.acknowledge(messages)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -365,12 +349,12 @@ class _QueueReader(SourceReader[RMQSplit]):
 
     def _consume(self) -> None:
         if self._consumer is None:
-            self._consumer = _Consumer(self._source, keeps=self._keeps)
+            self._consumer = _Consumer(self._source, keeps=self._emitted.keeps)
             self._consumer.start()
 
     def _is_new(self, held: _Message) -> bool:
         """Whether a message was not emitted before; notes that it is now."""
-        if not self._source.uses_ids or not self._keeps:
+        if not self._source.uses_ids or not self._emitted.keeps:
             return True
         if held.correlation_id is None:
             raise SourceError(
@@ -396,15 +380,8 @@ class _QueueReader(SourceReader[RMQSplit]):
         try:
             element = source.schema.deserialize(held.body)
         except Exception as failure:
-            if source.dead_letters is None:
-                failure.add_note(
-                    f"No element can be made of a message of queue {source.queue!r}; "
-                    "dead_letters=tag sends such messages to a side output."
-                )
-                raise
-            self._errors.inc()
-            letter = dead_letter(source.queue, None, failure, held.body)
-            output.collect_side(source.dead_letters, letter)
+            what = f"a message of queue {source.queue!r}"
+            self._dead_letters.bury(output, failure, what, source.queue, None, held.body)
             return
         if element is not None:
             output.collect(element)
