@@ -109,6 +109,22 @@ def test_sliding_windows_are_all_that_hold_the_time(time, size, slide):
     assert len(windows) == len(starts)
 
 
+@given(st.lists(st.integers(-300, 300)), st.integers(1, 50), st.integers(1, 50), st.data())
+def test_sliding_windows_do_not_depend_on_the_elements_before(times, size, slide, data):
+    offset = data.draw(st.integers(1 - slide, slide - 1))
+    assigner = SlidingEventTimeWindows(size, slide, offset)
+    for time in times:
+        windows = list(assigner.assign_windows(0, time, Context()))
+        starts = [s for s in range(time, time - size, -1) if (s - offset) % slide == 0]
+        assert windows == [TimeWindow(start, start + size) for start in starts]
+
+
+def test_elements_of_nearly_one_time_share_their_sliding_windows():
+    assigner = SlidingEventTimeWindows(20, 10, 0)
+    one, other = (assigner.assign_windows(0, time, Context()) for time in (19, 10))
+    assert [id(window) for window in one] == [id(window) for window in other]
+
+
 def test_processing_time_windows_follow_the_clock():
     assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(10))
     assert assigner.assign_windows(0, MIN_LONG_VALUE, Context(now=25)) == [TimeWindow(20, 30)]

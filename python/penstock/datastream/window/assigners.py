@@ -211,6 +211,9 @@ class _SlidingWindows(_TimeWindowAssigner):
         self._size = size
         self._slide = slide
         self._offset = offset
+        #: From the first time up to the second all have these windows.  Most elements follow one of
+        #: nearly the same time, and what is kept for a window is found sooner by the same object.
+        self._assigned: tuple[int, int, tuple[TimeWindow, ...]] = (0, 0, ())
 
     def assign_windows(
         self,
@@ -220,11 +223,15 @@ class _SlidingWindows(_TimeWindowAssigner):
     ) -> Collection[TimeWindow]:
         """All windows that hold the time, the latest first."""
         time = self._time(timestamp, context)
-        last_start = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
-        return [
-            TimeWindow(start, start + self._size)
-            for start in range(last_start, time - self._size, -self._slide)
-        ]
+        first, end, windows = self._assigned
+        if not first <= time < end:
+            start = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
+            starts = range(start, time - self._size, -self._slide)
+            windows = tuple(TimeWindow(start, start + self._size) for start in starts)
+            # Where the last one that holds none of these times ends.
+            edge = start + self._size - len(windows) * self._slide
+            self._assigned = (max(start, edge), min(start, edge) + self._slide, windows)
+        return list(windows)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._size}, {self._slide}, {self._offset})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window import Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
@@ -58,15 +59,15 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
 
     def register_processing_time_timer(self, time: int) -> None:
         """Has ``on_processing_time`` called at that time in ms."""
-        self._timers.register_processing_time_timer(
-            self.window, timestamp_of(time, "register_processing_time_timer")
-        )
+        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
+            time = timestamp_of(time, "register_processing_time_timer")
+        self._timers.register_processing_time_timer(self.window, time)
 
     def register_event_time_timer(self, time: int) -> None:
         """Has ``on_event_time`` called when the watermark reaches that time in ms."""
-        self._timers.register_event_time_timer(
-            self.window, timestamp_of(time, "register_event_time_timer")
-        )
+        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
+            time = timestamp_of(time, "register_event_time_timer")
+        self._timers.register_event_time_timer(self.window, time)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Takes a registration back."""

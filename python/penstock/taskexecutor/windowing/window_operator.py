@@ -6,7 +6,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.window import MergingWindowAssigner
+from penstock.datastream.window import (
+    EventTimeTrigger,
+    MergingWindowAssigner,
+    PurgingTrigger,
+    TriggerResult,
+)
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
@@ -69,6 +74,10 @@ class WindowOperator(StreamOperator):
             )
         else:
             self.unmergeable = None
+        # Whether the trigger registers the very timer that the clean-up needs.
+        self.trigger_cleans_up = (
+            self.is_event_time and not self.lateness_ms and _fires_at_end(self.trigger)
+        )
         self.timers = context.timer_service(self)
         self.assigner_context = AssignerContext(self)
         self.trigger_context = OperatorTriggerContext(self)
@@ -151,8 +160,10 @@ class WindowOperator(StreamOperator):
         context = self.trigger_context
         context.window = window
         result = self.trigger.on_element(value, timestamp, window, context)
-        self._act(key, window, result, timestamp)
-        self._register_cleanup(window)
+        if result is not TriggerResult.CONTINUE:
+            self._act(key, window, result, timestamp)
+        if not self.trigger_cleans_up:
+            self._register_cleanup(window)
 
     def _act(self, key: Any, window: Any, result: Any, timestamp: int) -> None:
         fires, purges = result.value
@@ -288,10 +299,22 @@ class WindowOperator(StreamOperator):
             self.timers.delete_processing_time_timer(window, cleanup_time)
 
     def _is_window_late(self, window: Any) -> bool:
-        return self.is_event_time and self._cleanup_time(window) <= self.timers.current_watermark
+        if not self.is_event_time:
+            return False
+        # As ``_cleanup_time``: this is asked for each window of each element.
+        cleanup_time = window.max_timestamp() + self.lateness_ms
+        watermark: int = self.timers.current_watermark
+        return cleanup_time <= watermark or watermark == MAX_TIMESTAMP
 
     def _is_element_late(self, timestamp: int) -> bool:
         return self.is_event_time and timestamp + self.lateness_ms <= self.timers.current_watermark
+
+
+def _fires_at_end(trigger: Any) -> bool:
+    """Whether it is the trigger that waits for the end of event-time windows."""
+    if type(trigger) is PurgingTrigger:
+        trigger = trigger.nested_trigger
+    return type(trigger) is EventTimeTrigger
 
 
 class EvictingWindowOperator(WindowOperator):
