@@ -1,6 +1,7 @@
 """Finished jobs are archived, and a history server shows them as their cluster did."""
 
 import json
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -12,6 +13,7 @@ from penstock.datastream import MapFunction
 from penstock.errors import ConfigurationError
 from penstock.rest.history import HistoryServer
 from support.rest_client import Client, environment
+from support.thread_signals import signal_another_thread
 
 
 class Counting(MapFunction):
@@ -191,7 +193,7 @@ def test_the_command_serves_until_it_is_ended(archives):
         assert {job["id"] for job in client.get("/jobs")["jobs"]} == {jobs["good"], jobs["bad"]}
         with urllib.request.urlopen(client.url + "/") as page:
             assert b"page/app.js" in page.read()
-        process.terminate()
+        signal_another_thread(process.pid, signal.SIGTERM)
         assert process.wait(60) == 0
 
 

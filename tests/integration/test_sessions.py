@@ -30,6 +30,7 @@ from penstock.session.files import find_session, sessions
 from penstock.taskexecutor.worker.host import TaskExecutorHost
 from support.rest_client import Client, UntilMarked
 from support.sessions import TOKEN, Session, eventually, running, status_of
+from support.thread_signals import signal_another_thread
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -147,6 +148,16 @@ class OddError(Exception):
 
 def raise_odd(value):
     raise OddError(f"odd: {value}")
+
+
+def test_a_signal_that_another_thread_takes_ends_a_process():
+    """Python's handlers run in the first thread, which the system need not choose for a signal."""
+    session = Session("signalled")
+    jobmanager = session.jobmanager(slots=1)
+    taskexecutor = session.taskexecutor(1)
+    for role in (taskexecutor, jobmanager):
+        signal_another_thread(role.pid, signal.SIGTERM)
+    assert [role.end() for role in (taskexecutor, jobmanager)] == [0, 0]
 
 
 def test_an_exception_comes_to_the_program_as_itself(session):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import threading
 
 import click
 
+from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.configuration import Configuration
 from penstock.common.options.check import check_options
 from penstock.datastream.process_configuration import process_configuration
@@ -38,12 +38,19 @@ def history_server(options: tuple[str, ...], as_json: bool) -> None:
         server = HistoryServer(found)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    server.start()
-    try:
-        click.echo(json.dumps({"url": server.link}) if as_json else f"History: {server.link}")
-        with contextlib.suppress(KeyboardInterrupt):
-            ended.wait()
-    finally:
-        server.close()
+    is_ended = False
+
+    def end(*_: object) -> None:
+        nonlocal is_ended
+        is_ended = True
+
+    signal.signal(signal.SIGTERM, end)
+    with SignalWaker() as waker:
+        server.start()
+        try:
+            click.echo(json.dumps({"url": server.link}) if as_json else f"History: {server.link}")
+            with contextlib.suppress(KeyboardInterrupt):
+                while not is_ended:
+                    waker.wait()
+        finally:
+            server.close()

@@ -18,6 +18,7 @@ import psutil
 
 from penstock.command_line.background import start_jobmanager, tell_leader
 from penstock.command_line.cluster_client import print_json
+from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.options import high_availability
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import (
@@ -415,8 +416,12 @@ def _in_a_thread(name: str, serve: Callable[[], T]) -> T:
             served.set_exception(error)
 
     serving = threading.Thread(target=run, name=name)
-    serving.start()
-    serving.join()
+    with SignalWaker() as waker:
+        served.add_done_callback(lambda _: waker.wake())
+        serving.start()
+        while not served.done():
+            waker.wait()
+        serving.join()
     return served.result()
 
 
