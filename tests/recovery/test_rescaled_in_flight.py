@@ -1,11 +1,27 @@
 """Data in flight in a checkpoint that is restored with another parallelism (F6, F12)."""
 
+import signal
+
 import pytest
 from penstock.checkpoint_storage.metadata_serializer import deserialize_metadata
-from recovery.programs import KEYS
-from recovery.rescaling_programs import cancelled, job, last_counts
+from penstock.common import Types
+from penstock.common.serialization import Encoder
+from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.errors import InvalidProgramError
+from penstock.rest.run_files import running_clusters
+from recovery.programs import KEYS, PAIR, Work
+from recovery.rescaling_programs import TRIPLE, cancelled, job, last_counts
+from recovery.test_adaptive_jobs import ADAPTIVE
+from recovery.test_rescaling_running_jobs import EXPECTED, Lanes, rescale, watched
+from support.rest_client import Client, UntilMarked
+from support.sessions import Session
 
 ELEMENTS = 20_000
+FORCED = {
+    "execution.checkpointing.unaligned.enabled": "true",
+    "execution.checkpointing.unaligned.forced": "true",
+}
+SMALL = {"taskmanager.memory.segment-size": "2kb"}
 
 
 @pytest.mark.parametrize(("runtime", "before", "after"), [("native", 2, 3), ("pure", 3, 2)])
@@ -30,3 +46,82 @@ def has_in_flight(path):
         metadata = deserialize_metadata(file.read(), path)
     subtasks = [s for operator in metadata.operators.values() for s in operator.subtasks.values()]
     return any(s.input_channels for s in subtasks) and any(s.result_subpartitions for s in subtasks)
+
+
+def behind_a_partitioner(env, ends, pause_s):
+    """Counts by key behind a slow function, in front of which only the program says who gets what.
+
+    Much of what the source emits is in flight there at any time.
+    """
+    text = "x" * 300
+    return (
+        env.add_source(Lanes(ends), "Lanes", Types.LONG())
+        .map(lambda number: (number % KEYS, 1, text), TRIPLE)
+        .partition_custom(lambda key, number: key % number, lambda triple: triple[0])
+        .map(Work(pause_s), TRIPLE)
+        .key_by(lambda triple: triple[0], Types.LONG())
+        .map(lambda triple: triple[:2], PAIR)
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
+    )
+
+
+def hold_data(found):
+    latest = found["latest"]["completed"]
+    return latest is not None and latest["persisted_data"] > 0
+
+
+def test_a_running_job_is_rescaled_though_nobody_could_spread_its_data_in_flight(
+    tmp_path, monkeypatch
+):
+    """The checkpoint that it goes on from holds none, unlike those before it."""
+    env = watched(tmp_path, monkeypatch, FORCED | SMALL)
+    sink = (
+        FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    behind_a_partitioner(env, tmp_path / "ends", 0.0005).sink_to(sink)
+    job = env.execute_async("rescaled")
+    client, job_id = Client.of_last_cluster(), str(job.get_job_id())
+    client.until(f"/jobs/{job_id}/checkpoints", hold_data)
+    rescale(client, job_id, 3)
+    (tmp_path / "ends").touch()
+    job.get_job_execution_result().result()
+    parts = [path for path in (tmp_path / "out").iterdir() if path.name.startswith("part-")]
+    assert sorted(line for path in parts for line in path.read_text().splitlines()) == EXPECTED
+
+
+def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, monkeypatch):
+    """An adaptive job has a slot less than its data in flight needs; another one goes on."""
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.delenv("PENSTOCK_SESSION_TOKEN", raising=False)
+    session = Session()
+    try:
+        session.jobmanager(*(f"-D{key}={value}" for key, value in SMALL.items()))
+        session.taskexecutor(1)
+        env = session.environment()
+        env.add_source(UntilMarked(tmp_path / "stop")).map(lambda x: x, Types.LONG()).print()
+        other = env.execute_async("other")
+        client = Client(running_clusters()[0])
+        client.until(
+            f"/jobs/{other.get_job_id()}",
+            lambda found: all(v["status"] == "RUNNING" for v in found["vertices"]),
+        )
+        session.taskexecutor(1)
+        lost = session.taskexecutor(1)
+        options = {**ADAPTIVE, **FORCED, "parallelism.default": "2"}
+        env = session.environment(**options)
+        behind_a_partitioner(env, tmp_path / "ends", 0.02).print()
+        job = env.execute_async("adaptive")
+        client.until(f"/jobs/{job.get_job_id()}/checkpoints", hold_data)
+        lost.signal(signal.SIGKILL)
+        with pytest.raises(InvalidProgramError, match="does not say where it belongs"):
+            job.get_job_execution_result().result()
+        assert other.get_job_status().result().name == "RUNNING"
+        (tmp_path / "stop").touch()
+        other.get_job_execution_result().result()
+    finally:
+        session.close()

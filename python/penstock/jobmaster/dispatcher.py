@@ -52,7 +52,7 @@ from penstock.rpc.server import RpcServer
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from penstock.errors import LeadershipLostError
     from penstock.graph.job_graph import JobGraph
@@ -233,7 +233,11 @@ class Dispatcher:
             master = JobMaster(
                 job_graph,
                 self.settings,
-                self._main_thread.user(f"calls of job {job_graph.name}", MAX_EVENTS),
+                self._main_thread.user(
+                    f"calls of job {job_graph.name}",
+                    MAX_EVENTS,
+                    on_error=lambda error: self._job_broken(job_id, error),
+                ),
                 self._resources,
                 handle,
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
@@ -388,23 +392,25 @@ class Dispatcher:
                         messages.FreeSlot(offer.allocation_id, "the job has ended")
                     )
             else:
-                master.slots_offered(executor, message)
+                with self._breaking(master):
+                    master.slots_offered(executor, message)
         elif master is not None:
-            if isinstance(message, messages.UpdateTaskState):
-                master.task_state_changed(executor.executor_id, message)
-            elif isinstance(message, messages.ReportAccumulators):
-                master.accumulators_reported(message)
-            elif isinstance(
-                message,
-                (
-                    messages.AcknowledgeCheckpoint,
-                    messages.DeclineCheckpoint,
-                    messages.AwaitFinalCheckpoint,
-                ),
-            ):
-                master.checkpoint_message(message)
-            else:
-                master.coordinator_message(executor, message)
+            with self._breaking(master):
+                if isinstance(message, messages.UpdateTaskState):
+                    master.task_state_changed(executor.executor_id, message)
+                elif isinstance(message, messages.ReportAccumulators):
+                    master.accumulators_reported(message)
+                elif isinstance(
+                    message,
+                    (
+                        messages.AcknowledgeCheckpoint,
+                        messages.DeclineCheckpoint,
+                        messages.AwaitFinalCheckpoint,
+                    ),
+                ):
+                    master.checkpoint_message(message)
+                else:
+                    master.coordinator_message(executor, message)
 
     def _watch(self, hello: messages.HeartbeatHello, sock: socket.socket) -> None:
         executor = self._resources.executors.get(hello.executor_id)
@@ -468,7 +474,8 @@ class Dispatcher:
         executor.connection.close(reason)
         for master in list(self._jobs.values()):
             if master is not None:
-                master.executor_lost(executor_id, error)
+                with self._breaking(master):
+                    master.executor_lost(executor_id, error)
 
     def _job_ended(self, master: JobMaster, complete: Callable[[JobHandle], None]) -> None:
         self._jobs[master.job_id] = None
@@ -533,8 +540,23 @@ class Dispatcher:
             kill(job_id)
 
     def _main_thread_failed(self, error: BaseException) -> None:
-        """A defect of the JobMaster fails its jobs instead of leaving them hanging."""
+        """A defect in what is done for all jobs ends them instead of leaving them hanging."""
         self._abandon_jobs(error)
+
+    def _job_broken(self, job_id: bytes, error: BaseException) -> None:
+        """A defect in what is done for one job ends that one alone."""
+        master = self._jobs.get(job_id)
+        if master is not None:
+            master.broken(error)
+
+    @contextlib.contextmanager
+    def _breaking(self, master: JobMaster) -> Iterator[None]:
+        """What is raised within ends one job, and what is done for others goes on."""
+        try:
+            yield
+        except Exception as error:
+            logger.exception("what is done for job %s failed", master.job_id.hex())
+            master.broken(error)
 
     def _launch_specification(
         self, executor_id: str, epoch: int, slots: int, job_id: bytes

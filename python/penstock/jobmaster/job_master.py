@@ -19,11 +19,17 @@ from penstock.checkpoint_storage.storage import (
     FileSystemCheckpointStorage,
     configured_directory,
 )
-from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
+from penstock.errors import (
+    InvalidProgramError,
+    JobCancelledError,
+    JobExecutionError,
+    NoResourceAvailableError,
+)
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.high_availability.job_records import JobResult
 from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.checkpointing.in_flight_assignment import can_be_spread
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.savepoints import Savepoints
 from penstock.jobmaster.checkpointing.service import CheckpointService
@@ -125,7 +131,7 @@ class JobMaster:
         self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
         self._rescaling = Rescaling(
             self._scheduler.graph,
-            lambda: self.take_checkpoint(full=False),
+            self._take_checkpoint_to_spread,
             self._restart_rescaled,
             main_thread.post,
             self._room,
@@ -137,6 +143,7 @@ class JobMaster:
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
+        self._is_end_told = False
         self._tasks_changed = False
         self._accumulators: dict[ExecutionAttemptID, dict[str, Any]] = {}
         self._causes = FailureCauses()
@@ -182,6 +189,14 @@ class JobMaster:
         properties = CheckpointProperties.checkpoint(retention, full=full, forced=True)
         return self._checkpoints.request(properties)
 
+    def _take_checkpoint_to_spread(self) -> Future[CompletedCheckpoint]:
+        """Takes one that another parallelism can go on from."""
+        retention = self._checkpoints.coordinator.settings.retention
+        properties = CheckpointProperties.checkpoint(
+            retention, forced=True, overtakes=can_be_spread(self._graph)
+        )
+        return self._checkpoints.request(properties)
+
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
         """The user wants another parallelism; see `Rescaling.begin`.
 
@@ -206,6 +221,18 @@ class JobMaster:
         """
         if not self._ended:
             self._run(self._scheduler.fail(Failure.of(error, recoverable=recoverable), now_ms()))
+
+    def broken(self, error: BaseException) -> None:
+        """Something that nobody expected was raised in what is done for the job: it fails."""
+        if self._ended:
+            return
+        # What was under way is not known to have been done, so that a task may not answer.
+        self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
+        try:
+            self.fail(without_control_flow(error))
+        except Exception:
+            logger.exception("job %s cannot even be failed", self._graph.name)
+            self.abandon(error)
 
     def abandon(self, error: BaseException) -> None:
         """Ends the job here, whatever its tasks do: its cluster is going away."""
@@ -362,13 +389,41 @@ class JobMaster:
         self._schedule_tick()
 
     def _run(self, todo: Iterable[actions.Action]) -> None:
+        """Carries actions out.  After one that fails no task is deployed, and the job fails."""
         self._tasks_changed = False
+        failure: Failure | None = None
+        unsent: list[ExecutionAttemptID] = []
         for action in todo:
-            self._carry_out[type(action)](action)
+            if failure is None or not isinstance(action, actions.Deploy):
+                try:
+                    self._carry_out[type(action)](action)
+                    continue
+                except Exception as error:
+                    self._log_undone(action, error)
+                    failure = failure or Failure.of(error, recoverable=False)
+                    if isinstance(action, actions.JobStatusChanged) and action.new.is_terminal:
+                        self._end_with(error)
+            if isinstance(action, actions.Deploy):
+                unsent.append(action.attempt_id)
+        if failure is not None and not self._ended:
+            self._run(self._scheduler.fail(failure, now_ms()))
+            for attempt_id in unsent:  # no worker knows of them, so none will say that they ended
+                if not self._ended:
+                    self._run(self._scheduler.cancellation_failed(attempt_id, now_ms()))
+            self._tasks_changed = True
         if self._tasks_changed and not self._ended:
             self._checkpoints.tasks_changed()
             self._rescaling.tasks_changed()
         self._schedule_tick()
+
+    def _log_undone(self, action: actions.Action, error: Exception) -> None:
+        if isinstance(action, actions.RestoreState) and isinstance(error, InvalidProgramError):
+            logger.error(
+                "job %s cannot go on from its last checkpoint: %s", self._graph.name, error
+            )
+        else:
+            what = type(action).__name__
+            logger.error("job %s: %s failed", self._graph.name, what, exc_info=error)
 
     def _schedule_tick(self) -> None:
         if self._tick_timer is not None:
@@ -533,7 +588,18 @@ class JobMaster:
             accumulators,
             "" if error is None else f"{type(error).__name__}: {error}",
         )
-        self._checkpoints.job_ended(action.new, result, lambda: self._on_ended(self))
+        self._checkpoints.job_ended(action.new, result, self._tell_end)
+
+    def _end_with(self, error: Exception) -> None:
+        """Ends the job whose end could not be carried out."""
+        self._ended = True
+        self.handle.set_result(JobStatus.FAILED, error, {})
+        self._main_thread.post(self._tell_end)
+
+    def _tell_end(self) -> None:
+        if not self._is_end_told:
+            self._is_end_told = True
+            self._on_ended(self)
 
     def _release_code(self) -> None:
         prefix = f"{self.job_id.hex()}/"

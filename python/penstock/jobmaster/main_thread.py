@@ -49,7 +49,16 @@ class Timer:
 class QueueUser:
     """Somebody who has things run in a `MainThread`; made by `MainThread.user`."""
 
-    def __init__(self, thread: MainThread, name: str, limit: int, *, waits: bool) -> None:
+    def __init__(
+        self,
+        thread: MainThread,
+        name: str,
+        limit: int,
+        on_error: Callable[[BaseException], None],
+        *,
+        waits: bool,
+    ) -> None:
+        self.on_error = on_error
         self._thread = thread
         self._name = name
         self._limit = limit
@@ -146,7 +155,8 @@ class MainThread:
 
     Args:
         name: its name.
-        on_error: called with whatever a posted call raised; the thread goes on.
+        on_error: called with whatever a posted call raised, unless its user has an answer of its
+            own; the thread goes on.
     """
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
@@ -160,15 +170,24 @@ class MainThread:
         self._waiting_users: list[QueueUser] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def user(self, name: str, limit: int, *, waits: bool = False) -> QueueUser:
+    def user(
+        self,
+        name: str,
+        limit: int,
+        *,
+        waits: bool = False,
+        on_error: Callable[[BaseException], None] | None = None,
+    ) -> QueueUser:
         """Makes a user of the queue.
 
         Args:
             name: What it posts, in the plural.
             limit: How many of its calls and timers may wait at a time.
             waits: Whether it waits until there is room, instead of an error.
+            on_error: Called with whatever one of its calls raised; as for the thread when None, or
+                when this raises.
         """
-        made = QueueUser(self, name, limit, waits=waits)
+        made = QueueUser(self, name, limit, on_error or self._on_error, waits=waits)
         if waits:
             self._waiting_users.append(made)
         return made
@@ -205,20 +224,29 @@ class MainThread:
             self._tidy_at = max(FEW_TIMERS, 2 * len(self._timers))
 
     def _run(self) -> None:
-        while True:
-            action = self._next()
-            if action is None:
-                break
+        while (taken := self._next()) is not None:
+            action, user = taken
             try:
                 action()
             except BaseException as error:
                 logger.exception("a call in the main thread failed")
-                self._on_error(error)
+                self._answer(error, user)
         for user in self._waiting_users:
             user.let_through()
 
-    def _next(self) -> Callable[[], object] | None:
-        """The next due timer or posted call; None at the end."""
+    def _answer(self, error: BaseException, user: QueueUser | None) -> None:
+        if user is not None and user.on_error is not self._on_error:
+            try:
+                user.on_error(error)
+            except Exception as further:
+                logger.exception("what a call had failed with could not be answered")
+                error = further
+            else:
+                return
+        self._on_error(error)
+
+    def _next(self) -> tuple[Callable[[], object], QueueUser | None] | None:
+        """The next due timer or posted call, and whose it is; None at the end."""
         while True:
             wait_s: float | None = None
             if self._timers:
@@ -227,15 +255,12 @@ class MainThread:
                 if timer.ended or wait_s <= 0:
                     heapq.heappop(self._timers)
                     if timer.user.end(timer):
-                        return timer.action
+                        return timer.action, timer.user
                     continue
             try:
                 taken = self._queue.get(timeout=wait_s)
             except queue.Empty:
                 continue
-            if taken is None:
-                return None
-            action, user = taken
-            if user is not None:
-                user.gone()
-            return action
+            if taken is not None and taken[1] is not None:
+                taken[1].gone()
+            return taken

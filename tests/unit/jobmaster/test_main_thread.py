@@ -103,3 +103,29 @@ def test_timers_run_in_their_order(thread):
     assert done.wait(PATIENCE_S)
     kept.cancel()
     assert ran == ["first", "last"]
+
+
+def test_who_answers_for_its_own_errors():
+    """What one user's calls raise is not told of to the thread, unless the user has no answer."""
+    errors, own = [], []
+
+    def answer(error):
+        own.append(error)
+        if isinstance(error, KeyError):
+            raise ArithmeticError from error
+
+    thread = MainThread("a thread of tests", errors.append)
+    user, other = thread.user("calls", 9, on_error=answer), thread.user("others", 9)
+    thread.start()
+    user.post(lambda: [][0])
+    user.schedule(0, lambda: {}["timer"])
+    other.post(lambda: 1 / 0)
+    deadline = threading.Event()
+    user.schedule(0.01, deadline.set)
+    assert deadline.wait(PATIENCE_S)
+    thread.close()
+    assert sorted(type(error).__name__ for error in own) == ["IndexError", "KeyError"]
+    assert sorted(type(error).__name__ for error in errors) == [
+        "ArithmeticError",
+        "ZeroDivisionError",
+    ]

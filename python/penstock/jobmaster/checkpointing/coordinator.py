@@ -210,7 +210,7 @@ class CheckpointCoordinator:
             pending.coordinators = dict(states)
             pending.stage = Stage.TASKS
             properties = pending.request.properties
-            alignment, timeout_ms = self.settings.alignment(properties.kind)
+            alignment, timeout_ms = self.settings.alignment(properties)
             assert pending.location is not None
             self._out.append(
                 a.TriggerTasks(

@@ -24,8 +24,20 @@ if TYPE_CHECKING:
 
 _KEYED: Final = "HASH"
 
-#: Exchanges that may give any record to any consumer.
-_FREE: Final = frozenset({"REBALANCE", "SHUFFLE"})
+#: Exchanges that may give any record to any consumer, or give all to the first one.
+_FREE: Final = frozenset({"REBALANCE", "SHUFFLE", "GLOBAL"})
+
+#: Exchanges of which nobody but the program knows where a record belongs.
+_CUSTOM: Final = "CUSTOM"
+
+
+def can_be_spread(job: JobGraph) -> bool:
+    """Whether data in flight in any exchange of a job could go on at another parallelism.
+
+    In those that are not looked at here barriers do not overtake data.
+    """
+    edges = (edge for vertex in job.vertices.values() for edge in vertex.inputs)
+    return all(edge.ship_strategy != _CUSTOM for edge in edges)
 
 
 class InFlightAssignment:

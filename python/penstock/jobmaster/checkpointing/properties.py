@@ -31,6 +31,7 @@ class CheckpointProperties:
         discard_failed: Deleted when the job fails.
         discard_suspended: Deleted when the job is suspended.
         ends_job: Whether the job ends with it, so that no other is to be taken meanwhile.
+        overtakes: Whether its barriers may overtake data, which it holds then.
     """
 
     kind: SnapshotKind
@@ -43,6 +44,7 @@ class CheckpointProperties:
     discard_failed: bool = True
     discard_suspended: bool = True
     ends_job: bool = False
+    overtakes: bool = True
 
     @property
     def is_savepoint(self) -> bool:
@@ -61,7 +63,12 @@ class CheckpointProperties:
 
     @classmethod
     def checkpoint(
-        cls, retention: Retention, *, full: bool = False, forced: bool = False
+        cls,
+        retention: Retention,
+        *,
+        full: bool = False,
+        forced: bool = False,
+        overtakes: bool = True,
     ) -> CheckpointProperties:
         """Those of a checkpoint of a job whose completed ones are retained so."""
         return cls(
@@ -70,6 +77,7 @@ class CheckpointProperties:
             discard_cancelled=retention is not Retention.RETAIN_ON_CANCELLATION,
             discard_failed=retention is Retention.NO_EXTERNALIZED_CHECKPOINTS,
             discard_suspended=retention is not Retention.RETAIN_ON_CANCELLATION,
+            overtakes=overtakes,
         )
 
     @classmethod

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.common.options import checkpointing
-from penstock.jobmaster.checkpointing.properties import Retention
-from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment, SnapshotKind
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
+from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +71,12 @@ class CheckpointSettings:
             after_tasks_finish=checkpointing.AFTER_TASKS_FINISH.read(configuration),
         )
 
-    def alignment(self, kind: SnapshotKind) -> tuple[Alignment, int]:
-        """How barriers of a kind are aligned, and after how long aligned ones overtake data."""
-        if not self.is_exactly_once and not kind.is_savepoint:
+    def alignment(self, properties: CheckpointProperties) -> tuple[Alignment, int]:
+        """How a checkpoint's barriers are aligned, and after how long they overtake data."""
+        is_savepoint = properties.is_savepoint
+        if not self.is_exactly_once and not is_savepoint:
             return Alignment.AT_LEAST_ONCE, NO_ALIGNMENT_TIMEOUT_MS
-        if kind.is_savepoint or not self.is_unaligned:
+        if is_savepoint or not self.is_unaligned or not properties.overtakes:
             return Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS
         if self.aligned_timeout_ms == 0:
             return Alignment.UNALIGNED, NO_ALIGNMENT_TIMEOUT_MS

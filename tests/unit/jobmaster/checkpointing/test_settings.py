@@ -7,7 +7,7 @@ from penstock.common import Configuration
 from penstock.common.options.check import check_options
 from penstock.datastream import CheckpointingMode, StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.checkpointing.properties import Retention
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment, SnapshotKind
 
@@ -48,11 +48,14 @@ def test_each_option_changes_one_setting(options, changed):
     ({"mode": "AT_LEAST_ONCE"}, "CHECKPOINT", (Alignment.AT_LEAST_ONCE, NO_ALIGNMENT_TIMEOUT_MS)),
     ({"mode": "AT_LEAST_ONCE"}, "SAVEPOINT", (Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS)),
     (UNALIGNED, "CHECKPOINT", (Alignment.UNALIGNED, NO_ALIGNMENT_TIMEOUT_MS)),
+    (UNALIGNED, "CHECKPOINT that does not overtake", (Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS)),
     (UNALIGNED, "SAVEPOINT", (Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS)),
     (UNALIGNED | {"aligned-checkpoint-timeout": "3 s"}, "CHECKPOINT", (Alignment.ALIGNED, 3000)),
 ])  # fmt: skip
 def test_how_barriers_are_aligned(options, kind, alignment):
-    assert settings(options).alignment(SnapshotKind[kind]) == alignment
+    name, _, held_back = kind.partition(" ")
+    properties = CheckpointProperties(SnapshotKind[name], overtakes=not held_back)
+    assert settings(options).alignment(properties) == alignment
 
 
 def test_the_setters_of_an_environment_are_these_options():

@@ -304,10 +304,21 @@ def test_data_in_flight_needs_its_exchange(state, says):
         job.assigned(job.state(state, OperatorSubtaskState()))
 
 
-@pytest.mark.parametrize("strategy", ["BROADCAST", "GLOBAL", "CUSTOM", "RESCALE"])
+@pytest.mark.parametrize("strategy", ["BROADCAST", "CUSTOM", "RESCALE"])
 def test_exchanges_that_cannot_be_rescaled(strategy):
     job = Job(3)
     job.vertex.inputs[0].ship_strategy = strategy
     state = OperatorSubtaskState(input_channels=in_flight(of=1))
     with pytest.raises(InvalidProgramError, match=f"1 subtasks and 2, .*{strategy}"):
         job.assigned(job.state(state, OperatorSubtaskState()))
+
+
+def test_what_all_goes_to_the_first_one_goes_on_there():
+    job = Job(3)
+    job.vertex.inputs[0].ship_strategy = "GLOBAL"
+    states = [
+        OperatorSubtaskState(input_channels=in_flight(of=1)),
+        OperatorSubtaskState(),
+    ]
+    head = [s.operators[job.id] for _, s in sorted(job.assigned(job.state(*states)).items())]
+    assert [len(state.rescaled_channels) for state in head] == [1, 0, 0]
