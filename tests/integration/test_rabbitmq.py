@@ -22,6 +22,7 @@ from support.relay import Relay
 
 pytest.importorskip("pika")
 from support.rabbitmq_server import Client, RabbitMQ
+from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -473,3 +474,25 @@ def test_arguments_that_cannot_be_meant(make, message):
     with pytest.raises(InvalidProgramError, match=message) as raised:
         make(complete().build())
     assert "secret" not in str(raised.value)
+
+
+class Place:
+    """A queue, for the scenarios that all sinks go through."""
+
+    def __init__(self, broker, client, queue):
+        self.broker, self.client, self.queue = broker, client, queue
+
+    def write(self, stream):
+        return texts(stream).add_sink(RMQSink(builder(self.broker).build(), self.queue, TEXT))
+
+    def read(self):
+        count = self.client.depth(self.queue)
+        return [int(body) for body, _ in self.client.take(self.queue, count)]
+
+
+def test_the_sink_goes_on_at_another_parallelism(broker, client, tmp_path):
+    once_at_another_parallelism(Place(broker, client, "contract"), tmp_path, ordered=True)
+
+
+def test_the_sink_goes_on_after_a_failure(broker, client):
+    after_a_failure(Place(broker, client, "failing contract"), exact=False, ordered=True)

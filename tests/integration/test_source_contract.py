@@ -12,7 +12,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
@@ -28,8 +28,9 @@ from penstock.datastream.formats.parquet import (
     ParquetColumnarRowInputFormat,
     ParquetColumnInputFormat,
 )
-from penstock.errors import CheckpointError, JobCancelledError
+from penstock.errors import JobCancelledError
 from pyarrow import orc, parquet
+from support.gates import GATES, Gate, Gated, stopped
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -37,50 +38,6 @@ COUNT = 30_000
 FILES = 3
 DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}'
-
-
-class Gate:
-    """Lets elements of jobs in this process through, so many at a time, and keeps them."""
-
-    def __init__(self):
-        self.seen = []
-        self._permits = 0
-        self._news = threading.Condition()
-
-    def let(self, count):
-        with self._news:
-            self._permits = count
-            self._news.notify_all()
-
-    def wait_for(self, count):
-        with self._news:
-            assert self._news.wait_for(lambda: len(self.seen) >= count, 60), len(self.seen)
-
-    def let_more(self, count):
-        """Lets so many more through in a moment, if all before them are."""
-        with self._news:
-            self._news.wait_for(lambda: False, 0.005)
-            if self._permits == 0:
-                self.let(count)
-
-    def pass_through(self, value):
-        with self._news:
-            self._news.wait_for(lambda: self._permits > 0)
-            self._permits -= 1
-            self.seen.append(value)
-            self._news.notify_all()
-
-
-GATES = {}
-
-
-class Gated(MapFunction):
-    def __init__(self, name):
-        self.name = name
-
-    def map(self, value):
-        GATES[self.name].pass_through(value)
-        return value
 
 
 def environment(parallelism, **options):
@@ -187,22 +144,6 @@ SOURCES = {
     "orc": files_of(write_orc, lambda: OrcColumnarRowInputFormat(DECLARED)),
     "arrow file": files_of(write_arrow, lambda: ArrowColumnarRowInputFormat(DECLARED)),
 }
-
-
-def stopped(job, gate, folder):
-    """The savepoint of a job, whose elements go on a few at a time."""
-    while True:
-        savepoint = job.stop_with_savepoint(False, folder)
-        turns = 0
-        while not savepoint.done():
-            # It fails at once while not all tasks run.
-            turns += 1
-            gate.let_more(30 if turns > 10 else 0)
-        try:
-            return savepoint.result()
-        except CheckpointError as error:
-            if "not all tasks" not in str(error):
-                raise
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -25,6 +25,7 @@ from penstock.datastream.connectors.kafka.committer import KafkaCommitter
 from penstock.datastream.connectors.kafka.transactions import KafkaCommittable
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
+from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -303,3 +304,36 @@ def test_the_example_of_the_documents(broker, topics, monkeypatch):
     monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
     assert topics.values("totals") == [b"A", b"B"]
+
+
+class Place:
+    """A topic, for the scenarios that all sinks go through."""
+
+    def __init__(self, broker, topics, guarantee):
+        self.topic = topics.create()
+        self._topics = topics
+        prefix = self.topic if guarantee is DeliveryGuarantee.EXACTLY_ONCE else None
+        self._sink = sink_of(broker, values_to(self.topic).build(), guarantee, prefix)
+
+    def write(self, stream):
+        return texts(stream).sink_to(self._sink)
+
+    def read(self):
+        return [int(message.value()) for message in self._topics.read(self.topic)]
+
+
+PROMISES = pytest.mark.parametrize(
+    "guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE]
+)
+
+
+@PROMISES
+def test_goes_on_at_another_parallelism(broker, topics, tmp_path, guarantee):
+    once_at_another_parallelism(Place(broker, topics, guarantee), tmp_path, ordered=True)
+
+
+@PROMISES
+def test_goes_on_after_a_failure(broker, topics, guarantee):
+    exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    place = Place(broker, topics, guarantee)
+    after_a_failure(place, exact=exact, ordered=True, interval_ms=400)

@@ -1,0 +1,108 @@
+"""Jobs in the process of the test that write 0 to `COUNT` - 1 to a place.
+
+A place has ``write(stream)``, which gives the stream's sink, and ``read()``: all that is there.
+"""
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.functions import CheckpointListener
+from support.gates import GATES, Gate, Gated, stopped
+
+COUNT = 3000
+
+
+def texts(stream):
+    return stream.map(str, Types.STRING())
+
+
+def environment(parallelism, **options):
+    configuration = Configuration.from_dict(
+        {
+            "execution.target": "in-process",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "5",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+            **options,
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def numbers(env):
+    source = NumberSequenceSource(0, COUNT - 1)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def once_at_another_parallelism(place, folder, *, ordered):
+    """A job is stopped with a savepoint and goes on from it to its end: each element once.
+
+    They come in their order where one subtask writes, if the sink has one.
+    """
+
+    def started(gate, parallelism, **options):
+        GATES[gate] = Gate()
+        env = environment(parallelism, **options)
+        place.write(numbers(env).map(Gated(gate), Types.LONG()).uid("gate")).uid("sink")
+        return env.execute_async(), GATES[gate]
+
+    job, first = started("first", 1)
+    first.let(COUNT // 10)
+    first.wait_for(COUNT // 10)
+    path = stopped(job, first, str(folder / "savepoints"))
+    job.get_job_execution_result().result()
+    passed = len(first.seen)
+    assert passed < COUNT
+    job, second = started("second", 2, **{"execution.state-recovery.path": path})
+    second.let(COUNT)
+    job.get_job_execution_result().result()
+    found = place.read()
+    assert sorted(found) == list(range(COUNT))
+    if ordered:
+        assert found[:passed] == list(range(passed))
+
+
+class FailsOnce(MapFunction, CheckpointListener):
+    """Raises once, some elements behind the second checkpoint."""
+
+    def __init__(self, gate):
+        self.gate = gate
+        self.seen = 0
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        GATES[self.gate].complete += 1
+
+    def map(self, value):
+        gate = GATES[self.gate]
+        gate.pass_through(value)
+        if gate.complete >= 2:
+            self.seen += 1
+            if self.seen == 100 and not gate.has_failed:
+                gate.has_failed = True
+                raise RuntimeError("once")
+        return value
+
+
+def after_a_failure(place, *, exact, ordered, interval_ms=50):
+    """A job fails after a checkpoint and goes on: each element once, or at least once."""
+
+    GATES["failing"] = gate = Gate()
+    gate.complete, gate.has_failed = 0, False
+    env = environment(1, **{"execution.checkpointing.interval": f"{interval_ms} ms"})
+    place.write(numbers(env).map(FailsOnce("failing"), Types.LONG()))
+    job = env.execute_async()
+    while not gate.has_failed:
+        # Half of them before there are checkpoints, and then few.
+        gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < COUNT // 2 else 1)
+    gate.let(2 * COUNT)
+    job.get_job_execution_result().result()
+    found = place.read()
+    assert sorted(set(found)) == list(range(COUNT))
+    if exact:
+        assert len(found) == COUNT
+    if ordered:
+        # What comes again comes in its order, too.
+        last = {number: position for position, number in enumerate(found)}
+        assert sorted(last, key=last.get) == list(range(COUNT))
