@@ -277,6 +277,9 @@ class CheckpointCoordinator:
             self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
             gone = None if state is None else self.store.shared.report(checkpoint_id, state)
             if gone is None:
+                if not pending.is_acknowledged:
+                    # Nothing may begin now that might not before: hundreds of reports say this.
+                    return []
                 self._complete_if_acknowledged(pending, now_ms)
             else:
                 detail = f"it refers to {gone.path}, which later checkpoints had no use for"

@@ -301,11 +301,11 @@ class CheckpointService:
         """A task reports its part of a checkpoint, or that it has none."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         if isinstance(message, messages.AcknowledgeCheckpoint):
-            self._run(
-                self.coordinator.acknowledged(
-                    attempt, message.checkpoint_id, message.state, message.metrics, _now_ms()
-                )
+            todo = self.coordinator.acknowledged(
+                attempt, message.checkpoint_id, message.state, message.metrics, _now_ms()
             )
+            if todo:
+                self._run(todo)
             return
         reason = CheckpointFailureReason.__members__.get(
             message.reason, CheckpointFailureReason.DECLINED
