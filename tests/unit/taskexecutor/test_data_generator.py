@@ -15,6 +15,7 @@ from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.errors import InvalidProgramError
 from penstock.network import runtime
 from penstock.taskexecutor.compiled import END_OF_DATA, NOTHING_AVAILABLE
+from penstock.taskexecutor.state.state_handler import hears_of_completion
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 CHECKPOINTED = {"execution.checkpointing.interval": "10 s"}
@@ -119,6 +120,22 @@ def test_a_rate_per_second_fills_by_the_clock():
             test.set_processing_time(now)
             test.operator.emit_next(100)
             assert len(test.values) == made, now
+
+
+@pytest.mark.parametrize(
+    ("rate", "hears"),
+    [
+        (None, False),
+        (RateLimiterStrategy.per_second(5), False),
+        (RateLimiterStrategy.per_checkpoint(5), True),
+    ],
+    ids=["unlimited", "per second", "per checkpoint"],
+)
+@pytest.mark.parametrize("strategy", [None, WatermarkStrategy.for_monotonous_timestamps()])
+def test_only_a_rate_per_checkpoint_has_the_source_hear_of_completions(rate, hears, strategy):
+    described = replace(descriptor(rate=rate), watermark_strategy=strategy)
+    with harness(described, configuration=CHECKPOINTED) as test:
+        assert hears_of_completion(test.operator) == hears
 
 
 def test_a_rate_per_checkpoint_goes_on_when_one_is_complete():

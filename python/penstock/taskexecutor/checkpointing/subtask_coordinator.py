@@ -292,6 +292,10 @@ class SubtaskCheckpointCoordinator:
         if not self._is_finished:
             self._chain.notify_checkpoint_complete(checkpoint_id)
 
+    def note_complete(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete, for which nothing is done here; any thread, in order."""
+        self._last_complete_id = max(self._last_complete_id, checkpoint_id)
+
     def notify_aborted(self, checkpoint_id: int, latest_completed_id: int) -> None:
         """A checkpoint will not be complete; what is known to be complete is told too."""
         self._capture.stop(checkpoint_id)
@@ -366,6 +370,9 @@ class SubtaskCheckpointCoordinator:
 
     def _serialise(self, snapshot: _Snapshot) -> None:
         """Has the operators' state serialised in slices, then written."""
+        if not snapshot.operators:
+            self._write_later(snapshot)
+            return
 
         def write(failure: Exception | None) -> None:
             if failure is None:
@@ -417,7 +424,9 @@ class SubtaskCheckpointCoordinator:
             return stream
 
         try:
-            operators, referred_bytes = self._write_operators(snapshot, open_stream)
+            operators, referred_bytes = (
+                self._write_operators(snapshot, open_stream) if snapshot.operators else ({}, 0)
+            )
             self._await_barriers(snapshot)
             if snapshot.is_discarded:
                 # What would be reported now is not all of it.

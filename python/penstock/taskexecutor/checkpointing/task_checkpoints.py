@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from penstock.checkpoint_storage.storage import (
@@ -55,7 +56,7 @@ _STOP_MODES: Final = {
 
 
 class TaskCheckpoints:
-    """The checkpoints of one task; every method runs in its thread.
+    """The checkpoints of one task; every method but ``notes`` runs in its thread.
 
     Attributes:
         handler: Is told of barriers; None in a task without inputs.
@@ -127,16 +128,19 @@ class TaskCheckpoints:
         else:
             self._trigger(message)
 
-    def is_urgent(self, message: ForCheckpoints) -> bool:
-        """Whether the task is to be woken for a message; any thread.
+    def notes(self, message: ForCheckpoints) -> bool:
+        """Whether a message was one of which the task need not hear; any thread.
 
-        Most tasks do nothing when a checkpoint is complete: they note it when they next wake up.
+        Most tasks do nothing when a checkpoint is complete.
         """
-        return (
+        if (
             self._has_ended
             or not isinstance(message, NotifyCheckpointComplete)
             or self._coordinator.hears_of_completion
-        )
+        ):
+            return False
+        self._coordinator.note_complete(message.checkpoint_id)
+        return True
 
     def begin_end(self) -> None:
         """The operators have finished, and the end of data has been sent.
@@ -173,13 +177,13 @@ class TaskCheckpoints:
             self._buffer.cleanup()
 
     def _trigger(self, message: TriggerCheckpoint) -> None:
-        barrier = CheckpointBarrier(
+        barrier = _barrier(
             message.checkpoint_id,
             message.timestamp_ms,
-            SnapshotKind(message.kind),
-            SavepointFormat(message.savepoint_format),
-            message.location if SnapshotKind(message.kind).is_savepoint else None,
-            Alignment(message.alignment),
+            message.kind,
+            message.savepoint_format,
+            message.location,
+            message.alignment,
             message.aligned_timeout_ms,
         )
         if self._buffer is not None:
@@ -219,6 +223,29 @@ class TaskCheckpoints:
                 files.of(location), location, threshold, copies, barrier.checkpoint_id
             )
         return StateOutputStream(files.of(location), location, threshold)
+
+
+@lru_cache(maxsize=16)
+def _barrier(
+    checkpoint_id: int,
+    timestamp_ms: int,
+    kind: int,
+    savepoint_format: int,
+    location: bytes | None,
+    alignment: int,
+    aligned_timeout_ms: int,
+) -> CheckpointBarrier:
+    """What a message says; one for all tasks of a worker, which none of them can change."""
+    snapshot_kind = SnapshotKind(kind)
+    return CheckpointBarrier(
+        checkpoint_id,
+        timestamp_ms,
+        snapshot_kind,
+        SavepointFormat(savepoint_format),
+        location if snapshot_kind.is_savepoint else None,
+        Alignment(alignment),
+        aligned_timeout_ms,
+    )
 
 
 def _nothing(channel: int) -> bytes:

@@ -14,7 +14,7 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
 )
 from penstock.taskexecutor.sources.number_sequence import DividedNumberSequence
-from penstock.taskexecutor.sources.rate_limiters import RateLimiter, limiter_of
+from penstock.taskexecutor.sources.rate_limiters import PerCheckpoint, RateLimiter, limiter_of
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.wait import SourceWait
 from penstock.taskexecutor.task.fusion import Fusion
@@ -77,6 +77,11 @@ class GeneratedElements(DividedNumberSequence):
         """Blocks until an element is due, a message came, or the time is over."""
         due_ms = 0.0 if self.limiter is None else self.limiter.due_ms()
         self.wait.wait(min(timeout_ms, due_ms))
+
+    @property
+    def hears_of_completion(self) -> bool:
+        """Whether elements wait for checkpoints."""
+        return isinstance(self.limiter, PerCheckpoint)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""

@@ -14,6 +14,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.operators.watermarks import WatermarksOperator
 from penstock.taskexecutor.sources.alignment import AlignedReader
 from penstock.taskexecutor.sources.split_state import SplitState
+from penstock.taskexecutor.state.state_handler import hears_of_completion
 
 if TYPE_CHECKING:
     from penstock.common.watermark_strategy import WatermarkAlignment
@@ -82,6 +83,11 @@ class _SourceWithWatermarks(SourceOperator):
     def snapshot_state(self, context: Any) -> None:
         """Writes the source's state; watermarks have none."""
         self.source.snapshot_state(context)
+
+    @property
+    def hears_of_completion(self) -> bool:
+        """Whether the source does something when a checkpoint is complete."""
+        return hears_of_completion(self.source)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""

@@ -169,14 +169,14 @@ class RunningSnapshot:
     def __init__(
         self,
         operator: OperatorSnapshot,
-        keyed: KeyedSnapshot,
+        keyed: KeyedSnapshot | None,
         states: OperatorStatesSnapshot,
     ) -> None:
         """Begins.
 
         Args:
             operator: What is serialised already: what functions wrote raw.
-            keyed: The keyed states and the timers.
+            keyed: The keyed states and the timers; None where there never were any.
             states: Those that belong to no key.
         """
         self.checkpoint_id = operator.checkpoint_id
@@ -191,7 +191,9 @@ class RunningSnapshot:
             Exception: Something cannot be serialised.
         """
         try:
-            return self._states.advance(deadline_ns) and self._keyed.advance(deadline_ns)
+            return self._states.advance(deadline_ns) and (
+                self._keyed is None or self._keyed.advance(deadline_ns)
+            )
         except Exception:
             self.close()
             raise
@@ -199,32 +201,37 @@ class RunningSnapshot:
     def close(self) -> None:
         """Gives it up."""
         self._states.close()
-        self._keyed.close()
+        if self._keyed is not None:
+            self._keyed.close()
 
     def is_little(self, limit_bytes: int) -> bool:
         """Whether, serialised, it has no keyed state and at most so many bytes."""
-        if not self._keyed.is_empty or self._operator.raw_keyed:
+        if self._operator.raw_keyed or not (self._keyed is None or self._keyed.is_empty):
             return False
         blocks = [*self._operator.raw_operator, *self._states.blocks()]
         return sum(map(len, blocks)) + _BLOCK_HEAD_BYTES * len(blocks) <= limit_bytes
 
     def database_files(self) -> DatabaseFolder | None:
         """The keyed state as files of a database, at the end; None where there is none."""
-        return self._keyed.database_files()
+        return None if self._keyed is None else self._keyed.database_files()
 
     def release(self) -> None:
         """What it has given is not read any more; any thread."""
-        self._keyed.release()
+        if self._keyed is not None:
+            self._keyed.release()
 
     def finished(self) -> OperatorSnapshot:
         """The snapshot, once ``advance`` has given True; to be asked for once, by any thread.
 
         Its keyed states may be read until ``release``.
         """
-        keyed, timers = self._keyed.states()
-        states = self._states.states()
-        return replace(
-            self._operator,
+        keyed, timers = ({}, {}) if self._keyed is None else self._keyed.states()
+        states, operator = self._states.states(), self._operator
+        return OperatorSnapshot(
+            checkpoint_id=operator.checkpoint_id,
+            raw_keyed=operator.raw_keyed,
+            raw_operator=operator.raw_operator,
+            types=operator.types,
             keyed=keyed,
             timers=timers,
             lists=states.lists,

@@ -26,6 +26,9 @@ class StreamOperatorStateHandler:
         self.operator = operator
         self._context = context
         self._function = context.descriptor.user_function
+        self._is_checkpointed = isinstance(self._function, CheckpointedFunction)
+        overridden = type(operator).snapshot_state
+        self._takes_part = self._is_checkpointed or overridden is not StreamOperator.snapshot_state
 
     def initialize_state(self, restored: OperatorSnapshot | None) -> None:
         """Restores the backends, then lets operator and function take over; before ``open``.
@@ -56,9 +59,11 @@ class StreamOperatorStateHandler:
             timestamp_ms: When it was triggered.
             base: What an earlier one has of the keyed state; None for nothing.
         """
+        if not self._takes_part and not self._context.has_state:
+            return None
         context = SnapshotContext(checkpoint_id, timestamp_ms, self._context.key_groups)
         self.operator.snapshot_state(context)
-        if isinstance(self._function, CheckpointedFunction):
+        if self._is_checkpointed:
             self._function.snapshot_state(context)
         if not (context.has_raw_state or self._context.has_state):
             return None
@@ -69,10 +74,7 @@ class StreamOperatorStateHandler:
     @property
     def hears_of_completion(self) -> bool:
         """Whether operator or function do something when a checkpoint is complete."""
-        overridden = type(self.operator).notify_checkpoint_complete
-        return overridden is not StreamOperator.notify_checkpoint_complete or isinstance(
-            self._function, CheckpointListener
-        )
+        return isinstance(self._function, CheckpointListener) or hears_of_completion(self.operator)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
@@ -85,3 +87,14 @@ class StreamOperatorStateHandler:
         self.operator.notify_checkpoint_aborted(checkpoint_id)
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_aborted(checkpoint_id)
+
+
+def hears_of_completion(operator: StreamOperator) -> bool:
+    """Whether an operator does something when a checkpoint is complete; once it is open.
+
+    One that does so only sometimes has a property of this name.
+    """
+    overridden = type(operator).notify_checkpoint_complete
+    if overridden is StreamOperator.notify_checkpoint_complete:
+        return False
+    return bool(getattr(operator, "hears_of_completion", True))

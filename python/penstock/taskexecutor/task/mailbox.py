@@ -66,6 +66,7 @@ class Mailbox:
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self._open = True
+        self._is_awaited = False
 
     @property
     def has_mail(self) -> bool:
@@ -82,8 +83,6 @@ class Mailbox:
         action: Callable[[], object],
         user: MailboxUser,
         position: int = 0,
-        *,
-        wakes: bool = True,
     ) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
 
@@ -91,7 +90,6 @@ class Mailbox:
             action: What to run.
             user: Whose mail it is.
             position: The place in the chain of the operator that it concerns.
-            wakes: Whether the thread is woken; else it runs the mail when it wakes up by itself.
 
         Raises:
             MailboxClosedError: The task is ending and takes no more mails.
@@ -109,9 +107,9 @@ class Mailbox:
                 )
             self._waiting[user] = waiting + 1
             self._mails.append((position, action, user))
-            self._arrived.notify_all()
-        if wakes:
-            self._wakeup()
+            if self._is_awaited:
+                self._arrived.notify_all()
+        self._wakeup()
 
     def run_pending(self, position: int = 0) -> None:
         """Runs about as many mails as are waiting now, so that mails that post mails come back.
@@ -131,9 +129,11 @@ class Mailbox:
         """Blocks until a mail for ``position`` or behind it is waiting, or the time is over."""
         timeout_s = None if timeout_ms is None else timeout_ms / 1000
         with self._lock:
+            self._is_awaited = True
             self._arrived.wait_for(
                 lambda: any(mail[0] >= position for mail in self._mails), timeout_s
             )
+            self._is_awaited = False
 
     def quiesce(self) -> None:
         """Takes no new mail; those waiting may still be run."""

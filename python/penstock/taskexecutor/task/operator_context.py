@@ -258,17 +258,19 @@ class OperatorContext:
         base: KeyedBase | None = None,
     ) -> RunningSnapshot:
         """Timers, operator state and keyed state as they are now, beside the raw state."""
+        types = self.operator_state.types.texts()
+        keyed = None
+        if "keyed_state" in self.__dict__:
+            types |= self.keyed_state.types.texts()
+            keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id, base)
+        if self.is_keyed:
+            types[_KEY] = self._key_snapshot.write()
         operator = OperatorSnapshot(
             checkpoint_id=checkpoint_id,
             raw_keyed=raw_keyed,
             raw_operator=raw_operator,
-            types={
-                **self.operator_state.types.texts(),
-                **self.keyed_state.types.texts(),
-                **({_KEY: self._key_snapshot.write()} if self.is_keyed else {}),
-            },
+            types=types,
         )
-        keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id, base)
         return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
 
     def restore(self, snapshot: OperatorSnapshot) -> None:

@@ -241,21 +241,21 @@ class StreamTask:
         Returns:
             Whether it was woken.
         """
+        checkpoints = self._checkpoints
+        if checkpoints is not None and checkpoints.notes(message):
+            return False
 
         def handle() -> None:
             if self._checkpoints is not None:
                 self._checkpoints.handle(message)
-            if wakes:
-                handled()
+            handled()
 
-        checkpoints = self._checkpoints
-        wakes = checkpoints is None or checkpoints.is_urgent(message)
         try:
-            self.mailbox.execute(handle, CHECKPOINTS, wakes=wakes)
+            self.mailbox.execute(handle, CHECKPOINTS)
         except MailboxClosedError:
             # The task is ending: its checkpoints are aborted with its end.
             return False
-        return wakes
+        return True
 
     def ping(self, answer: Callable[[], None]) -> bool:
         """Has the task's thread call ``answer`` soon; False when it is about to end."""

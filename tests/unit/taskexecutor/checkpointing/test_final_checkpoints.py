@@ -92,20 +92,20 @@ def opened():
 
 
 def test_a_task_is_woken_for_what_it_does_something_about(opened):
-    """A task that nothing hears of a completion notes it when it wakes up for something else."""
+    """A task in which nobody hears of a completion does not wake up for it."""
     source = opened()
     complete = NotifyCheckpointComplete((b"a",), 1)
     others = [
         TriggerCheckpoint((b"a",), 2, 0, int(SnapshotKind.CHECKPOINT), int(Alignment.ALIGNED), 0),
         NotifyCheckpointAborted((b"a",), 2, 1),
     ]
-    assert not source.checkpoints.is_urgent(complete)
-    assert all(map(source.checkpoints.is_urgent, others))
+    assert source.checkpoints.notes(complete)
+    assert not any(map(source.checkpoints.notes, others))
     source.hears_of_completion = True
-    assert source.checkpoints.is_urgent(complete)
+    assert not source.checkpoints.notes(complete)
     source.hears_of_completion = False
     source.checkpoints.begin_end()
-    assert source.checkpoints.is_urgent(complete), "it may be what the task waits for"
+    assert not source.checkpoints.notes(complete), "it may be what the task waits for"
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_a_task_is_woken_for_what_it_does_something_about(opened):
 )
 def test_a_task_with_increments_is_woken_for_completions(opened, configuration):
     source = opened({**INTERVAL, **configuration})
-    assert source.checkpoints.is_urgent(NotifyCheckpointComplete((b"a",), 1))
+    assert not source.checkpoints.notes(NotifyCheckpointComplete((b"a",), 1))
 
 
 def test_a_task_that_a_savepoint_stops_is_woken_for_its_completion(opened):
     source = opened()
     source.checkpoints.begin_end()
     source.trigger(1, SnapshotKind.SAVEPOINT_TERMINATE)
-    assert source.checkpoints.is_urgent(NotifyCheckpointComplete((b"a",), 1))
+    assert not source.checkpoints.notes(NotifyCheckpointComplete((b"a",), 1))
 
 
 def test_a_checkpoint_from_before_the_attempt_holds_no_end_of_it(opened):
