@@ -3,18 +3,21 @@
 Two jobmanagers, one of which stands by, and two taskexecutors, all of them processes; one of these
 finds the leader by its lease, the other is led to it by a relay.  At random a worker, a
 taskexecutor or the leader dies by `kill -9` or stands still for a while by SIGSTOP, the relay's
-connections are cut or hold up what they carry, or the storage of checkpoints goes away for a while;
-who supervises starts anew what has died.  Each fault follows once the jobs have gone on after the
-one before.  Then the sources end, and the files must hold each count of each key once.  A table of
-faults and of the times until all jobs went on again ends the run.
+connections are cut or hold up what they carry, the storage of checkpoints goes away for a while,
+or the disk of all workers is full; who supervises starts anew what has died.  Each fault follows
+once the jobs have gone on after the one before.  Then the sources end, and the files must hold each
+count of each key once.  A table of faults and of the times until all jobs went on again ends the
+run.
 
 `python -m recovery.nemesis --faults 40 --seed 1`
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
+import resource
 import signal
 import statistics
 import tempfile
@@ -54,6 +57,7 @@ FAULTS = {
     "connections cut": 2,
     "connections held up": 2,
     "storage away": 2,
+    "disk full": 2,
 }
 
 
@@ -232,6 +236,15 @@ class Nemesis:
         for folder in self.folders:
             redirect(folder / "checkpoints", folder / "storage")
 
+    def disk_full(self):
+        """No file of a worker grows, be it of a checkpoint, a result or a database, for a while."""
+        workers = self.cluster.workers()
+        for pid in workers:
+            limit_files(pid, is_lifted=False)
+        time.sleep(self.random.random() * 2)
+        for pid in workers:
+            limit_files(pid, is_lifted=True)
+
     def table(self):
         """Faults, how many, and the times until the job went on."""
         lines = [f"{'fault':<22}{'times':>6}{'median s':>10}{'most s':>8}"]
@@ -240,6 +253,13 @@ class Nemesis:
                 middle, most = statistics.median(times_s), max(times_s)
                 lines.append(f"{name:<22}{len(times_s):>6}{middle:>10.2f}{most:>8.2f}")
         return "\n".join(lines)
+
+
+def limit_files(pid, *, is_lifted):
+    """Has no file of a process grow, the next thing to a full disk, or lets them again."""
+    with contextlib.suppress(ProcessLookupError):
+        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most if is_lifted else 0, most))
 
 
 def redirect(link, target):

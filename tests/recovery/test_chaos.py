@@ -33,7 +33,7 @@ def test_state_survives_the_death_of_workers(runtime, mode, kinds):
 
 def test_files_are_exact_whatever_a_session_loses():
     """JM+RM, TM and both: each of the faults once."""
-    run([sys.executable, "-m", "recovery.nemesis", "--faults", "8"], "native")
+    run([sys.executable, "-m", "recovery.nemesis", "--faults", "9"], "native")
 
 
 def run(command, runtime):
