@@ -18,10 +18,10 @@ from penstock._native.integer_run cimport IntegerRun
 from penstock._native.registers cimport (
     PS_MAX_REGISTERS, PsInstruction, PsMade, PsProgram, PsValue, ps_as_number,
 )
+from penstock._native.timestamps cimport timestamp_of
 
 from penstock.common.types import Row
 from penstock.expressions import program as programs
-from penstock.common.timestamps import timestamp_of
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -107,16 +107,6 @@ if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
     ps_decimal_class = <PyTypeObject *>decimal.Decimal
 
 
-cdef inline long long in_64_bits(object given, object function) except? -1:
-    """A timestamp that a function gave."""
-    if type(given) is int:
-        try:
-            return given
-        except OverflowError:
-            pass
-    return timestamp_of(given, function)
-
-
 @cython.final
 cdef class Expression:
     """A function of elements, evaluated by its program wherever that can be done."""
@@ -188,9 +178,9 @@ cdef class Expression:
                     return found.number
                 result = <object>found.object
                 Py_DECREF(result)
-                return in_64_bits(result, self.function)
+                return timestamp_of(result, self.function)
         result = self.function(value, number)
-        return in_64_bits(result, self.function)
+        return timestamp_of(result, self.function)
 
     def over(self, values):
         """What the function returns for each of many, made when it is asked for, undropped.

@@ -6,6 +6,7 @@ from penstock._native.heap_states cimport KeyContext as Context
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, Output, StreamOperator
 from penstock._native.timers cimport InternalTimerService, TimerTarget
+from penstock._native.timestamps cimport timestamp_of
 
 
 @cython.final

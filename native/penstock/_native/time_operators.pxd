@@ -7,6 +7,7 @@ from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport StreamOperator
 from penstock._native.state_table cimport StateMap as Map
 from penstock._native.timer_queue cimport TimerHeap
+from penstock._native.timestamps cimport timestamp_of
 
 
 cdef class TimestampsOperator(StreamOperator):

@@ -26,9 +26,9 @@ cdef class TimerHeap:
     cdef int reserve(self) except -1
     cdef void put(self, int64_t timestamp, StateMap contents, int32_t position) noexcept
     cdef inline PsEntry *entry(self, PsTimer timer) noexcept
-    cdef inline void place(self, Py_ssize_t index, PsTimer timer) noexcept
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept
     cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept
+    cdef void note_places(self, Py_ssize_t highest, Py_ssize_t lowest) noexcept
     cdef void take_away(self, Py_ssize_t index) noexcept
 
 

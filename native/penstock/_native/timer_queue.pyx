@@ -15,6 +15,9 @@ from penstock._native.state_table cimport StateMap, StateTable
 
 from penstock.errors import IllegalStateError
 
+cdef extern from *:
+    void __builtin_prefetch(const void *address) noexcept
+
 
 cdef inline object object_of(PsWord word):
     cdef PyObject *made = ps_unpack(word)
@@ -83,36 +86,46 @@ cdef class TimerHeap:
         cdef PyObject *contents = PyList_GET_ITEM(self.table.slots, timer.slot)
         return &(<StateMap>contents).map.entries[timer.position]
 
-    cdef inline void place(self, Py_ssize_t index, PsTimer timer) noexcept:
-        self.timers[index] = timer
-        if self.is_indexed:
-            self.entry(timer).value = ps_integer_word(index)
-
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept:
         """Puts a timer where a place is free, or where an ancestor of the place is."""
-        cdef Py_ssize_t parent = index >> 1
-        while parent > 0 and timer.time < self.timers[parent].time:
-            self.place(index, self.timers[parent])
-            index = parent
-            parent >>= 1
-        self.place(index, timer)
+        cdef PsTimer *timers = self.timers
+        cdef Py_ssize_t lowest = index
+        while index > 1 and timer.time < timers[index >> 1].time:
+            timers[index] = timers[index >> 1]
+            index >>= 1
+        timers[index] = timer
+        if self.is_indexed:
+            self.note_places(index, lowest)
 
     cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept:
         """Puts a timer where a place is free, or where a descendant of the place is; gives it."""
         cdef PsTimer *timers = self.timers
+        cdef Py_ssize_t highest = index
         cdef Py_ssize_t count = self.count
         cdef Py_ssize_t child = index << 1
-        while child <= count:
-            # Of two children of one time it is the first one that moves up.
-            if child < count and timers[child + 1].time < timers[child].time:
-                child += 1
+        while child < count:
+            # Of two children of one time it is the first one that moves up.  Which one cannot be
+            # foretold: nothing jumps, and what will be compared next is fetched for both.
+            __builtin_prefetch(&timers[child << 1])
+            child += timers[child + 1].time < timers[child].time
             if timers[child].time >= timer.time:
                 break
-            self.place(index, timers[child])
+            timers[index] = timers[child]
             index = child
             child <<= 1
-        self.place(index, timer)
+        if child == count and timers[child].time < timer.time:
+            timers[index] = timers[child]
+            index = child
+        timers[index] = timer
+        if self.is_indexed:
+            self.note_places(highest, index)
         return index
+
+    cdef void note_places(self, Py_ssize_t highest, Py_ssize_t lowest) noexcept:
+        """Tells the entries on the way between two places where they are."""
+        while lowest >= highest:
+            self.entry(self.timers[lowest]).value = ps_integer_word(lowest)
+            lowest >>= 1
 
     cdef void take_away(self, Py_ssize_t index) noexcept:
         """Removes a timer: the last one takes its place and moves from there."""

@@ -230,7 +230,10 @@ class DiscardingSink(StreamOperator):
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Drops the element."""
-        if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
+        # First what most elements are: compiled, the other classes are looked up by their names.
+        if type(value) is not tuple and (
+            type(value) is CoroutineType or type(value) is AsyncGeneratorType
+        ):
             refuse_coroutine(value)
 
 

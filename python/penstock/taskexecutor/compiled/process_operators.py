@@ -13,13 +13,7 @@ from penstock.common.timestamps import timestamp_of
 from penstock.datastream.timerservice import TimerService
 
 # Relative: compiled, these are the classes that the .pxd cimports.
-from .operator_loop import (  # noqa: TID252
-    MAX_TIMESTAMP,
-    MIN_TIMESTAMP,
-    FunctionOperator,
-    Output,
-    StreamOperator,
-)
+from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output, StreamOperator  # noqa: TID252
 from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 
 if TYPE_CHECKING:
@@ -46,27 +40,27 @@ class KeyedTimerService:
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Registers a timer of the machine's clock for the current key."""
-        time: Any = timestamp
-        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
-            time = timestamp_of(time, "register_processing_time_timer")
-        self._service.register_processing_time_timer(None, time)
+        self._service.register_processing_time_timer(
+            None, timestamp_of(timestamp, "register_processing_time_timer")
+        )
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Registers a timer of event time for the current key."""
-        time: Any = timestamp
-        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
-            time = timestamp_of(time, "register_event_time_timer")
-        self._service.register_event_time_timer(None, time)
+        self._service.register_event_time_timer(
+            None, timestamp_of(timestamp, "register_event_time_timer")
+        )
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of the machine's clock; nothing happens when there is none."""
-        time = timestamp_of(timestamp, "delete_processing_time_timer")
-        self._service.delete_processing_time_timer(None, time)
+        self._service.delete_processing_time_timer(
+            None, timestamp_of(timestamp, "delete_processing_time_timer")
+        )
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of event time; nothing happens when there is none."""
-        time = timestamp_of(timestamp, "delete_event_time_timer")
-        self._service.delete_event_time_timer(None, time)
+        self._service.delete_event_time_timer(
+            None, timestamp_of(timestamp, "delete_event_time_timer")
+        )
 
 
 # Compiled, the class cannot have a Python class as its base.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.timestamps import timestamp_of
 
 # Relative: compiled, these are the classes that the .pxd cimports.
-from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator  # noqa: TID252
+from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 from .timer_queue import TimerHeap  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ class TimestampsOperator(StreamOperator):
             if self.expression is not None:
                 timestamp = self.expression.number_of(value, timestamp)
             elif self.extract is not None:
-                given: Any = self.extract(value, timestamp)
-                if type(given) is not int or not MIN_TIMESTAMP <= given <= MAX_TIMESTAMP:
-                    given = timestamp_of(given, self.extract)
-                timestamp = given
+                timestamp = timestamp_of(self.extract(value, timestamp), self.extract)
             # The generator comes after the element: a watermark it emits at once covers it.
             self.output.collect(value, timestamp)
             self.had_events = True
