@@ -229,3 +229,17 @@ def test_what_only_java_has():
         KafkaSource(object())
     with pytest.raises(InvalidProgramError, match="expected a function"):
         KafkaRecordDeserializationSchema.of(1)
+
+
+def test_what_is_sent_again_comes_once_and_in_order_as_with_javas_client():
+    def is_idempotent(**properties):
+        builder = sink().set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+        builder.set_properties({key.replace("_", "."): text for key, text in properties.items()})
+        return builder.build().settings.get("enable.idempotence") == "true"
+
+    assert is_idempotent()
+    assert is_idempotent(acks="all", retries="3", max_in_flight="5")
+    assert not is_idempotent(enable_idempotence="false")
+    assert not is_idempotent(acks="1")
+    assert not is_idempotent(retries="0")
+    assert not is_idempotent(max_in_flight_requests_per_connection="6")

@@ -54,6 +54,9 @@ _TRANSACTION_LINGER_MS: Final = 300
 
 _MAX_PREFIX_LENGTH: Final = 64_000
 
+#: Requests that are under way to a broker that knows what is sent again, at most.
+_MOST_IN_FLIGHT: Final = 5
+
 
 class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
     """Writes records; made by `builder`."""
@@ -202,6 +205,8 @@ class KafkaSinkBuilder:
             **client_settings(given, "KafkaSink"),
             "delivery.report.only.error": True,
         }
+        if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE and _can_be_idempotent(settings):
+            settings.setdefault("enable.idempotence", "true")
         checked = settings
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             settings.setdefault("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
@@ -210,3 +215,19 @@ class KafkaSinkBuilder:
             checked = {**settings, "transactional.id": "check"}
         check_settings(checked, kafka_library("KafkaSink").Producer, "KafkaSink")
         return settings
+
+
+def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
+    """Whether no setting excludes that brokers know what is sent again, and keep it in order.
+
+    Java's client decides so, too, where ``enable.idempotence`` is not set.
+    """
+    acks = {settings[key] for key in ("acks", "request.required.acks") if key in settings}
+    retries = {settings[key] for key in ("retries", "message.send.max.retries") if key in settings}
+    in_flight = {
+        settings[key]
+        for key in ("max.in.flight", "max.in.flight.requests.per.connection")
+        if key in settings
+    }
+    is_ordered = all(text.isdigit() and int(text) <= _MOST_IN_FLIGHT for text in in_flight)
+    return acks <= {"all", "-1"} and "0" not in retries and is_ordered
