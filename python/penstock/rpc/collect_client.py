@@ -7,9 +7,10 @@ the sink, and with it the job, instead of filling memory.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.rpc.client import dial
 from penstock.rpc.collect_messages import (
@@ -21,18 +22,29 @@ from penstock.rpc.collect_messages import (
     CollectSync,
     collector_decoder,
 )
-from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.frames import framed, read_frame
 from penstock.rpc.message import Message, encode_message
 from penstock.rpc.messages import ROLE_COLLECT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.rpc.control_credentials import ControlCredentials
 
 CHUNK_BYTES = 1024 * 1024
 
+PIECE_BYTES: Final = 16 * 1024
+"""What a socket takes at once that says it has room: so much that the wait for it is seen."""
+
+UNREAD_S: Final = 10.0
+"""A wait for the driver that is told of: its program does not read the results."""
+
 
 class CollectClient:
     """Sends the batches of one subtask to the driver's `CollectService`.
+
+    Attributes:
+        on_unread: Called, once, in a wait for the driver that has lasted that many seconds.
 
     Raises:
         AuthenticationError: the driver refused the token.
@@ -53,6 +65,7 @@ class CollectClient:
         self._lock = threading.Lock()
         self._closed = False
         self._is_asking = False
+        self.on_unread: Callable[[float], None] | None = None
         hello = CollectHello(job_id, collect_id, subtask, attempt_number)
         # Without the answer, the job could end before the driver knows that results are coming.
         self._ask(hello)
@@ -74,7 +87,7 @@ class CollectClient:
 
     def commit(self, offset: int) -> None:
         """Says that a complete checkpoint holds all batches before ``offset``."""
-        write_frame(self._socket, encode_message(CollectCommitted(offset)))
+        self._write(CollectCommitted(offset))
 
     def send(self, batch: bytes) -> None:
         """Sends one batch of any size; blocks while the driver does not read.
@@ -84,13 +97,11 @@ class CollectClient:
         """
         for start in range(0, max(1, len(batch)), CHUNK_BYTES):
             end = start + CHUNK_BYTES
-            write_frame(
-                self._socket, encode_message(CollectBatch(batch[start:end], end >= len(batch)))
-            )
+            self._write(CollectBatch(batch[start:end], end >= len(batch)))
 
     def finish(self) -> None:
         """Says that all results were sent, and closes."""
-        write_frame(self._socket, encode_message(CollectFinished()))
+        self._write(CollectFinished())
         self.close()
 
     def close(self) -> None:
@@ -103,9 +114,28 @@ class CollectClient:
             self._socket.shutdown(socket.SHUT_RDWR if self._is_asking else socket.SHUT_WR)
         self._socket.close()
 
+    def _write(self, message: Message) -> None:
+        data = memoryview(framed(encode_message(message)))
+        for start in range(0, len(data), PIECE_BYTES):
+            self._await(select.POLLOUT)
+            self._socket.sendall(data[start : start + PIECE_BYTES])
+
+    def _await(self, event: int) -> None:
+        """Returns when the socket has room or bytes, or is broken; tells of a long wait."""
+        poll = select.poll()
+        try:
+            poll.register(self._socket, event)
+        except ValueError as error:
+            raise ConnectionResetError("the connection of the sink is closed") from error
+        while not poll.poll(UNREAD_S * 1000):
+            tell, self.on_unread = self.on_unread, None
+            if tell is not None:
+                tell(UNREAD_S)
+
     def _ask(self, message: Message) -> None:
         self._is_asking = True
-        write_frame(self._socket, encode_message(message))
+        self._write(message)
+        self._await(select.POLLIN)
         answer = read_frame(self._socket)
         if answer is None:
             self.close()

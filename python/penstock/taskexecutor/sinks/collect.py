@@ -7,6 +7,7 @@ A job in BATCH mode has no checkpoints; if it may restart, all is shown when the
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.collected_batch import append_element
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.rpc.collect_client import CollectClient
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
 
 _BATCH_BYTES = 64 * 1024
 _STATE: Final = "sent_batches"
@@ -58,11 +61,8 @@ class CollectSink(StreamOperator):
         self.client: CollectClient | None = None
         self.flush_pending = False
         configuration = context.environment.configuration
-        self.commits = (
-            not context.is_batch
-            and INTERVAL.read(configuration) is not None
-            and MODE.read(configuration) == "EXACTLY_ONCE"
-        )
+        self.has_checkpoints = not context.is_batch and INTERVAL.read(configuration) is not None
+        self.commits = self.has_checkpoints and MODE.read(configuration) == "EXACTLY_ONCE"
         self.shows_all_at_its_end = (
             context.is_batch and restart_strategy.TYPE.read(configuration) != "none"
         )
@@ -84,6 +84,8 @@ class CollectSink(StreamOperator):
     def open(self) -> None:
         """Prepares for elements."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
+        if self.has_checkpoints:
+            self.client.on_unread = self._say_unread
         if self.commits or self.shows_all_at_its_end:
             self._tell(lambda client: client.resume(self.sent))
 
@@ -132,6 +134,16 @@ class CollectSink(StreamOperator):
         """Releases what was opened."""
         if self.client is not None:
             self.client.close()
+
+    def _say_unread(self, waited_s: float) -> None:
+        """Tells why checkpoints expire: their barriers wait with the element that waits."""
+        logger.warning(
+            "%s has waited %g s for the program to read the results of execute_and_collect, and no "
+            "checkpoint can be complete meanwhile: read on, or close the results, which cancels "
+            "the job",
+            self.context.name,
+            waited_s,
+        )
 
     def _send(self, timestamp: int) -> None:
         del timestamp
