@@ -106,8 +106,6 @@ def compile_cython():
             include_dirs=["native/penstock/_native"],
             depends=headers,
             extra_compile_args=["-O3", "-g" if profiling else "-g0", "-fvisibility=hidden"],
-            # The names of functions stay: flame graphs show them.
-            extra_link_args=[] if profiling else ["-Wl,--strip-debug"],
         )
         for name, source in extension_sources().items()
     ]

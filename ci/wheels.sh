@@ -20,6 +20,8 @@ rm -rf dist "$tools/source"
 mkdir -p "$tools/source"
 tar -xzf dist/penstock-*.tar.gz -C "$tools/source" --strip-components=1
 for python; do
+    # Of its own zig would strip all names, which flame graphs show, and not debug information alone.
+    CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=none \
     CC="$tools/cc" CARGO_ZIGBUILD_ZIG_PATH="$zig" CARGO_TARGET_DIR="$PWD/target" \
         MATURIN_PEP517_ARGS="--zig --compatibility manylinux_$(echo "$glibc" | tr . _)" \
         "$python" -m pip wheel --quiet --no-deps --wheel-dir dist "$tools/source"
@@ -31,14 +33,17 @@ for wheel in dist/*.whl; do
         echo "$wheel is no $wanted wheel" >&2
         exit 1
     fi
-    # It imports where nothing but it and its dependencies is installed.
+    # It imports where nothing but it and its dependencies is installed, and functions have names.
     version=$(echo "$wheel" | sed 's/.*-cp\([0-9]\)\([0-9]*\)-.*/\1.\2/')
     for python; do
         if [ "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" = "$version" ]; then
             rm -rf "$tools/try" && "$python" -m venv "$tools/try"
             "$tools/try/bin/python" -m pip install --quiet "$wheel"
             (cd "$tools" && try/bin/python -c 'import penstock._core, penstock._native.codec, penstock.datastream')
+            installed=$(echo "$tools"/try/lib/python*/site-packages/penstock)
+            grep -q StreamInputProcessor_process_next "$installed"/_native/input_processor.*.so
+            grep -q penstock_network "$installed"/_core.*.so
         fi
     done
-    echo "$wheel: $wanted, imports"
+    echo "$wheel: $wanted, imports, has names"
 done
