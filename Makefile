@@ -46,7 +46,7 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
 
-chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each)
+chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each), and of jobs on Spark
 	set -e; run() { runtime=$$1; mode=$$2; shift 2; \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
 	    --kills $(or $(KILLS),70) --seed $(or $(SEED),1) --kind "$$@"; }; \
@@ -60,6 +60,10 @@ chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state
 	for runtime in native pure; do \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.nemesis \
 	    --faults $(or $(FAULTS),100) --seed $(or $(SEED),1); done
+	set -e; for kind in adaptive nemesis "nemesis rocksdb incremental"; do \
+	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	  PYTHONPATH=tests $(BIN)/python tests/e2e/recovering.py 'local-cluster[2,1,1024]' $$folder $$kind; \
+	  rm -rf "$$folder"; done
 
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))

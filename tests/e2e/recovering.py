@@ -1,15 +1,24 @@
 """Jobs on Spark that lose what they run on, or raise.
 
-``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`.
+``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`, and
+
+- ``adaptive``: a job that runs with what Spark has left, and takes what comes,
+- ``nemesis``: whatever can be lost is, for a while or for good.
 """
 
 import contextlib
+import logging
+import os
+import queue
+import random
 import sys
+import time
 from pathlib import Path
 
 import cloudpickle
 import psutil
 from recovery import chaos
+from recovery.nemesis import limit_files
 
 #: What is killed, and by what it is known.
 VICTIMS = {
@@ -17,6 +26,31 @@ VICTIMS = {
     "daemon": "pyspark.daemon",
     "executor": "CoarseGrainedExecutorBackend",
 }
+
+ADAPTIVE = {
+    "jobmanager.scheduler": "adaptive",
+    "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",
+    "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "0 ms",
+    "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "0 ms",
+}
+PATIENCE_S = 120
+
+
+class Parallelisms(logging.Handler):
+    """The greatest parallelism of each change that the job master tells of."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = queue.SimpleQueue()
+
+    def emit(self, record):
+        if "goes on with other parallelisms" in record.msg:
+            self.told.put(max(record.args[1].values()))
+
+    def await_(self, parallelism):
+        found = self.told.get(timeout=PATIENCE_S)
+        assert found == parallelism, f"it goes on with {found} instead of {parallelism}"
+        print("goes on with", parallelism, flush=True)
 
 
 class RaisesTwice(chaos.Count):
@@ -45,11 +79,51 @@ def kill(name, progress):
     print("killed", name, flush=True)
 
 
+def stop(name, progress):
+    """What stands still for a while, and goes on before anybody takes it for lost."""
+    for victim in those_of(name)[:1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.suspend()
+            time.sleep(random.random() * 2)
+            victim.resume()
+            print("stopped", name, flush=True)
+
+
+def fill_disk(name, progress):
+    """No file of these grows for a while."""
+    victims = those_of(name)
+    for is_lifted in (False, True):
+        for victim in victims:
+            limit_files(victim.pid, is_lifted=is_lifted)
+        time.sleep(0 if is_lifted else random.random() * 2)
+    print("disk full", name, flush=True)
+
+
+def strike(progress):
+    """Everything twice but for the daemon, in some order; the job goes on in between."""
+    faults = [(fault, name) for fault in (kill, stop) for name in ("worker", "executor")]
+    # The worker of a daemon that is gone is nobody's child: there has to be another one.
+    faults = [*2 * [*faults, (fill_disk, "worker")], (kill, "daemon")]
+    random.seed(os.environ.get("SEED", "1"))
+    random.shuffle(faults)
+    for fault, name in faults:
+        began_s = time.monotonic()
+        fault(name, progress)
+        progress.await_checkpoint()
+        print(f"went on after {time.monotonic() - began_s:.2f} s", flush=True)
+
+
 def main(master, folder, kinds):
     # Executors need not have the tests' modules.
     cloudpickle.register_pickle_by_value(chaos)
     checkpoints, deaths = folder / "checkpoints", folder / "deaths"
     deaths.mkdir()
+    is_adaptive, is_nemesis = "adaptive" in kinds, "nemesis" in kinds
+    kinds = [kind for kind in kinds if kind in chaos.KINDS]
+    parallelisms = Parallelisms()
+    job_master = logging.getLogger("penstock.jobmaster.job_master")
+    job_master.addHandler(parallelisms)
+    job_master.setLevel(logging.INFO)
     stream = chaos.job(
         checkpoints,
         RaisesTwice("first", str(deaths), 2),
@@ -59,21 +133,37 @@ def main(master, folder, kinds):
             "spark.master": master,
             "spark.ui.enabled": "false",
             **chaos.options_of(kinds),
+            **(ADAPTIVE if is_adaptive else {}),
         },
     )
     progress = chaos.Progress(checkpoints)
+    splits = 2
     with stream.execute_and_collect("recovering") as results:
         while len(list(deaths.iterdir())) < 2:
             progress.await_checkpoint()
         progress.await_checkpoint()
-        if master.startswith("local-cluster"):
+        if is_adaptive:
+            if not parallelisms.told.empty():
+                # One slot was there before the other; the source has as many splits.
+                splits = 1
+                parallelisms.await_(1)
+                parallelisms.await_(2)
+                progress.await_checkpoint()
+            kill("executor", progress)
+            # Spark starts another one in its place, which takes it a moment.
+            parallelisms.await_(1)
+            parallelisms.await_(2)
+            progress.await_checkpoint()
+        elif is_nemesis:
+            strike(progress)
+        elif master.startswith("local-cluster"):
             # Without its daemon a Python worker goes on; the next one needs a new daemon.
             for name in ("worker", "daemon", "worker", "executor", "worker"):
                 kill(name, progress)
                 progress.await_checkpoint()
         progress.stop(results.get_job_client(), folder / "savepoints")
         rows = [tuple(row) for row in results]
-    print("counted", chaos.check(rows, is_exact=True, workers=2))
+    print("counted", chaos.check(rows, is_exact=True, workers=splits))
     print("left", sorted(path.name for path in checkpoints.iterdir()))
 
 
