@@ -1,15 +1,29 @@
-"""What readers of sources do in a thread of their own, so that their task need not wait for it."""
+"""What connectors wait for, so that their tasks can do other things, or be cancelled meanwhile."""
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+#: How long the steps of a pause are, in seconds.
+_STEP_S: Final = 0.1
+
+
+def pause(delay_s: float, closed: Event) -> None:
+    """Waits for so many seconds or an event, in steps.
+
+    Between two of them the task is interrupted that is cancelled, and nowhere else.
+    """
+    deadline_s = time.monotonic() + delay_s
+    while (left_s := deadline_s - time.monotonic()) > 0 and not closed.wait(min(left_s, _STEP_S)):
+        pass
 
 
 class BackgroundCall(Generic[T]):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import time
+import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
+from penstock.datastream.connectors.background import pause
 from penstock.datastream.connectors.http_connection import HttpConnection, check_http
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -102,6 +103,7 @@ class _HttpWriter(SinkWriter[Any]):
         self._sink = sink
         self._elements: list[Any] = []
         self._connection = HttpConnection(sink.timeout_ms)
+        self._closed = threading.Event()
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps an element until there are enough of them."""
@@ -131,11 +133,12 @@ class _HttpWriter(SinkWriter[Any]):
                     f"{self._sink.url} does not take {len(self._elements)} elements: {failure}"
                 ) from cause
             logger.warning("%s: %s; trying again in %d ms", self._sink.url, failure, delay_ms)
-            time.sleep(delay_ms / 1000)
+            pause(delay_ms / 1000, self._closed)
             delay_ms *= 2
 
     def close(self) -> None:
         """Closes the connection."""
+        self._closed.set()
         self._connection.close()
 
     def _post(self, body: bytes) -> tuple[str | None, bool, BaseException | None]:

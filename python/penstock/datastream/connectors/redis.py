@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.background import pause
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import (
@@ -252,7 +253,7 @@ class _Server:
                     error,
                     delay_ms,
                 )
-                closed.wait(delay_ms / 1000)
+                pause(delay_ms / 1000, closed)
                 delay_ms *= 2
             else:
                 break

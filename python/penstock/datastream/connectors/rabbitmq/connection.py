@@ -123,10 +123,13 @@ class BrokerThread(ABC):
         channel.tx_commit()
 
     def close(self) -> None:
-        """Does what was asked for so far if there is a connection, and ends it and the thread."""
+        """Does what was asked for so far if there is a connection, and ends it and the thread.
+
+        A thread that tries to connect ends by itself: what it waits for cannot be cut short.
+        """
         self._closed.set()
         self.wake()
-        self._thread.join(_CLOSE_S)
+        self._thread.join(_TURN_S if self._connection is None else _CLOSE_S)
 
     def _run(self) -> None:
         exceptions = self._library.exceptions
