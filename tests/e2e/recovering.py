@@ -121,9 +121,11 @@ def main(master, folder, kinds):
     is_adaptive, is_nemesis = "adaptive" in kinds, "nemesis" in kinds
     kinds = [kind for kind in kinds if kind in chaos.KINDS]
     parallelisms = Parallelisms()
-    job_master = logging.getLogger("penstock.jobmaster.job_master")
-    job_master.addHandler(parallelisms)
-    job_master.setLevel(logging.INFO)
+    if is_adaptive:
+        # With a handler of its own a logger writes nothing to standard error by itself.
+        job_master = logging.getLogger("penstock.jobmaster.job_master")
+        job_master.addHandler(parallelisms)
+        job_master.setLevel(logging.INFO)
     stream = chaos.job(
         checkpoints,
         RaisesTwice("first", str(deaths), 2),
