@@ -12,6 +12,7 @@ import pdb
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import PythonSink, SinkWriter
 from penstock.errors import IllegalStateError, InvalidProgramError, TaskExecutorLostError
+from penstock.taskexecutor.worker.launch import EXIT_LOST_DRIVER
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -210,6 +212,7 @@ def test_children_end_with_a_driver_that_is_killed(pids: Path, tmp_path: Path) -
     os.mkfifo(started)
     program = f"""
 import sys
+import threading
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from integration.test_user_code_and_its_process import execute, start_children
@@ -245,3 +248,12 @@ def test_children_that_are_forked_can_be_terminated(pids: Path) -> None:
 
     execute(start)
     assert int(pids.read_text()) == -signal.SIGTERM
+
+
+def test_a_worker_ends_on_a_signal_that_the_thread_of_a_task_takes() -> None:
+    def take(_: int) -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        threading.Event().wait()
+
+    with pytest.raises(TaskExecutorLostError, match=f"exit code {EXIT_LOST_DRIVER}"):
+        execute(take)

@@ -11,7 +11,9 @@ import faulthandler
 import gc
 import logging
 import os
+import selectors
 import signal
+import socket
 import sys
 import threading
 import time
@@ -37,7 +39,7 @@ from penstock.taskexecutor.worker.launch import (
 from penstock.taskexecutor.worker.standard_input import detach_standard_input
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 END_TIMEOUT_S = 8.0
@@ -95,14 +97,16 @@ def run_worker() -> int:
         leave()
         os._exit(EXIT_LOST_DRIVER)
 
-    def terminated(_number: int, _frame: FrameType | None) -> None:
-        threading.Thread(target=end, args=("terminated by a signal",), daemon=True).start()
-
-    signal.signal(signal.SIGTERM, terminated)
+    # Python's handlers run in this thread, which may not hear of a signal that another one took:
+    # the interpreter writes to the socket in whichever does.
+    signals, their_end = socket.socketpair()
+    their_end.setblocking(False)
+    signal.set_wakeup_fd(their_end.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     default_signals_in_children()
     mark_children()
     threading.Thread(
-        target=_watch_parent, args=(parent_pipe, end), name="parent watch", daemon=True
+        target=_watch, args=(parent_pipe, signals, end), name="parent watch", daemon=True
     ).start()
     try:
         code = 0 if executor.run() else EXIT_LOST_DRIVER
@@ -130,18 +134,23 @@ def _configure_logging(launch: LaunchSpec) -> LogForwarder:
     return forwarder
 
 
-def _watch_parent(pipe: int, end: object) -> None:
-    """Ends the worker when what was its standard input ends or the parent dies."""
-    assert callable(end)
+def _watch(pipe: int, signals: socket.socket, end: Callable[[str], None]) -> None:
+    """Ends the worker when it is told to, what was its standard input ends or the parent dies."""
     parent = os.getppid()
     if sys.platform == "linux":
         _ask_for_death_signal()
         if os.getppid() != parent:
             end("the parent process died")
             return
-    while os.read(pipe, 4096):
-        pass
-    end("the parent closed standard input")
+    with selectors.PollSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        selector.register(signals, selectors.EVENT_READ)
+        while True:
+            ready = {key.fileobj for key, _ in selector.select()}
+            if signals in ready:
+                end("terminated by a signal")
+            elif not os.read(pipe, 4096):
+                end("the parent closed standard input")
 
 
 def _ask_for_death_signal() -> None:

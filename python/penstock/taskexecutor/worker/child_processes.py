@@ -109,6 +109,7 @@ def default_signals_in_children() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
 
     def after_in_child() -> None:
+        signal.set_wakeup_fd(-1)  # it is the worker's
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
 
