@@ -467,6 +467,38 @@ def test_async_retries_until_the_strategy_gives_up():
         assert test.values == [3]
 
 
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (lambda value: iter([value, 2]), [1, 2]),
+        (lambda value: {value: "a"}, [1]),
+        (lambda value: "ab", ["a", "b"]),
+        (lambda value: range(value), [0]),
+    ],
+)
+def test_async_functions_give_any_iterable(result, expected):
+    class Ask(AsyncFunction):
+        async def async_invoke(self, value):
+            return result(value)
+
+    with async_harness(Ask()) as test:
+        test.process_element(1)
+        test.end_input()
+        assert test.values == expected
+
+
+def test_async_retries_do_not_ask_a_predicate_about_none():
+    class Nothing(AsyncFunction):
+        async def async_invoke(self, value):
+            return None
+
+    retry = AsyncRetryStrategy.fixed_delay(5, 1, lambda result: len(result) == 0, None)
+    with async_harness(Nothing(), retry=retry) as test:
+        test.process_element(1)
+        with pytest.raises(TypeError, match="returned None"):
+            test.end_input()
+
+
 def test_async_timeout_gives_a_substitute_or_fails():
     class Never(AsyncFunction):
         async def async_invoke(self, value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -191,13 +192,13 @@ class AsyncWaitOperator(FunctionOperator):
         except BaseException as error:
             return None, error
 
-    async def _invoke(self, value: Any) -> list[Any]:
+    async def _invoke(self, value: Any) -> Any:
         """Calls the function, again where the retry strategy says so."""
         strategy = self.retry_strategy
         attempts = 1
         while True:
             try:
-                result: list[Any] = await self.function(self._argument(value))
+                result: Any = await self.function(self._argument(value))
             except Exception as error:
                 if strategy is None:
                     raise
@@ -205,7 +206,8 @@ class AsyncWaitOperator(FunctionOperator):
                 if predicate is None or not predicate(error) or not strategy.can_retry(attempts):
                     raise
             else:
-                if strategy is None:
+                # No predicate is asked of None, which is no result.
+                if strategy is None or result is None:
                     return result
                 predicate = strategy.get_retry_predicate().result_predicate()
                 if predicate is None or not predicate(result) or not strategy.can_retry(attempts):
@@ -231,20 +233,21 @@ class AsyncWaitOperator(FunctionOperator):
     def _fail(self, error: BaseException) -> None:
         raise error
 
-    def _complete(self, entry: _Entry, results: Callable[[], list[Any]]) -> None:
+    def _complete(self, entry: _Entry, results: Callable[[], Iterable[Any]]) -> None:
         """Notes the outcome of a call, in the task's thread."""
         if entry.done:
             return
-        found = results()
-        if not isinstance(found, (list, tuple)):
+        given = results()
+        if not isinstance(given, Iterable):
             msg = (
-                f"the coroutine of {self.context.name!r} must return a list of results, "
-                f"it returned {found!r}"
+                f"the coroutine of {self.context.name!r} must return a list of results "
+                f"or another iterable, it returned {given!r}"
             )
             raise TypeError(msg)
+        found = list(given)
         # The function may hold on to them while they wait for their turn.
         copier = self.result_copier
-        entry.results = list(found) if copier is None else copier.copied_all(found)
+        entry.results = found if copier is None else copier.copied_all(found)
         entry.done = True
         self.under_way -= 1
         if entry.timer is not None:

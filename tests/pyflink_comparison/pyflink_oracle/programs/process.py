@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def process_gives_every_form(f):
     class Give(f.ProcessFunction):
@@ -357,3 +359,22 @@ def async_of_a_number_fails(f):
     return f.collected(
         lambda: f.AsyncDataStream.ordered_wait(f.ints(1), Ask(), f.Time.seconds(10), 2)
     )
+
+
+def async_gives_every_iterable(f):
+    def run(result: Any) -> Any:
+        class Ask(f.AsyncFunction):
+            async def async_invoke(self, value):
+                return result(value)
+
+        waiting = f.AsyncDataStream.ordered_wait
+        return f.collected(lambda: waiting(f.ints(1, 2), Ask(), f.Time.seconds(10), 2))
+
+    return {
+        "tuple": run(lambda value: (value, 5)),
+        "iterator": run(lambda value: (value + i for i in range(2))),
+        "set": run(lambda value: {value}),
+        "keys": run(lambda value: {value: "a"}),
+        "text": run(lambda value: "ab"),
+        "nothing": run(lambda value: None),
+    }
