@@ -3,6 +3,7 @@
 import datetime
 import io
 import pickle
+import struct
 from decimal import Decimal
 
 import pytest
@@ -112,6 +113,13 @@ def test_rows_become_lines(fields, line):
     schema = writer(TEXTS)
     assert schema.serialize(Row(*fields)).decode() == line + "\n"
     assert pickle.loads(pickle.dumps(schema)).serialize(fields).decode() == line + "\n"
+
+
+def test_numbers_have_the_digits_of_their_type():
+    """A FLOAT that was written and read in between is 0.10000000149011612 in Python."""
+    single = struct.unpack("f", struct.pack("f", 0.1))[0]
+    schema = writer(Types.ROW([Types.FLOAT(), Types.DOUBLE(), Types.DOUBLE(), Types.FLOAT()]))
+    assert schema.serialize((single, single, 1, 1e10)) == b"0.1,0.10000000149011612,1.0,1.0E10\n"
 
 
 def test_settings_of_writers():

@@ -3,6 +3,7 @@
 import datetime
 import math
 import pickle
+import struct
 from decimal import Decimal
 
 import pytest
@@ -154,6 +155,15 @@ def test_rows_become_objects_and_return():
         writer.serialize(Row(*list(row)[:12], Row(x="y"), None, None, None))
     with pytest.raises(FormatError, match="2 fields, not the 16"):
         writer.serialize((1, 2))
+
+
+def test_numbers_have_the_digits_of_their_type():
+    """A FLOAT that was written and read in between is 0.10000000149011612 in Python."""
+    single = struct.unpack("f", struct.pack("f", 0.1))[0]
+    declared = Types.ROW([Types.FLOAT(), Types.DOUBLE(), Types.DOUBLE(), Types.LIST(Types.FLOAT())])
+    writer = JsonRowSerializationSchema.builder().with_type_info(declared).build()
+    text = writer.serialize((single, single, 1, [single, 1, 3.4e38]))
+    assert text == b'{"f0":0.1,"f1":0.10000000149011612,"f2":1.0,"f3":[0.1,1.0,3.4e38]}'
 
 
 def test_infinite_numbers_are_texts():

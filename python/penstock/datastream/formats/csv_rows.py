@@ -18,7 +18,7 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.common.number_text import double_text
+from penstock.common.number_text import double_text, float_text
 from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.typeinfo import Types
 from penstock.datastream.formats.json_values import (
@@ -342,7 +342,7 @@ def _scalar_writer(declared: TypeInformation) -> tuple[Callable[[Any], str], boo
         BasicType.STRING: (_text, True),
         BasicType.CHAR: (_text, True),
         BasicType.BOOLEAN: (lambda value: "true" if value else "false", False),
-        BasicType.FLOAT: (lambda value: double_text(float(value)), False),
+        BasicType.FLOAT: (lambda value: float_text(float(value)), False),
         BasicType.DOUBLE: (lambda value: double_text(float(value)), False),
         BasicType.BIG_DEC: (lambda value: f"{read_decimal(value):f}", False),
     }

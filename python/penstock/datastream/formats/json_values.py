@@ -22,6 +22,7 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
+from penstock.common.number_text import float_text
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -394,7 +395,7 @@ def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
         BasicType.STRING: _as_is(str),
         BasicType.CHAR: _as_is(str),
         BasicType.BOOLEAN: _as_is(bool),
-        BasicType.FLOAT: _number,
+        BasicType.FLOAT: _single,
         BasicType.DOUBLE: _number,
         BasicType.BIG_DEC: _exact_number,
     }
@@ -418,6 +419,11 @@ def _number(value: Any) -> Any:
     if math.isfinite(number):
         return number
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _single(value: Any) -> Any:
+    """A number by the shortest digits that tell 32 bits apart: 0.1, not 0.10000000149011612."""
+    return _number(float_text(float(value)))
 
 
 def _exact_number(value: Any) -> msgspec.Raw:
