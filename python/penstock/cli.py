@@ -9,11 +9,13 @@ The other commands are in :mod:`penstock.command_line`, with the exit codes of a
 
 import importlib
 import json
+import linecache
 import os
 import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import click
@@ -154,8 +156,12 @@ def run(
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
-    if not module and not Path(program).is_file():
+    """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM.
+
+    PROGRAM is a file, or - for standard input.
+    """
+    is_read = program == "-" and not module
+    if not (module or is_read or Path(program).is_file()):
         raise click.BadParameter(f"there is no file {program!r}", param_hint="PROGRAM")
     if as_json and not detached:
         raise click.UsageError("--json goes with -d: else what PROGRAM prints is all there is")
@@ -182,6 +188,8 @@ def run(
             raise click.UsageError("--json with -d is not for a session: PROGRAM runs here")
         configuration[ATTACHED.key] = "false"
         detached = False
+    if detached and is_read:
+        raise click.UsageError("-d is for a program in a file: standard input stays here")
     if parallelism is not None:
         configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:
@@ -213,9 +221,23 @@ def run(
     if module:
         sys.path.insert(0, str(Path.cwd()))
         runpy.run_module(program, run_name="__main__", alter_sys=True)
+    elif is_read:
+        sys.path.insert(0, str(Path.cwd()))
+        _run_standard_input()
     else:
         sys.path.insert(0, str(Path(program).resolve().parent))
         runpy.run_path(program, run_name="__main__")
+
+
+def _run_standard_input() -> None:
+    """Runs what stands there as ``python -`` does, and lets tracebacks show its lines."""
+    source = sys.stdin.buffer.read()
+    name = "<stdin>"
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[name] = (len(source), None, lines, name)
+    main = ModuleType("__main__")
+    sys.modules["__main__"] = main
+    exec(compile(source, name, "exec"), main.__dict__)
 
 
 def _arguments(params: Mapping[str, Any]) -> list[str]:

@@ -1,10 +1,12 @@
 """``penstock run``: options reach the program, and an unmodified PyFlink program runs."""
 
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from e2e.running import Outcome, run_program
+from e2e.running import LIMIT_S, Outcome, run_program
 
 
 def penstock_run(tmp_path: Path, program: str, *arguments: str, after: tuple = ()) -> Outcome:
@@ -31,6 +33,43 @@ def test_options_and_arguments_reach_the_program(tmp_path: Path) -> None:
     )
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["['--input', '-D'] 2 __main__", "[2, 3, 4]"]
+
+
+def test_a_program_comes_from_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("def double(n):\n    return 2 * n\n")
+    program = """
+        import sys
+        from beside import double
+        from penstock.datastream import StreamExecutionEnvironment
+
+        def halved(n):
+            if n == 4:
+                raise ValueError("even this")  # A comment of its line.
+            return double(n)
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        print(sys.argv, __name__, repr(sys.stdin.read()))
+        for numbers in ([1, 2], [4]):
+            print(list(env.from_collection(numbers).map(halved).execute_and_collect()))
+        """
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "run", "--target", "local", "-", "more"],
+        input=textwrap.dedent(program),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["['-', 'more'] __main__ ''", "[2, 4]"], done.stderr
+    assert "made at <stdin>:14: print(list(env.from_collection(numbers)" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_program_from_standard_input_cannot_be_detached() -> None:
+    outcome = run_program(["-m", "penstock", "run", "--target", "local", "-d", "-"])
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "-d is for a program in a file" in outcome.err
 
 
 def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
