@@ -47,8 +47,9 @@ class SimulatedThread:
 
     # As of MainThread ---------------------------------------------------------------------------
 
-    def user(self, name, limit, *, waits=False):
-        return QueueUser(self, name, limit, waits=waits)
+    def user(self, name, limit, *, waits=False, on_error=None):
+        # What is raised here ends the simulation, which shows it.
+        return QueueUser(self, name, limit, on_error, waits=waits)
 
     def start(self):
         pass
