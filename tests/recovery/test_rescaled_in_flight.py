@@ -116,6 +116,13 @@ def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, monkeypatch):
         env = session.environment(**options)
         behind_a_partitioner(env, tmp_path / "ends", 0.02).print()
         job = env.execute_async("adaptive")
+        # It may begin with one slot, and then take the other.
+        client.until(
+            f"/jobs/{job.get_job_id()}",
+            lambda found: all(
+                (v["status"], v["parallelism"]) == ("RUNNING", 2) for v in found["vertices"]
+            ),
+        )
         client.until(f"/jobs/{job.get_job_id()}/checkpoints", hold_data)
         lost.signal(signal.SIGKILL)
         with pytest.raises(InvalidProgramError, match="does not say where it belongs"):

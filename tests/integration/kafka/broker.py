@@ -124,7 +124,8 @@ class Topics:
         """Writes records: values, or dictionaries of what `Producer.produce` takes."""
         from confluent_kafka import Producer
 
-        settings = {"bootstrap.servers": self.servers}
+        # Else what is sent again, as a partition has no leader yet, comes behind later records.
+        settings = {"bootstrap.servers": self.servers, "enable.idempotence": True}
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
         producer = Producer(settings)
