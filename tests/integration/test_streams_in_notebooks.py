@@ -63,6 +63,7 @@ HINTS = [
     (env, "from_colection", "did you mean from_collection?"),
     (env, "map", "make one with from_collection"),
     (env, "from_dataframe", "from_collection, which takes tables too"),
+    (env, "from_sequence", "give a NumberSequenceSource to from_source"),
 ]
 
 
@@ -72,6 +73,13 @@ def test_a_method_that_is_missing_says_what_to_do(make: Any, name: str, hint: st
     with pytest.raises(AttributeError, match=re.escape(hint)) as raised:
         getattr(given, name)
     assert f"has no attribute {name!r}" in str(raised.value)
+
+
+def test_the_interpreter_does_not_guess_beside_the_hint() -> None:
+    with pytest.raises(AttributeError) as raised:
+        numbers().fliter  # noqa: B018
+    shown = "".join(traceback.format_exception(raised.value))
+    assert shown.lower().count("did you mean") == 1
 
 
 def test_what_is_nowhere_near_gets_no_hint() -> None:

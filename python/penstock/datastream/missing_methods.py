@@ -69,6 +69,10 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             ("from_dataframe", "from_data_frame", "from_list", "parallelize"),
             "it is from_collection, which takes tables too",
         ),
+        **dict.fromkeys(
+            ("from_sequence", "generate_sequence"),
+            "give a NumberSequenceSource to from_source",
+        ),
         "run": "it is execute",
     },
 }
@@ -81,9 +85,9 @@ class MissingMethods:
 
         def __getattr__(self, name: str) -> NoReturn:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_"):
-                hint = _hint(type(self), name)
-                message += f": {hint}" if hint else ""
+            hint = "" if name.startswith("_") else _hint(type(self), name)
+            if hint:  # without name and obj, or tracebacks add a guess of the interpreter's
+                raise AttributeError(f"{message}: {hint}")
             raise AttributeError(message, name=name, obj=self)
 
 
