@@ -6,12 +6,12 @@ what it captured are not seen, and a function that cannot travel fails in the ca
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, TypeVar
-
-import cloudpickle
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.errors import InvalidProgramError
+from penstock.serialization.code_pickle import dumps
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def shipped(function: T, where: str) -> T:
     """
     refuse_coroutines(function, where)
     try:
-        copy: Any = cloudpickle.loads(cloudpickle.dumps(function))
+        copy: Any = pickle.loads(dumps(function))
     except Exception as error:
         raise InvalidProgramError(
             f"{where}: {function!r} cannot be sent to the workers because it cannot be pickled "

@@ -10,10 +10,9 @@ import enum
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-import cloudpickle
-
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import is_own, register
+from penstock.serialization.code_pickle import CodePickler
 from penstock.serialization.value_layouts import layout_of, number_classes
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class JobCode:
             self._classes[cls] = register(cls)
 
 
-class _NotingPickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _NotingPickler(CodePickler):
     """Tells of every class that it meets."""
 
     def __init__(self, out: io.BytesIO, note: Any) -> None:

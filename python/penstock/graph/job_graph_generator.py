@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import cloudpickle
-
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
 from penstock.graph.job_code import JobCode
@@ -34,6 +32,7 @@ from penstock.graph.key_groups import default_max_parallelism
 from penstock.graph.operator_ids import generate_operator_ids, murmur3_128
 from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.wiring import DistributionPattern
+from penstock.serialization.code_pickle import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -352,7 +351,7 @@ def _dataset_id(producer_id: bytes, index: int) -> bytes:
 
 def _pickle_coordinated(node: StreamNode) -> bytes:
     try:
-        return bytes(cloudpickle.dumps(node.descriptor))
+        return dumps(node.descriptor)
     except Exception as error:
         raise InvalidProgramError(
             f"operator {node.name!r} cannot be shipped, because it cannot be pickled: {error}"

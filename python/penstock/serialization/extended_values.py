@@ -17,12 +17,11 @@ import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.class_reference import is_own, reference_of, resolve
+from penstock.serialization.code_pickle import CodePickler
 from penstock.serialization.former_layouts import takes_former_fields, with_gained_fields
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
@@ -275,7 +274,7 @@ def _complex(value: complex) -> tuple[int, Any]:
     return COMPLEX, (value.real, value.imag)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(CodePickler):
     """Names the job's own classes, which every process knows, instead of pickling them."""
 
     def reducer_override(self, obj: Any) -> Any:

@@ -7,6 +7,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from penstock.rpc.messages import TaskFailure
+from penstock.serialization.code_pickle import dumps
 from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
 
@@ -98,11 +99,9 @@ def _pickle(error: BaseException) -> bytes | None:
     Reading back here keeps a class whose ``__init__`` does not fit its ``args`` from failing on
     the driver, where it would hide the real failure.
     """
-    import cloudpickle
-
     kept: TracebackType | None = error.__traceback__
     try:
-        data: bytes = cloudpickle.dumps(error)
+        data = dumps(error)
         if len(data) > MAX_PICKLED_BYTES or not isinstance(pickle.loads(data), BaseException):
             return None
     except Exception:
