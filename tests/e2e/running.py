@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,10 @@ class Outcome:
 
 
 def run_program(
-    arguments: list[str], interrupt_after: Path | None = None, **environment: str
+    arguments: list[str],
+    interrupt_after: Path | None = None,
+    inside: Sequence[str] = (),
+    **environment: str,
 ) -> Outcome:
     """Runs ``python ARGUMENTS`` in its own session; nothing of that session may be left.
 
@@ -31,9 +35,10 @@ def run_program(
         arguments: What follows the interpreter's name.
         interrupt_after: A named pipe; once it was written, the program's process group gets the
             signal of Ctrl-C.
+        inside: What runs the program elsewhere, as on another host.
         environment: What is added to the environment.
     """
-    process = start_program(arguments, **environment)
+    process = start_program(arguments, inside, **environment)
     if interrupt_after is not None:
         interrupt_after.read_text()
         os.killpg(process.pid, signal.SIGINT)
@@ -47,10 +52,12 @@ def run_program(
     return Outcome(process.returncode, out, err)
 
 
-def start_program(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+def start_program(
+    arguments: list[str], inside: Sequence[str] = (), **environment: str
+) -> subprocess.Popen[str]:
     """Starts ``python ARGUMENTS`` in its own session."""
     return subprocess.Popen(
-        [sys.executable, *arguments],
+        [*inside, sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -5,11 +5,11 @@ finds the leader by its lease, the other is led to it by a relay.  At random a w
 taskexecutor or the leader dies by `kill -9` or stands still for a while by SIGSTOP, the relay's
 connections are cut or hold up what they carry, the storage of checkpoints goes away for a while,
 or the disk of all workers is full; who supervises starts anew what has died.  Each fault follows
-once the jobs have gone on after the one before.  Then the sources end, and the files must hold each
-count of each key once.  A table of faults and of the times until all jobs went on again ends the
-run.
+once the jobs have gone on after the one before.  Then the sources end, and the files must hold what
+`endless_jobs` says, each line once.  A table of faults and of the times until all jobs went on
+again ends the run.
 
-`python -m recovery.nemesis --faults 40 --seed 1`
+`python -m recovery.nemesis --faults 40 --seed 1 --jobs sessions broadcast`
 """
 
 import argparse
@@ -25,28 +25,13 @@ import time
 from pathlib import Path
 
 import psutil
-from penstock.common import Configuration, Types
-from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
-from penstock.datastream.functions import CheckpointedFunction, SourceFunction
-from penstock.datastream.state import ListStateDescriptor
 from recovery.chaos import Progress, lives
+from recovery.endless_jobs import JOBS
 from support.leader_places import FilePlace
 from support.relay import Relay
 from support.sessions import TOKEN, Role
 
 LEASE_MS = 1_000
-#: What the jobs differ in, by their names.
-JOBS = {
-    "plain": {},
-    "rocksdb": {
-        "state.backend.type": "rocksdb",
-        "execution.checkpointing.incremental": "true",
-        "execution.checkpointing.unaligned.enabled": "true",
-    },
-}
-KEYS = 10
 #: How often each fault comes.
 FAULTS = {
     "worker killed": 3,
@@ -59,35 +44,6 @@ FAULTS = {
     "storage away": 2,
     "disk full": 2,
 }
-
-
-class UntilTold(SourceFunction, CheckpointedFunction):
-    """Numbers until there is a file ``end``; then it notes how many there were."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.position = 0
-
-    def initialize_state(self, context):
-        descriptor = ListStateDescriptor("position", Types.LONG())
-        self.state = context.get_operator_state_store().get_list_state(descriptor)
-        for position in self.state.get():
-            self.position = position
-
-    def snapshot_state(self, context):
-        self.state.update([self.position])
-
-    def run(self, ctx):
-        while ctx.is_running() and not Path(self.folder, "end").exists():
-            with ctx.get_checkpoint_lock():
-                for _ in range(10):
-                    ctx.collect(self.position)
-                    self.position += 1
-            time.sleep(0.005)
-        Path(self.folder, "numbers").write_text(str(self.position))
-
-    def cancel(self):
-        pass
 
 
 class Cluster:
@@ -166,12 +122,15 @@ class Nemesis:
 
     def __init__(self, cluster, folders, seed):
         self.cluster = cluster
-        self.folders = folders
-        self.progress = [Progress(folder / "checkpoints") for folder in folders]
+        self.jobs = folders
+        self.folders = list(folders.values())
+        self.progress = [Progress(folder / "checkpoints") for folder in self.folders]
         self.random = random.Random(seed)
         self.times_s = {name: [] for name in FAULTS}
 
     def strike(self, name):
+        for job, folder in self.jobs.items():
+            JOBS[job].feed(folder)
         began_s = time.monotonic()
         getattr(self, name.replace(" ", "_"))()
         self.await_all()
@@ -269,56 +228,20 @@ def redirect(link, target):
     beside.replace(link)
 
 
-def write_counts(folder, options):
-    """Begins a job: the counts of each key, as lines of files; returns its client."""
+def prepare(folder):
+    """A folder for a job, whose checkpoints can be taken away."""
     folder.mkdir()
     (folder / "nowhere").touch()
     (folder / "storage").mkdir()
     redirect(folder / "checkpoints", folder / "storage")
-    configuration = Configuration()
-    for key, value in {
-        **options,
-        "execution.target": "session",
-        "execution.checkpointing.interval": "100 ms",
-        "execution.checkpointing.dir": str(folder / "checkpoints"),
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "1000000",
-        "restart-strategy.fixed-delay.delay": "10 ms",
-    }.items():
-        configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
-    sink = (
-        FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder())
-        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
-    )
-    (
-        env.add_source(UntilTold(str(folder)), type_info=Types.LONG())
-        .map(lambda number: (number % KEYS, 1), pair)
-        .key_by(lambda pair: pair[0], Types.LONG())
-        .reduce(lambda one, other: (one[0], one[1] + other[1]))
-        .map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
-        .sink_to(sink.build())
-    )
-    return env.execute_async("nemesis")
-
-
-def check(folder):
-    """Each count of each key is in one file, once."""
-    numbers = int((folder / "numbers").read_text())
-    paths = [path for path in (folder / "out").iterdir() if not path.name.startswith(".")]
-    found = sorted(line for path in paths for line in path.read_text().splitlines())
-    wanted = sorted(f"{number % KEYS} {number // KEYS + 1}" for number in range(numbers))
-    assert found == wanted, f"{len(found)} lines instead of {len(wanted)}"
-    return numbers
+    return folder
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--faults", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", choices=JOBS, nargs=2, default=["counts", "rocksdb"])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -327,21 +250,20 @@ def main():
         cluster = Cluster(folder)
         try:
             cluster.start()
-            jobs = {
-                folder / job: write_counts(folder / job, {**cluster.options, **options})
-                for job, options in JOBS.items()
-            }
-            nemesis = Nemesis(cluster, list(jobs), arguments.seed)
+            folders = {name: prepare(folder / name) for name in arguments.jobs}
+            for name, path in folders.items():
+                JOBS[name].feed(path)
+            options = {**cluster.options, "execution.target": "session"}
+            clients = {name: JOBS[name].start(path, options) for name, path in folders.items()}
+            nemesis = Nemesis(cluster, folders, arguments.seed)
             nemesis.await_all()
             nemesis.run(arguments.faults)
-            for path in jobs:
-                (path / "end").touch()
-            for client in jobs.values():
-                client.get_job_execution_result().result()
-            numbers = [check(path) for path in jobs]
+            for name, path in folders.items():
+                JOBS[name].end(path, clients[name])
+            numbers = {name: JOBS[name].check(path) for name, path in folders.items()}
         finally:
             cluster.close()
-        print(f"{numbers} numbers, each once, seed {arguments.seed}")
+        print(f"numbers, each once, seed {arguments.seed}: {numbers}")
         print(nemesis.table())
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.running import assert_nothing_left
@@ -20,17 +21,17 @@ PATIENCE_S = 60.0
 TOKEN = "a token of the tests, which is long enough"
 
 
-class Role:
-    """A process of a session, whose log is read as it comes."""
+class Spoken:
+    """A process of a session of its own, whose log is read as it comes."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(self, command: Sequence[str], **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PENSTOCK_SESSION_TOKEN": TOKEN, **environment},
+            env={**os.environ, **environment},
             start_new_session=True,
         )
         self._lines: list[str] = []
@@ -85,6 +86,20 @@ class Role:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
+
+
+class Role(Spoken):
+    """A process of a session: `penstock` and what follows.
+
+    Args:
+        arguments: They follow.
+        inside: What runs the command elsewhere, as on another host.
+        environment: What is added to the environment.
+    """
+
+    def __init__(self, *arguments: str, inside: Sequence[str] = (), **environment: str) -> None:
+        command = [*inside, sys.executable, "-m", "penstock", *arguments]
+        super().__init__(command, **{"PENSTOCK_SESSION_TOKEN": TOKEN, **environment})
 
 
 class Session:
