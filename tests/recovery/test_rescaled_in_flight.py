@@ -67,6 +67,22 @@ def behind_a_partitioner(env, ends, pause_s):
     )
 
 
+def files(folder):
+    """A sink whose files hold what checkpoints hold."""
+    return (
+        FileSink.for_row_format(str(folder), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+
+
+def lines(folder):
+    """Those of its finished files."""
+    parts = [path for path in folder.iterdir() if path.name.startswith("part-")]
+    return sorted(line for path in parts for line in path.read_text().splitlines())
+
+
 def hold_data(found):
     latest = found["latest"]["completed"]
     return latest is not None and latest["persisted_data"] > 0
@@ -77,58 +93,85 @@ def test_a_running_job_is_rescaled_though_nobody_could_spread_its_data_in_flight
 ):
     """The checkpoint that it goes on from holds none, unlike those before it."""
     env = watched(tmp_path, monkeypatch, FORCED | SMALL)
-    sink = (
-        FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
-        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
-        .build()
-    )
-    behind_a_partitioner(env, tmp_path / "ends", 0.0005).sink_to(sink)
+    behind_a_partitioner(env, tmp_path / "ends", 0.0005).sink_to(files(tmp_path / "out"))
     job = env.execute_async("rescaled")
     client, job_id = Client.of_last_cluster(), str(job.get_job_id())
     client.until(f"/jobs/{job_id}/checkpoints", hold_data)
     rescale(client, job_id, 3)
     (tmp_path / "ends").touch()
     job.get_job_execution_result().result()
-    parts = [path for path in (tmp_path / "out").iterdir() if path.name.startswith("part-")]
-    assert sorted(line for path in parts for line in path.read_text().splitlines()) == EXPECTED
+    assert lines(tmp_path / "out") == EXPECTED
 
 
-def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, monkeypatch):
-    """An adaptive job has a slot less than its data in flight needs; another one goes on."""
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """One of small buffers, with two slots."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("PENSTOCK_SESSION_TOKEN", raising=False)
-    session = Session()
+    made = Session()
     try:
-        session.jobmanager(*(f"-D{key}={value}" for key, value in SMALL.items()))
-        session.taskexecutor(1)
-        env = session.environment()
-        env.add_source(UntilMarked(tmp_path / "stop")).map(lambda x: x, Types.LONG()).print()
-        other = env.execute_async("other")
-        client = Client(running_clusters()[0])
-        client.until(
-            f"/jobs/{other.get_job_id()}",
-            lambda found: all(v["status"] == "RUNNING" for v in found["vertices"]),
-        )
-        session.taskexecutor(1)
-        lost = session.taskexecutor(1)
-        options = {**ADAPTIVE, **FORCED, "parallelism.default": "2"}
-        env = session.environment(**options)
-        behind_a_partitioner(env, tmp_path / "ends", 0.02).print()
-        job = env.execute_async("adaptive")
-        # It may begin with one slot, and then take the other.
-        client.until(
-            f"/jobs/{job.get_job_id()}",
-            lambda found: all(
-                (v["status"], v["parallelism"]) == ("RUNNING", 2) for v in found["vertices"]
-            ),
-        )
-        client.until(f"/jobs/{job.get_job_id()}/checkpoints", hold_data)
-        lost.signal(signal.SIGKILL)
-        with pytest.raises(InvalidProgramError, match="does not say where it belongs"):
-            job.get_job_execution_result().result()
-        assert other.get_job_status().result().name == "RUNNING"
-        (tmp_path / "stop").touch()
-        other.get_job_execution_result().result()
+        made.jobmanager(*(f"-D{key}={value}" for key, value in SMALL.items()))
+        made.taskexecutor(1)
+        yield made
     finally:
-        session.close()
+        made.close()
+
+
+def runs_with(client, job, parallelism):
+    """It may begin with one slot, and then take the other."""
+    client.until(
+        f"/jobs/{job.get_job_id()}",
+        lambda found: all(
+            (v["status"], v["parallelism"]) == ("RUNNING", parallelism) for v in found["vertices"]
+        ),
+    )
+
+
+def test_an_adaptive_job_that_loses_a_slot_can_spread_what_is_in_flight(tmp_path, session):
+    """Behind the partitioner nothing is overtaken, so that any parallelism can go on."""
+    lost = session.taskexecutor(1)
+    env = session.environment(**{**ADAPTIVE, **FORCED, "parallelism.default": "2"})
+    behind_a_partitioner(env, tmp_path / "ends", 0.002).sink_to(files(tmp_path / "out"))
+    job = env.execute_async("adaptive")
+    client = Client(running_clusters()[0])
+    runs_with(client, job, 2)
+    client.until(
+        f"/jobs/{job.get_job_id()}/checkpoints", lambda found: found["counts"]["completed"] > 3
+    )
+    lost.signal(signal.SIGKILL)
+    runs_with(client, job, 1)
+    (tmp_path / "ends").touch()
+    job.get_job_execution_result().result()
+    assert lines(tmp_path / "out") == EXPECTED
+
+
+def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, session):
+    """It has a slot less than the data in flight of its checkpoint needs; another one goes on."""
+    client = Client(running_clusters()[0])
+    env = session.environment()
+    env.add_source(UntilMarked(tmp_path / "stop")).map(lambda x: x, Types.LONG()).print()
+    other = env.execute_async("other")
+    runs_with(client, other, 1)
+    for _ in range(2):
+        session.taskexecutor(1)
+    options = {
+        **FORCED,
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    env = session.environment(**options, **{"parallelism.default": "2"})
+    behind_a_partitioner(env, tmp_path / "ends", 0.02).print()
+    job = env.execute_async("before")
+    client.until(f"/jobs/{job.get_job_id()}/checkpoints", hold_data)
+    job.cancel().result()
+    (found,) = (tmp_path / "checkpoints").glob("*/chk-*/_metadata")
+    assert has_in_flight(found.parent)
+    options["execution.state-recovery.path"] = str(found.parent)
+    env = session.environment(**options, **{"parallelism.default": "1"})
+    behind_a_partitioner(env, tmp_path / "ends", 0.02).print()
+    with pytest.raises(InvalidProgramError, match="does not say where it belongs"):
+        env.execute("after")
+    assert other.get_job_status().result().name == "RUNNING"
+    (tmp_path / "stop").touch()
+    other.get_job_execution_result().result()

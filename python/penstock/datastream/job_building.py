@@ -222,7 +222,8 @@ class JobBuilder:
         """The operators collected so far, and the configuration that they run with."""
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
-        if batch and adaptive.SCHEDULER.read(configuration) == "Adaptive":
+        is_adaptive = adaptive.SCHEDULER.read(configuration) == "Adaptive"
+        if batch and is_adaptive:
             raise InvalidProgramError(
                 f"{adaptive.SCHEDULER.key} is Adaptive, but the job runs in BATCH mode, in which "
                 "it keeps its parallelism: leave the option out, or use STREAMING"
@@ -256,6 +257,7 @@ class JobBuilder:
                 and checkpointing.is_unaligned(configuration.to_dict())
                 and not checkpointing.FORCE_UNALIGNED.read(configuration)
             ),
+            is_adaptive=is_adaptive,
         )
         return StreamGraphGenerator(self._operators, settings).generate(), configuration
 

@@ -33,6 +33,7 @@ class GraphSettings:
         checkpoint_interval_ms: Distance of checkpoints; None turns them off.
         checks_unaligned: Whether checkpoints may overtake data, but only where that is known to be
             safe.
+        is_adaptive: Whether the job changes its parallelism by itself.
     """
 
     job_name: str = DEFAULT_JOB_NAME
@@ -47,3 +48,4 @@ class GraphSettings:
     configuration: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int | None = None
     checks_unaligned: bool = False
+    is_adaptive: bool = False

@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 
 
 def settle_edges(graph: StreamGraph) -> None:
-    """Has the inputs of an operator agree: data overtaken in one would keep all others waiting."""
+    """Has the inputs of an operator agree: data overtaken in one would keep all others waiting.
+
+    Where only the program knows what belongs to whom, data in flight ties both ends to their
+    parallelism; it is not overtaken in a job that changes its own.
+    """
     for node in graph.nodes.values():
+        if graph.settings.is_adaptive:
+            for edge in node.in_edges:
+                if edge.partitioner.kind == "CUSTOM":
+                    edge.supports_unaligned_checkpoints = False
         supported = all(edge.supports_unaligned_checkpoints for edge in node.in_edges)
         for edge in node.in_edges:
             edge.supports_unaligned_checkpoints = supported

@@ -229,6 +229,17 @@ def test_unaligned_checkpoints_and_a_custom_partitioner():
         program.stream_graph(checks_unaligned=True)
 
 
+def test_an_adaptive_job_overtakes_nothing_that_only_the_program_could_spread():
+    """It goes on with other parallelisms from whatever checkpoint is the last."""
+    program = Program(parallelism=2)
+    behind = program.map(program.partition(program.source(), p.custom(identity)))
+    beside = program.map(program.partition(program.source(), p.SHUFFLE))
+    graph = program.stream_graph(is_adaptive=True)
+    assert not edge_into(graph, behind).supports_unaligned_checkpoints
+    assert edge_into(graph, beside).supports_unaligned_checkpoints
+    assert edge_into(program.stream_graph(), behind).supports_unaligned_checkpoints
+
+
 def test_partitioner_specs_are_checked():
     with pytest.raises(ValueError):
         p.PartitionerSpec("NOWHERE")
