@@ -196,7 +196,7 @@ def _file_name(shipped: ShippedPath) -> str:
 
 
 class SharedEnvironment:
-    """The one environment of all workers that a driver of this machine starts."""
+    """The one environment of all workers of a job that one process starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -229,3 +229,10 @@ class SharedEnvironment:
             self._closed = True
             if self._made is not None:
                 self._made.remove()
+
+    def leave(self) -> None:
+        """This process' workers have ended; others of the host may go on, with the same files."""
+        with self._lock:
+            self._closed = True
+            if self._made is not None:
+                self._made.leave()

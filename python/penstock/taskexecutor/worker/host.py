@@ -230,7 +230,7 @@ class _Link:
         with self._lock:
             environments, self._environments = list(self._environments.values()), {}
         for environment in environments:
-            environment.close()
+            environment.leave()
         self._connection.join(1.0)
 
     def close(self, reason: str) -> None:
@@ -335,7 +335,7 @@ class _Link:
             environments = [self._environments.pop(job_id, None) for job_id in done]
         for environment in environments:
             if environment is not None:
-                environment.close()
+                environment.leave()
 
 
 class _Worker:
