@@ -56,10 +56,11 @@ chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state
 	run pure EXACTLY_ONCE rocksdb incremental; \
 	run native EXACTLY_ONCE unaligned rocksdb incremental; \
 	run pure EXACTLY_ONCE alternating incremental local-recovery; \
-	run native EXACTLY_ONCE s3 incremental; \
-	for runtime in native pure; do \
-	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.nemesis \
-	    --faults $(or $(FAULTS),100) --seed $(or $(SEED),1); done
+	run native EXACTLY_ONCE s3 incremental
+	set -e; for runtime in native pure; do \
+	  for jobs in 'counts rocksdb' 'sessions broadcast' 'async files'; do \
+	    PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.nemesis \
+	      --faults $(or $(FAULTS),40) --seed $(or $(SEED),1) --jobs $$jobs; done; done
 	set -e; for kind in adaptive nemesis "nemesis rocksdb incremental"; do \
 	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  PYTHONPATH=tests $(BIN)/python tests/e2e/recovering.py 'local-cluster[2,1,1024]' $$folder $$kind; \

@@ -1,9 +1,11 @@
 """Settings of all tests."""
 
 import signal
+import tempfile
 
 import pytest
 from hypothesis import settings
+from support.leftovers import Leftovers
 from xdist.scheduler import LoadScopeScheduling
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
@@ -28,6 +30,27 @@ def lane_of(nodeid):
 def pytest_collection_modifyitems(items):
     """The lanes are the longest, so they are the first to be given to a worker."""
     items.sort(key=lambda item: lane_of(item.nodeid) is None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory):
+    """What lies in it is of these tests, whatever else this machine does."""
+    folder = str(tmp_path_factory.mktemp("temporary"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request):
+    """A test that runs jobs leaves no process, port, temporary file, memory or Spark job."""
+    if lane_of(request.node.nodeid) is None:
+        yield
+        return
+    leftovers = Leftovers()
+    yield
+    leftovers.check()
 
 
 class Lanes(LoadScopeScheduling):

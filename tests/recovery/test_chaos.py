@@ -31,9 +31,18 @@ def test_state_survives_the_death_of_workers(runtime, mode, kinds):
     run([*command, "--kind", *kinds], runtime)
 
 
-def test_files_are_exact_whatever_a_session_loses():
-    """JM+RM, TM and both: each of the faults once."""
-    run([sys.executable, "-m", "recovery.nemesis", "--faults", "9"], "native")
+@pytest.mark.parametrize(
+    ("faults", "jobs"),
+    [
+        (9, ["counts", "rocksdb"]),
+        (4, ["sessions", "broadcast"]),
+        (4, ["async", "files"]),
+    ],
+)
+def test_files_are_exact_whatever_a_session_loses(faults, jobs):
+    """JM+RM, TM and both: each of the faults once with counts, some with the other jobs."""
+    nemesis = [sys.executable, "-m", "recovery.nemesis", "--seed", str(len(jobs[0]))]
+    run([*nemesis, "--faults", str(faults), "--jobs", *jobs], "native")
 
 
 def run(command, runtime):

@@ -10,30 +10,53 @@ from support.hosts import Network
 from support.sessions import Spoken
 
 HOME = Path(pyspark.__file__).parent
+#: Who connects knows the secret; a driver chooses whether it encrypts.
+AUTHENTICATES = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "one-of-the-tests",
+}
+ENCRYPTS = {**AUTHENTICATES, "spark.network.crypto.enabled": "true"}
 
 
 class SparkCluster:
     """A master on the host ``master``, and a worker with one core on each of others."""
 
-    def __init__(self, network: Network, workers: list[str], folder: Path) -> None:
-        """Starts the processes; returns when all workers are registered."""
+    def __init__(self, network: Network, folder: Path) -> None:
+        self.url = f"spark://{network['master'].address}:7077"
         self._network = network
         self._folder = folder
         self._roles: dict[str, Spoken] = {}
-        self.master = self._start("master", "master.Master", "--port", "7077")
-        self.master.says("New state: ALIVE")
-        self.url = f"spark://{network['master'].address}:7077"
-        for name in workers:
-            self.start_worker(name)
 
-    def start_worker(self, name: str) -> None:
-        """Starts the worker of a host."""
+    def start(self, workers: list[str]) -> None:
+        """Starts the processes; returns when all workers are registered."""
+        self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
+        for role in [self._start_worker(name) for name in workers]:
+            role.says("Successfully registered with master")
+
+    def _start_worker(self, name: str) -> Spoken:
         work = str(self._folder / name)
-        role = self._start(
+        return self._start(
             *(name, "worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", work),
             self.url,
         )
-        role.says("Successfully registered with master")
+
+    def submit(self, host: str, program: str, *arguments: str, **environment: str) -> None:
+        """Has the cluster run a program's driver on one of its workers, again if it fails.
+
+        `spark-submit` itself refuses Python there; Spark's own runner of such programs does not
+        mind.
+        """
+        (jar,) = (HOME / "jars").glob("spark-core_*.jar")
+        settings = [word for option in ENCRYPTS.items() for word in ("--conf", "=".join(option))]
+        command = [
+            *(*self._network[host].inside, str(HOME / "bin" / "spark-submit"), "--master", self.url),
+            *("--deploy-mode", "cluster", "--supervise", "--driver-memory", "512m", *settings),
+            *("--class", "org.apache.spark.deploy.PythonRunner", f"local:{jar}", program, ""),
+            *arguments,
+        ]
+        # Where the driver runs says the worker, so nothing here names an address.
+        submitter = Spoken(command, SPARK_HOME=str(HOME), PYSPARK_PYTHON=sys.executable, **environment)
+        assert submitter.end() == 0, submitter.log
 
     def lose(self, name: str) -> None:
         """A host is gone for good: nobody on it can say goodbye."""
@@ -52,6 +75,7 @@ class SparkCluster:
         }
 
     def close(self) -> None:
+        """Ends them, the master last."""
         for role in reversed(self._roles.values()):
             role.signal(signal.SIGTERM)
 
@@ -61,7 +85,12 @@ class SparkCluster:
             *(*host.inside, str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"),
             *("--host", host.address, "--webui-port", "0", *arguments),
         ]
-        # The tests' own settings of Spark are not those of a cluster.
-        role = Spoken(command, **self.environment(name), SPARK_DAEMON_MEMORY="256m")
+        options = " ".join(f"-D{key}={value}" for key, value in ENCRYPTS.items())
+        role = Spoken(
+            command,
+            **self.environment(name),
+            SPARK_DAEMON_MEMORY="256m",
+            SPARK_DAEMON_JAVA_OPTS=options,
+        )
         self._roles[name] = role
         return role

@@ -1,0 +1,259 @@
+"""Jobs whose TaskExecutors are on several hosts, whose links are cut (SEMANTICS E12, E14).
+
+Method: hosts are network namespaces of this machine (`support.hosts`), so everything between them
+goes over TCP; their links are cut without a word to either end.  What jobs write is compared with
+the models of `recovery.endless_jobs`.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import time
+
+import psutil
+import pytest
+from e2e.running import ROOT, run_program, start_program
+from recovery.chaos import Progress
+from recovery.endless_jobs import JOBS
+from support.hosts import Network, required_namespaces
+from support.sessions import TOKEN, Role, eventually
+from support.spark_cluster import AUTHENTICATES, ENCRYPTS, SparkCluster
+from support.wire import Wire
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+TESTS = str(ROOT / "tests")
+PROGRAM = str(ROOT / "tests" / "recovery" / "endless_jobs.py")
+TLS = {"security.ssl.internal.enabled": "true"}
+#: Who is cut off is lost after three seconds.
+NOTICED_SOON = {"heartbeat.interval": "500 ms", "heartbeat.timeout": "3 s"}
+WORKERS = ["one", "two", "three"]
+
+
+@pytest.fixture(scope="module")
+def network():
+    required_namespaces()
+    made = Network("master", "driver", *WORKERS)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def spark(network, tmp_path_factory):
+    """A cluster of Spark's with a worker on each of three hosts."""
+    cluster = SparkCluster(network, tmp_path_factory.mktemp("spark"))
+    try:
+        cluster.start(WORKERS)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def drivers(network):
+    """The pids of programs that the cluster runs."""
+    found = []
+    for name in WORKERS:
+        for pid in network[name].processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                command = psutil.Process(pid).cmdline()
+                if PROGRAM in command[1:2]:
+                    found.append(pid)
+    return found
+
+
+def serves(host):
+    """Whether a worker process is on a host: one by itself, or one that has been forked."""
+    for pid in host.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            command = process.cmdline()
+            if "--fork-server" in command:
+                command = process.parent().cmdline()
+                if "--fork-server" in command:
+                    return True
+            elif "penstock.taskexecutor" in command:
+                return True
+    return False
+
+
+class RunningJob:
+    """A job of `endless_jobs`, whose program is on the host ``driver``."""
+
+    def __init__(self, network, folder, kind, options, environment):
+        self.network = network
+        self.folder = folder / "job"
+        self.progress = Progress(self.folder / "checkpoints")
+        self.process = start_program(
+            [
+                *("-m", "recovery.endless_jobs", str(self.folder), kind),
+                json.dumps({**NOTICED_SOON, **options}),
+            ],
+            inside=network["driver"].inside,
+            **{**environment, "PYTHONPATH": TESTS},
+        )
+
+    def goes_on(self):
+        """Two checkpoints are complete from now on."""
+        seen, new = self.progress.complete(), set()
+        while len(new) < 2:
+            assert self.process.poll() is None, self.process.communicate()
+            new |= self.progress.complete() - seen
+            time.sleep(0.01)
+
+    def hosts(self):
+        """Those that workers are on."""
+        return [name for name in WORKERS if serves(self.network[name])]
+
+    def ends(self):
+        """It has written what its model says."""
+        (self.folder / "end").touch()
+        out, err = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, err
+        assert out.endswith("numbers\n")
+        return err
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            print(self.process.communicate())
+
+
+@pytest.mark.parametrize(
+    ("options", "is_readable"),
+    [
+        (AUTHENTICATES, True),
+        ({**AUTHENTICATES, **TLS}, False),
+        (ENCRYPTS, False),
+    ],
+    ids=["clear", "TLS", "as Spark encrypts"],
+)
+def test_words_between_hosts_on_spark(spark, network, tmp_path, options, is_readable):
+    """Whoever listens at the switch reads them, unless penstock's or Spark's option is on."""
+    text = tmp_path / "text"
+    text.mkdir()
+    for index in range(2):
+        (text / f"{index}.txt").write_text("zanzibar quagga\n" * 500)
+    chosen = [word for option in options.items() for word in ("-D", "=".join(option))]
+    example = str(ROOT / "examples" / "word_count.py")
+    with Wire(network.switch, tmp_path / "packets") as wire:
+        outcome = run_program(
+            [
+                *("-m", "penstock", "run", "--master", spark.url, "-p", "2", *chosen, example),
+                *("--input", str(text), "--output", str(tmp_path / "counts")),
+            ],
+            inside=network["driver"].inside,
+            **spark.environment("driver"),
+        )
+    assert outcome.code == 0, outcome.err
+    parts = [path.read_text() for path in (tmp_path / "counts").rglob("part-*")]
+    assert {"zanzibar 1000", "quagga 1000"} <= set("".join(parts).splitlines())
+    assert wire.carried(b"zanzibar") == is_readable
+
+
+@pytest.mark.parametrize("options", [{}, TLS], ids=["clear", "TLS"])
+def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_path, options):
+    """`penstock jobmanager` and `penstock taskexecutor` as plain processes, each on its host.
+
+    A taskexecutor that is cut off ends its workers by itself, and comes back with its link.
+    """
+    master = network["master"]
+    secured = [word for option in options.items() for word in ("-D", "=".join(option))]
+    heartbeats = [word for option in NOTICED_SOON.items() for word in ("-D", "=".join(option))]
+    roles, job = [], None
+    places = {"PENSTOCK_RUN_DIR": str(tmp_path / "run")}
+    try:
+        roles.append(
+            Role(
+                *("jobmanager", "--host", master.address, "--port", "6123", *secured, *heartbeats),
+                inside=master.inside,
+                **places,
+            )
+        )
+        roles[0].says("jobmanager at")
+        for name in WORKERS:
+            address = f"{master.address}:6123"
+            words = ("taskexecutor", "--jobmanager", address, "--slots", "1")
+            roles.append(Role(*words, inside=network[name].inside, **places))
+            roles[-1].says("is registered")
+        with Wire(network.switch, tmp_path / "packets") as wire:
+            target = {"execution.target": "session", "penstock.session": address}
+            environment = {"PENSTOCK_SESSION_TOKEN": TOKEN, **places}
+            job = RunningJob(network, tmp_path, "sessions", target, environment)
+            job.goes_on()
+        # The name of a function of the program is in its code.
+        assert wire.carried(b"UntilTold") == (not options)
+        (cut, *_) = job.hosts()
+        network[cut].cut()
+        eventually(lambda: cut not in job.hosts(), "the workers that are cut off end")
+        job.goes_on()
+        network[cut].mend()
+        roles[1 + WORKERS.index(cut)].says("is registered", times=2)
+        (other, *_) = (name for name in job.hosts() if name != cut)
+        network[other].cut()
+        job.goes_on()
+        network[other].mend()
+        job.ends()
+    except BaseException:
+        for role in roles:
+            print("ROLE", role.log)
+        raise
+    finally:
+        if job is not None:
+            job.close()
+        for role in reversed(roles):
+            if role.process.poll() is None:
+                role.signal(signal.SIGTERM)
+        for name in WORKERS:
+            network[name].mend()
+
+
+def test_a_job_on_spark_outlives_a_cut_link_and_a_lost_host(spark, network, tmp_path):
+    """Its TaskExecutor that is cut off ends by itself, and its place is another one's then.
+
+    The host that comes back serves again when another one is gone for good.
+    """
+    options = {"execution.target": "spark", "spark.master": spark.url, **AUTHENTICATES}
+    job = RunningJob(network, tmp_path, "counts", options, spark.environment("driver"))
+    try:
+        job.goes_on()
+        (cut, *_) = job.hosts()
+        network[cut].cut()
+        eventually(lambda: cut not in job.hosts(), "the TaskExecutor that is cut off ends")
+        job.goes_on()
+        network[cut].mend()
+        (lost, *_) = (name for name in job.hosts() if name != cut)
+        spark.lose(lost)
+        job.goes_on()
+        assert lost not in job.hosts()
+        err = job.ends()
+        assert err.count("subtasks restart in") >= 2
+    finally:
+        job.close()
+        for name in WORKERS:
+            network[name].mend()
+
+
+def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, network, tmp_path):
+    """`spark-submit` in cluster mode: Spark supervises the driver, and the job is a file's."""
+    folder = tmp_path / "job"
+    options = {
+        **NOTICED_SOON,
+        "execution.target": "spark",
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "high-availability"),
+        "high-availability.cluster-id": "supervised",
+        "penstock.high-availability.lease": "2 s",
+    }
+    progress = Progress(folder / "checkpoints")
+    spark.submit("driver", PROGRAM, str(folder), "counts", json.dumps(options), PYTHONPATH=TESTS)
+    progress.await_checkpoint()
+    (first,) = drivers(network)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: drivers(network) not in ([first], []), "another driver runs")
+    progress.await_checkpoint()
+    (folder / "end").touch()
+    eventually(lambda: not drivers(network), "the driver ends")
+    JOBS["counts"].check(folder)

@@ -1,0 +1,85 @@
+"""What a test may have left behind: processes, ports, temporary files, shared memory, Spark jobs.
+
+Every process that a test starts inherits a mark in its environment, so it is found whoever its
+parent is.
+"""
+
+import contextlib
+import gc
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+MARK = "PENSTOCK_TESTED_BY"
+#: The kernel ends workers with their parents; they may still be on their way out.
+PATIENCE_S = 20.0
+
+
+class Leftovers:
+    """What is there of this process's tests, compared with what was there before."""
+
+    def __init__(self) -> None:
+        os.environ[MARK] = str(os.getpid())
+        self._before = self._found()
+
+    def check(self) -> None:
+        """Waits for what is on its way out.
+
+        Raises:
+            AssertionError: Something stays.
+        """
+        deadline_s = time.monotonic() + PATIENCE_S
+        while left := self._found() - self._before:
+            gc.collect()  # what only a cycle holds is not in anybody's way
+            if not self._found() - self._before:
+                return
+            assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
+            time.sleep(0.05)
+
+    def _found(self) -> set[str]:
+        return {*_processes(), *_ports(), *_files(), *_shared_memory(), *_spark_jobs()}
+
+
+def _processes() -> list[str]:
+    mark = f"{MARK}={os.getpid()}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        # It may end meanwhile, or be another user's; one that has ended has no environment.
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append(f"process {folder.name}: {command[:200]}")
+    return found
+
+
+def _ports() -> list[str]:
+    connections = psutil.Process().net_connections("inet")
+    return [f"port {one.laddr.port}" for one in connections if one.status == psutil.CONN_LISTEN]
+
+
+def _files() -> list[str]:
+    return [f"temporary file {path}" for path in Path(tempfile.gettempdir()).iterdir()]
+
+
+def _shared_memory() -> list[str]:
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            target = str(descriptor.readlink())
+            if target.startswith(("/memfd:", "/dev/shm/")):
+                found.append(f"shared memory {descriptor.name}: {target}")
+    return found
+
+
+def _spark_jobs() -> list[str]:
+    pyspark = sys.modules.get("pyspark")
+    context = pyspark.SparkContext._active_spark_context if pyspark is not None else None
+    if context is None:
+        return []
+    return [f"Spark job {job}" for job in context.statusTracker().getActiveJobsIds()]

@@ -1,0 +1,68 @@
+"""What a test leaves behind is found and named."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from support import leftovers
+from support.leftovers import Leftovers
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(leftovers, "PATIENCE_S", 0.0)
+    return Leftovers()
+
+
+def test_a_test_that_leaves_nothing_passes(impatient):
+    with socket.create_server(("127.0.0.1", 0)), tempfile.NamedTemporaryFile():
+        pass
+    impatient.check()
+
+
+def test_a_process_is_found_that_is_nobodys_child(impatient):
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=-3).pid)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
+    pid = int(done.stdout)
+    try:
+        with pytest.raises(AssertionError, match=rf"process {pid}: sleep 600"):
+            impatient.check()
+    finally:
+        os.kill(pid, 9)
+
+
+def test_a_port_is_found(impatient):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(AssertionError, match=f"port {server.getsockname()[1]}"),
+    ):
+        impatient.check()
+
+
+def test_a_temporary_file_is_found(impatient):
+    with (
+        tempfile.NamedTemporaryFile() as file,
+        pytest.raises(AssertionError, match=f"temporary file {file.name}"),
+    ):
+        impatient.check()
+
+
+def test_shared_memory_is_found(impatient):
+    descriptor = os.memfd_create("forgotten")
+    try:
+        with pytest.raises(AssertionError, match=r"shared memory \d+: /memfd:forgotten"):
+            impatient.check()
+    finally:
+        os.close(descriptor)
+
+
+def test_what_was_there_before_is_not_the_tests(tmp_path):
+    with tempfile.NamedTemporaryFile() as file:
+        Leftovers().check()
+        assert Path(file.name).exists()
