@@ -22,6 +22,9 @@ _NETWORK_ENCRYPTION = (
     "spark.ssl.rpc.enabled",
 )
 
+# They are every machine's, and nobody's to dial.
+_NO_ADDRESSES = (None, "", "0.0.0.0", "::")
+
 # Spark's own start dominates a short job; what a data-plane host never needs is switched off.
 _EMBEDDED_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -138,10 +141,16 @@ def _warn_of_late_options(context: "SparkContext", configuration: Mapping[str, s
 
 
 def control_address(context: "SparkContext") -> str:
-    """The driver's address that Spark's executors can reach: where the job's control port binds."""
-    if is_local(context.getConf().get("spark.master")):
+    """The driver's address that Spark's executors can reach: where the job's control port binds.
+
+    In a pod the driver's host is the name of a service, which nobody may know yet; there Spark says
+    which of its own addresses it binds.
+    """
+    conf = context.getConf()
+    if is_local(conf.get("spark.master")):
         return "127.0.0.1"
-    return str(context.getConf().get("spark.driver.host"))
+    bound = conf.get("spark.driver.bindAddress")
+    return str(conf.get("spark.driver.host") if bound in _NO_ADDRESSES else bound)
 
 
 def encrypts_its_network(context: "SparkContext") -> bool:

@@ -1,0 +1,87 @@
+"""What YARN and Kubernetes tell a driver and its executors by settings, variables and folders."""
+
+import pytest
+from penstock.spark import host
+from penstock.spark.session import control_address, encrypts_its_network
+
+
+class Told:
+    """A context that knows settings, as a cluster manager has made them."""
+
+    def __init__(self, **settings):
+        self.settings = {key.replace("_", "."): value for key, value in settings.items()}
+
+    def getConf(self):  # noqa: N802 (Spark's name)
+        return self.settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        (
+            {
+                "spark_master": "k8s://https://10.96.0.1:443",
+                "spark_driver_host": "clicks-5b1-driver-svc.streams.svc",
+                "spark_driver_bindAddress": "10.244.1.7",
+            },
+            "10.244.1.7",
+        ),
+        ({"spark_master": "yarn", "spark_driver_host": "node3.example"}, "node3.example"),
+        (
+            {
+                "spark_master": "yarn",
+                "spark_driver_host": "node3.example",
+                "spark_driver_bindAddress": "0.0.0.0",
+            },
+            "node3.example",
+        ),
+        ({"spark_master": "local[2]", "spark_driver_bindAddress": "10.0.0.1"}, "127.0.0.1"),
+    ],
+    ids=["a pod", "a container of YARN", "every address", "one machine"],
+)
+def test_where_the_control_port_is(settings, address):
+    assert control_address(Told(**settings)) == address
+
+
+def test_a_manager_that_encrypts_has_penstock_encrypt():
+    assert encrypts_its_network(Told(spark_network_crypto_enabled="true"))
+    assert not encrypts_its_network(Told(spark_authenticate="true"))
+
+
+@pytest.mark.parametrize("variable", ["SPARK_LOCAL_DIRS", "LOCAL_DIRS"])
+def test_temporary_files_are_where_the_manager_says(tmp_path, monkeypatch, variable):
+    """A pod's volumes and a container's folders; both go with it."""
+    for name in ("SPARK_LOCAL_DIRS", "LOCAL_DIRS"):
+        monkeypatch.delenv(name, raising=False)
+    folders = [tmp_path / "disk1", tmp_path / "disk2"]
+    for folder in folders:
+        folder.mkdir()
+    monkeypatch.setenv(variable, ",".join(map(str, folders)))
+    launched = []
+
+    class Worker:
+        pid, log_tail = 1, ""
+
+        def __init__(self, specification, environment):
+            launched.append(specification)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def wait(self, _):
+            return 0
+
+    monkeypatch.setattr(host, "WorkerProcess", Worker)
+    rows = list(host.host_task_executor({"driver": ("127.0.0.1", 9), "executor_id": "worker"}))
+    assert [row["state"] for row in rows] == ["ended"]
+    assert launched[0]["temp_dirs"] == [str(folder) for folder in folders]
+    assert launched[0]["executor_id"].startswith("worker-")
+
+
+def test_the_second_attempt_of_a_spark_task_hosts_nobody(monkeypatch):
+    """The loss of the first one is known, and another worker is asked for under another name."""
+    monkeypatch.setattr(host, "_attempt_number", lambda: 1)
+    assert list(host.host_task_executor({})) == []
