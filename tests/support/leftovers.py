@@ -19,11 +19,17 @@ MARK = "PENSTOCK_TESTED_BY"
 PATIENCE_S = 20.0
 
 
+def without_mark() -> dict[str, str]:
+    """An environment for what several tests share, though one of them has it started."""
+    return {key: value for key, value in os.environ.items() if key != MARK}
+
+
 class Leftovers:
     """What is there of this process's tests, compared with what was there before."""
 
     def __init__(self) -> None:
         os.environ[MARK] = str(os.getpid())
+        self._servers = set(_processes())
         self._before = self._found()
 
     def check(self) -> None:
@@ -34,19 +40,24 @@ class Leftovers:
         """
         deadline_s = time.monotonic() + PATIENCE_S
         while left := self._found() - self._before:
-            gc.collect()  # what only a cycle holds is not in anybody's way
-            if not self._found() - self._before:
-                return
+            gc.collect()  # what only a cycle holds is in nobody's way
             assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
             time.sleep(0.05)
 
     def _found(self) -> set[str]:
-        return {*_processes(), *_ports(), *_files(), *_shared_memory(), *_spark_jobs()}
+        # What a server has started that was there before the test is the server's.
+        processes = {
+            f"process {pid}: {command}"
+            for pid, command in _processes().items()
+            if self._servers.isdisjoint(_ancestors(pid))
+        }
+        return {*processes, *_ports(), *_files(), *_shared_memory(), *_spark_jobs()}
 
 
-def _processes() -> list[str]:
+def _processes() -> dict[int, str]:
+    """The commands of all processes with the mark."""
     mark = f"{MARK}={os.getpid()}".encode()
-    found = []
+    found = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
@@ -54,7 +65,15 @@ def _processes() -> list[str]:
         with contextlib.suppress(OSError):
             if mark in (folder / "environ").read_bytes().split(b"\0"):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found.append(f"process {folder.name}: {command[:200]}")
+                found[int(folder.name)] = command[:200]
+    return found
+
+
+def _ancestors(pid: int) -> set[int]:
+    """A process and those that it descends from."""
+    found = {pid}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found |= {parent.pid for parent in psutil.Process(pid).parents()}
     return found
 
 

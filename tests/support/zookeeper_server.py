@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from support.leftovers import without_mark
+
 JARS = Path(__file__).parents[2] / "build" / "kafka" / "jars"
 
 _CONFIGURATION = """\
@@ -53,6 +55,7 @@ class ZooKeeperServer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                env=without_mark(),
             )
         deadline_s = time.monotonic() + 60
         while not self._answers():

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 from support import leftovers
 from support.leftovers import Leftovers
@@ -66,3 +67,22 @@ def test_what_was_there_before_is_not_the_tests(tmp_path):
     with tempfile.NamedTemporaryFile() as file:
         Leftovers().check()
         assert Path(file.name).exists()
+
+
+def test_what_a_server_starts_is_the_servers(monkeypatch):
+    """A server of several tests, which was there before."""
+    Leftovers()  # from now on processes have the mark
+    code = "import subprocess, sys; sys.stdin.readline(); subprocess.run(['sleep', '600'])"
+    server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True)
+    try:
+        monkeypatch.setattr(leftovers, "PATIENCE_S", 0.0)
+        found = Leftovers()
+        server.stdin.write("go\n")
+        server.stdin.flush()
+        while not (children := psutil.Process(server.pid).children()):
+            assert server.poll() is None
+        found.check()
+        children[0].kill()
+    finally:
+        server.kill()
+        server.communicate()
