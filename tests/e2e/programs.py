@@ -300,6 +300,26 @@ def traces(secret):
         yield from (base64.b64encode(whole), base64.urlsafe_b64encode(whole))
 
 
+def loses_its_spark(env, folder):
+    """The SparkContext is stopped below a job that would restart for ever."""
+    import pyspark
+
+    marker = Path(folder, "running")
+    os.mkfifo(marker)
+    env.configure_option("restart-strategy.type", "fixed-delay")
+    env.configure_option("restart-strategy.fixed-delay.attempts", "1000000")
+    endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
+    client = env.execute_async()
+    marker.read_text()
+    pyspark.SparkContext._active_spark_context.stop()
+    try:
+        client.get_job_execution_result().result()
+    except Exception as error:  # which one is what the test asks
+        print(type(error).__name__, "is stopped" in str(error))
+    with env.from_collection([1], Types.LONG()).execute_and_collect() as found:
+        print(list(found))
+
+
 def cancels(env, folder):
     """A job that runs is cancelled; its client sees it."""
     marker = Path(folder, "running")

@@ -248,7 +248,7 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
         "penstock.high-availability.lease": "2 s",
     }
     progress = Progress(folder / "checkpoints")
-    spark.submit("driver", PROGRAM, str(folder), "counts", json.dumps(options), PYTHONPATH=TESTS)
+    spark.submit("driver", PROGRAM, TESTS, str(folder), "counts", json.dumps(options))
     progress.await_checkpoint()
     (first,) = drivers(network)
     os.kill(first, signal.SIGKILL)

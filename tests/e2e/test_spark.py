@@ -176,6 +176,13 @@ def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
     assert "TaskExecutorLostError" in outcome.err
 
 
+def test_a_stopped_spark_ends_the_job_and_the_next_one_starts_another(tmp_path: Path) -> None:
+    """Whatever the restart strategy: there is nothing to start a worker on."""
+    outcome = program("loses_its_spark", "local[2]", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["NoResourceAvailableError True", "[1]"]
+
+
 SPARK_ENCRYPTS = [
     "spark.authenticate=true",
     "spark.authenticate.secret=a secret of Spark's own",

@@ -22,9 +22,7 @@ def required_namespaces() -> None:
     """Leaves the test out where no namespaces can be made, in words; in CI it fails."""
     required(shutil.which("ip"), "iproute2")
     name = f"penstock-{os.getpid()}-probe"
-    made = subprocess.run(
-        ["ip", "netns", "add", name], capture_output=True, text=True, check=False
-    )
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     if made.returncode == 0:
         ip("netns", "del", name)
     required(made.returncode == 0 or None, f"iproute2 (as root; it says: {made.stderr.strip()})")

@@ -40,22 +40,33 @@ class SparkCluster:
             self.url,
         )
 
-    def submit(self, host: str, program: str, *arguments: str, **environment: str) -> None:
+    def submit(self, host: str, program: str, path: str, *arguments: str) -> None:
         """Has the cluster run a program's driver on one of its workers, again if it fails.
 
         `spark-submit` itself refuses Python there; Spark's own runner of such programs does not
         mind.
+
+        Args:
+            host: Where it is submitted.
+            program: A file that all hosts have.
+            path: Where it finds modules.
+            arguments: Of the program.
         """
         (jar,) = (HOME / "jars").glob("spark-core_*.jar")
         settings = [word for option in ENCRYPTS.items() for word in ("--conf", "=".join(option))]
         command = [
-            *(*self._network[host].inside, str(HOME / "bin" / "spark-submit"), "--master", self.url),
+            *(
+                *self._network[host].inside,
+                str(HOME / "bin" / "spark-submit"),
+                "--master",
+                self.url,
+            ),
             *("--deploy-mode", "cluster", "--supervise", "--driver-memory", "512m", *settings),
-            *("--class", "org.apache.spark.deploy.PythonRunner", f"local:{jar}", program, ""),
+            *("--class", "org.apache.spark.deploy.PythonRunner", f"file:{jar}", program, path),
             *arguments,
         ]
         # Where the driver runs says the worker, so nothing here names an address.
-        submitter = Spoken(command, SPARK_HOME=str(HOME), PYSPARK_PYTHON=sys.executable, **environment)
+        submitter = Spoken(command, SPARK_HOME=str(HOME), PYSPARK_PYTHON=sys.executable)
         assert submitter.end() == 0, submitter.log
 
     def lose(self, name: str) -> None:

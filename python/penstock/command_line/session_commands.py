@@ -85,6 +85,7 @@ _NAME = click.option(
     show_default=True,
     help="Slots of this process itself, beside those of taskexecutors.",
 )
+@click.option("--on-spark", is_flag=True, help="Those slots are of taskexecutors on Spark instead.")
 @click.option("--standby-to", "standby", type=int, hidden=True)  # a descriptor, of `start`
 @_TOKEN_FILE
 @_OPTIONS
@@ -93,6 +94,7 @@ def jobmanager(
     host: str | None,
     port: int | None,
     slots: int,
+    on_spark: bool,
     standby: int | None,
     token_file: str | None,
     options: tuple[str, ...],
@@ -117,8 +119,12 @@ def jobmanager(
         served = _in_a_thread(
             "jobmanager",
             lambda: process.serve(
-                lambda: SessionCluster(
-                    name, configuration, given or new_token().hex(), slots, leadership
+                lambda: (
+                    _on_spark(name, configuration, given or new_token().hex(), slots, leadership)
+                    if on_spark
+                    else SessionCluster(
+                        name, configuration, given or new_token().hex(), slots, leadership
+                    )
                 )
             ),
         )
@@ -131,6 +137,29 @@ def jobmanager(
         raise click.ClickException(str(error)) from None
     if not served:
         sys.exit(1)
+
+
+def _on_spark(
+    name: str,
+    configuration: Mapping[str, str],
+    token: str,
+    slots: int,
+    leadership: Leadership | None,
+) -> SessionCluster:
+    """A session whose taskexecutors are Spark tasks.
+
+    Raises:
+        ConfigurationError: As that of `SessionCluster`, or Spark cannot be had.
+    """
+    from penstock.session.session_cluster import SessionCluster
+    from penstock.spark.session_hosts import SparkHosts
+
+    hosts = SparkHosts(configuration, slots)
+    try:
+        return SessionCluster(name, hosts.configuration, token, 0, leadership, hosts)
+    except BaseException:
+        hosts.stop()
+        raise
 
 
 class _Jobmanager:
@@ -282,15 +311,22 @@ def cluster() -> None:
 @cluster.command()
 @click.option(
     "--target",
-    type=click.Choice(["local", "standalone"]),
+    type=click.Choice(["local", "spark", "standalone"]),
     default="local",
     show_default=True,
-    help="Whether its jobs run in processes of this machine, or where taskexecutors are started.",
+    help="Whether its jobs run in processes of this machine, in tasks of Spark, or where "
+    "taskexecutors are started.",
 )
 @_NAME
 @click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
-@click.option("--port", type=int, help=f"The same; {RPC_PORT.key}; with --target local any free.")
-@click.option("--slots", type=click.IntRange(min=1), help="With --target local; one for each CPU.")
+@click.option(
+    "--port", type=int, help=f"The same; {RPC_PORT.key}; with --target local or spark any free."
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="With --target local, one for each CPU if it is left out, and spark.",
+)
 @_TOKEN_FILE
 @_OPTIONS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -306,10 +342,15 @@ def start(
 ) -> None:
     """Start a session in the background; returns when it takes jobs."""
     if target == "standalone" and slots is not None:
-        raise click.UsageError("--slots goes with --target local; else taskexecutors have them")
+        raise click.UsageError(
+            "--slots goes with --target local and spark; else taskexecutors have them"
+        )
+    if target == "spark" and slots is None:
+        raise click.UsageError("--target spark needs --slots: how many Spark is asked for")
     arguments = ["--name", name, "--token-file", "-"]
-    if target == "local":
+    if target != "standalone":
         arguments += ["--slots", str(slots or os.cpu_count() or 1)]
+        arguments += ["--on-spark"] if target == "spark" else []
         port = 0 if port is None else port
     for option, value in (("--host", host), ("--port", port)):
         if value is not None:

@@ -31,10 +31,24 @@ from penstock.taskexecutor.worker.host import TaskExecutorHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Protocol
 
     from penstock.errors import LeadershipLostError
     from penstock.high_availability.leadership import Leadership
     from penstock.jobmaster.resource_manager import WorkerExit
+
+    class Hosts(Protocol):
+        """Taskexecutors that a session has started elsewhere, and ends."""
+
+        def start(self, session: SessionAddress, host: str) -> None:
+            """Begins: the session takes them."""
+
+        def retire(self) -> None:
+            """Starts no further ones."""
+
+        def stop(self) -> None:
+            """Ends what is left of them."""
+
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +70,7 @@ class SessionCluster:
         token: str,
         slots: int = 0,
         leadership: Leadership | None = None,
+        elsewhere: Hosts | None = None,
     ) -> None:
         """Opens the port.
 
@@ -66,6 +81,7 @@ class SessionCluster:
             slots: Of the host of workers in this process; there is none when 0.
             leadership: Of this process, by which it takes the jobs of a former jobmanager up, and
                 leaves its own to the next; None when they end with this one.
+            elsewhere: Taskexecutors that are started and ended with the session, if any.
 
         Raises:
             ConfigurationError: An option is malformed, cannot be had here, or the port is taken.
@@ -80,6 +96,7 @@ class SessionCluster:
             options[REST_PORT.key] = "0"
         self.leadership_lost: LeadershipLostError | None = None
         self._leadership = leadership
+        self._elsewhere = elsewhere
         self._is_stopped_for_good = False
         self._ending = threading.Event()
         self._local: TaskExecutorHost | None = None
@@ -147,6 +164,8 @@ class SessionCluster:
             )
             self._local_thread.start()
         host, port = self.dispatcher.address
+        if self._elsewhere is not None:
+            self._elsewhere.start(self.address, host)
         logger.info("session %s: jobmanager at %s:%d", self.address.name, host, port)
 
     def wait(self) -> None:
@@ -165,10 +184,15 @@ class SessionCluster:
         self._clients.retire()
         if self._local is not None:
             self._local.retire()
+        if self._elsewhere is not None:
+            self._elsewhere.retire()
+            self._hosts.end_hosts()
         self.dispatcher.stop()
         self._clients.close()
         if self._local is not None:
             self._local.stop()
+        if self._elsewhere is not None:
+            self._elsewhere.stop()
         if self._local_thread is not None:
             self._local_thread.join()
         if self._stored is not None and self._leadership is not None:

@@ -43,6 +43,10 @@ class SparkDriver:
         """Submits a Spark job for each worker, from a thread of its own; returns at once."""
         from pyspark import InheritableThread
 
+        if self._is_stopped():
+            for spec in requests:
+                self._on_exit(self._without_spark(spec))
+            return
         for spec in requests:
             group = f"penstock-{spec.executor_id}-{uuid.uuid4().hex[:8]}"
             thread = InheritableThread(target=self._host, args=(spec, group), daemon=True)
@@ -61,6 +65,8 @@ class SparkDriver:
 
     def granted(self) -> int:
         """Tasks that Spark is running for this driver's jobs."""
+        if self._is_stopped():
+            return 0
         tracker = self._context.statusTracker()
         with self._lock:
             groups = list(self._groups)
@@ -89,7 +95,7 @@ class SparkDriver:
         late = {group: thread for group, thread in groups.items() if thread.is_alive()}
         for group in late:
             logger.warning("Spark job group %s did not end within %g s: cancelled", group, grace_s)
-            self._context.cancelJobGroup(group)
+            self._cancel(group)
         for group, thread in late.items():
             thread.join(CANCEL_TIMEOUT_S)
             if thread.is_alive():
@@ -101,7 +107,22 @@ class SparkDriver:
         with self._lock:
             groups = list(self._groups)
         for group in groups:
+            self._cancel(group)
+
+    def _cancel(self, group: str) -> None:
+        if not self._is_stopped():
             self._context.cancelJobGroup(group)
+
+    def _is_stopped(self) -> bool:
+        """Whether the application is over, by whoever has stopped it, or its JVM is gone."""
+        from py4j.protocol import Py4JError
+
+        if self._context._jsc is None:
+            return True
+        try:
+            return bool(self._context._jsc.sc().isStopped())
+        except (Py4JError, OSError):
+            return True
 
     def _host(self, spec: WorkerSpec, group: str) -> None:
         """Runs one Spark job to its end and reports how its worker ended."""
@@ -115,7 +136,11 @@ class SparkDriver:
             rows = self._context.parallelize([0], 1).mapPartitions(task)
             end = self._exit_of(spec, rows.collect())
         except Exception as error:  # reported: whatever Spark raises ends this worker alone
-            end = WorkerExit(spec.executor_id, None, None, self._explanation(str(error)))
+            end = (
+                self._without_spark(spec)
+                if self._is_stopped()
+                else WorkerExit(spec.executor_id, None, None, self._explanation(str(error)))
+            )
         finally:
             with self._lock:
                 del self._groups[group]
@@ -124,6 +149,12 @@ class SparkDriver:
                     self._failures.append(f"{end.executor_id}: {end}")
             if not stopped:
                 self._on_exit(end)
+
+    @staticmethod
+    def _without_spark(spec: WorkerSpec) -> WorkerExit:
+        """The end of a worker that no other one could take the place of."""
+        words = "the SparkContext that it was to run on is stopped"
+        return WorkerExit(spec.executor_id, None, None, words, hopeless=True)
 
     def _check_size(self, task: HostingTask) -> None:
         """Refuses a task whose code Spark would write to a file.

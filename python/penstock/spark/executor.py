@@ -12,6 +12,7 @@ from penstock.spark.session import (
     control_address,
     encrypts_its_network,
     is_local,
+    refuse_copies,
     spark_context,
 )
 
@@ -41,6 +42,7 @@ class SparkExecutor:
         context, started_here = spark_context(configuration)
         if started_here:
             atexit.register(context.stop)
+        refuse_copies(context)
         defaults = {BIND_HOST.key: control_address(context)}
         if encrypts_its_network(context):
             # Who has Spark encrypt does not expect a job's records beside it in the clear.

@@ -19,11 +19,18 @@ from penstock.taskexecutor.worker.worker_process import WorkerProcess
 _STATUS_INTERVAL_S = 5.0
 
 
-def _attempt_number() -> int:
+def attempt_number() -> int:
+    """How often Spark has begun this task before."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     return 0 if context is None else int(context.attemptNumber())
+
+
+def spark_folders() -> list[str]:
+    """Where Spark has its executors keep temporary files."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
+    return [path for path in folders.split(",") if path]
 
 
 def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -39,7 +46,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         ``{"executor_id", "pid", "state": "refused", "log_tail"}`` when the job's files cannot be
         had here, or a temporary folder is not there.
     """
-    if _attempt_number() > 0:
+    if attempt_number() > 0:
         # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss by
         # itself and asks for a replacement under a new name; two would hold two places.
         return
@@ -50,8 +57,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "bind_host": local_address_towards(driver_host, driver_port),
     }
     if not specification.get("temp_dirs"):
-        local_dirs = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
-        specification["temp_dirs"] = [path for path in local_dirs.split(",") if path]
+        specification["temp_dirs"] = spark_folders()
     # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
     try:

@@ -159,6 +159,23 @@ def encrypts_its_network(context: "SparkContext") -> bool:
     return any(str(conf.get(key, "false")).lower() == "true" for key in _NETWORK_ENCRYPTION)
 
 
+def refuse_copies(context: "SparkContext") -> None:
+    """Looks whether Spark would start copies of tasks that it takes for slow.
+
+    A copy hosts nobody, so it ends at once; Spark then ends the first, a TaskExecutor that works.
+
+    Raises:
+        ConfigurationError: It would, though a stage has one task alone.
+    """
+    conf = context.getConf()
+    threshold = conf.get("spark.speculation.task.duration.threshold")
+    if str(conf.get("spark.speculation", "false")).lower() == "true" and threshold is not None:
+        raise ConfigurationError(
+            f"spark.speculation.task.duration.threshold: {threshold} has Spark replace each "
+            "TaskExecutor after that time: leave it out, or set spark.speculation to false"
+        )
+
+
 def is_local(master: str | None) -> bool:
     """Whether driver and executors are one JVM."""
     name = master or ""

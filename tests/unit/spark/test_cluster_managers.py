@@ -1,8 +1,9 @@
 """What YARN and Kubernetes tell a driver and its executors by settings, variables and folders."""
 
 import pytest
+from penstock.errors import ConfigurationError
 from penstock.spark import host
-from penstock.spark.session import control_address, encrypts_its_network
+from penstock.spark.session import control_address, encrypts_its_network, refuse_copies
 
 
 class Told:
@@ -48,6 +49,15 @@ def test_a_manager_that_encrypts_has_penstock_encrypt():
     assert not encrypts_its_network(Told(spark_authenticate="true"))
 
 
+def test_copies_of_slow_tasks_are_refused():
+    """Spark makes none of a stage's only task, unless it is told after what time."""
+    refuse_copies(Told(spark_speculation="true"))
+    threshold = "spark.speculation.task.duration.threshold"
+    refuse_copies(Told(**{threshold: "30s"}))
+    with pytest.raises(ConfigurationError, match=r"threshold: 30s .* spark\.speculation to false"):
+        refuse_copies(Told(**{"spark_speculation": "true", threshold: "30s"}))
+
+
 @pytest.mark.parametrize("variable", ["SPARK_LOCAL_DIRS", "LOCAL_DIRS"])
 def test_temporary_files_are_where_the_manager_says(tmp_path, monkeypatch, variable):
     """A pod's volumes and a container's folders; both go with it."""
@@ -83,5 +93,5 @@ def test_temporary_files_are_where_the_manager_says(tmp_path, monkeypatch, varia
 
 def test_the_second_attempt_of_a_spark_task_hosts_nobody(monkeypatch):
     """The loss of the first one is known, and another worker is asked for under another name."""
-    monkeypatch.setattr(host, "_attempt_number", lambda: 1)
+    monkeypatch.setattr(host, "attempt_number", lambda: 1)
     assert list(host.host_task_executor({})) == []
