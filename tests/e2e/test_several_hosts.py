@@ -242,6 +242,7 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     options = {
         **NOTICED_SOON,
         "execution.target": "spark",
+        "spark.master": spark.url,
         "high-availability.type": "filesystem",
         "high-availability.storageDir": str(tmp_path / "high-availability"),
         "high-availability.cluster-id": "supervised",

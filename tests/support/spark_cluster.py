@@ -54,13 +54,9 @@ class SparkCluster:
         """
         (jar,) = (HOME / "jars").glob("spark-core_*.jar")
         settings = [word for option in ENCRYPTS.items() for word in ("--conf", "=".join(option))]
+        submit = str(HOME / "bin" / "spark-submit")
         command = [
-            *(
-                *self._network[host].inside,
-                str(HOME / "bin" / "spark-submit"),
-                "--master",
-                self.url,
-            ),
+            *(*self._network[host].inside, submit, "--master", self.url),
             *("--deploy-mode", "cluster", "--supervise", "--driver-memory", "512m", *settings),
             *("--class", "org.apache.spark.deploy.PythonRunner", f"file:{jar}", program, path),
             *arguments,

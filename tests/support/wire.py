@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 
 class Wire:
@@ -14,7 +15,7 @@ class Wire:
         self._path = path
         self._command = ("ip", "netns", "exec", switch, sys.executable, __file__, str(path))
 
-    def __enter__(self) -> "Wire":
+    def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

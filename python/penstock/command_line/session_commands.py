@@ -119,12 +119,8 @@ def jobmanager(
         served = _in_a_thread(
             "jobmanager",
             lambda: process.serve(
-                lambda: (
-                    _on_spark(name, configuration, given or new_token().hex(), slots, leadership)
-                    if on_spark
-                    else SessionCluster(
-                        name, configuration, given or new_token().hex(), slots, leadership
-                    )
+                lambda: (_on_spark if on_spark else SessionCluster)(
+                    name, configuration, given or new_token().hex(), slots, leadership
                 )
             ),
         )

@@ -12,7 +12,7 @@ class Told:
     def __init__(self, **settings):
         self.settings = {key.replace("_", "."): value for key, value in settings.items()}
 
-    def getConf(self):  # noqa: N802 (Spark's name)
+    def getConf(self):
         return self.settings
 
 
