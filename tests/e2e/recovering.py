@@ -3,6 +3,8 @@
 ``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`, and
 
 - ``adaptive``: a job that runs with what Spark has left, and takes what comes,
+- ``dynamic``: Spark has as many executors as it takes, excludes those that fail, and is told that
+  some will be gone,
 - ``nemesis``: whatever can be lost is, for a while or for good.
 """
 
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import cloudpickle
 import psutil
+from pyspark import SparkContext
 from recovery import chaos
 from recovery.nemesis import limit_files
 
@@ -32,6 +35,14 @@ ADAPTIVE = {
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "0 ms",
     "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "0 ms",
+}
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.excludeOnFailure.enabled": "true",
+    "spark.decommission.enabled": "true",
+    # A task that never ends would hold up its executor's end.
+    "spark.executor.decommission.forceKillTimeout": "2s",
 }
 PATIENCE_S = 120
 
@@ -79,6 +90,31 @@ def kill(name, progress):
     print("killed", name, flush=True)
 
 
+def decommission(progress):
+    """Spark is told that an executor which serves the job will be gone."""
+    context = SparkContext._active_spark_context
+    while not (victims := [one for one in those_of("executor") if serves(one)]):
+        progress.await_checkpoint()
+    words = victims[0].cmdline()
+    executor = words[words.index("--executor-id") + 1]
+    nobody = context._jvm.scala.Option.empty()
+    why = context._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("on purpose", nobody)
+    backend = context._jsc.sc().schedulerBackend()
+    assert backend.decommissionExecutor(executor, why, False, False)
+    victims[0].wait(PATIENCE_S)
+    print("killed decommissioned", flush=True)
+
+
+def serves(executor):
+    """Whether a worker of the job is one of its processes."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in executor.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if VICTIMS["worker"] in process.cmdline():
+                    return True
+    return False
+
+
 def stop(name, progress):
     """What stands still for a while, and goes on before anybody takes it for lost."""
     for victim in those_of(name)[:1]:
@@ -118,7 +154,9 @@ def main(master, folder, kinds):
     cloudpickle.register_pickle_by_value(chaos)
     checkpoints, deaths = folder / "checkpoints", folder / "deaths"
     deaths.mkdir()
-    is_adaptive, is_nemesis = "adaptive" in kinds, "nemesis" in kinds
+    is_adaptive, is_nemesis, is_dynamic = (
+        kind in kinds for kind in ("adaptive", "nemesis", "dynamic")
+    )
     kinds = [kind for kind in kinds if kind in chaos.KINDS]
     parallelisms = Parallelisms()
     if is_adaptive:
@@ -136,6 +174,7 @@ def main(master, folder, kinds):
             "spark.ui.enabled": "false",
             **chaos.options_of(kinds),
             **(ADAPTIVE if is_adaptive else {}),
+            **(DYNAMIC if is_dynamic else {}),
         },
     )
     progress = chaos.Progress(checkpoints)
@@ -158,6 +197,11 @@ def main(master, folder, kinds):
             progress.await_checkpoint()
         elif is_nemesis:
             strike(progress)
+        elif is_dynamic:
+            kill("worker", progress)
+            progress.await_checkpoint()
+            decommission(progress)
+            progress.await_checkpoint()
         elif master.startswith("local-cluster"):
             # Without its daemon a Python worker goes on; the next one needs a new daemon.
             for name in ("worker", "daemon", "worker", "executor", "worker"):

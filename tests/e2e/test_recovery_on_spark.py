@@ -17,12 +17,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
         # Spark's own retries of what was lost must neither disturb nor double anything.
         ("local-cluster[2,1,1024]", ["worker", "daemon", "worker", "executor", "worker"], []),
         ("local[2]", [], ["rocksdb", "incremental"]),
+        ("local-cluster[3,1,1024]", ["worker", "decommissioned"], ["dynamic"]),
     ],
 )
 def test_the_state_is_exact_after_what_spark_loses(
     master: str, deaths: list[str], kinds: list[str], tmp_path: Path
 ) -> None:
-    """Raised exceptions; then `kill -9` of the worker, of PySpark's daemon and of an executor."""
+    """Raised exceptions; then `kill -9` of the worker, of PySpark's daemon and of an executor.
+
+    With dynamic allocation and exclusion of what fails, an executor is decommissioned, too.
+    """
     program = str(ROOT / "tests/e2e/recovering.py")
     tests = str(ROOT / "tests")
     outcome = run_program([program, master, str(tmp_path), *kinds], PYTHONPATH=tests)

@@ -241,6 +241,7 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     folder = tmp_path / "job"
     options = {
         **NOTICED_SOON,
+        **AUTHENTICATES,  # a worker does not tell its drivers
         "execution.target": "spark",
         "spark.master": spark.url,
         "high-availability.type": "filesystem",
