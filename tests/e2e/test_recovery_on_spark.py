@@ -37,6 +37,7 @@ def test_the_state_is_exact_after_what_spark_loses(
     # which may come at once.
     restarts = outcome.err.count("subtasks restart in")
     expected = len(deaths) - deaths.count("daemon")
-    assert expected + 1 <= restarts <= expected + 2 + deaths.count("executor")
+    executors = deaths.count("executor") + deaths.count("decommissioned")
+    assert expected + 1 <= restarts <= expected + 2 + executors
     assert int(next(line for line in lines if line.startswith("counted")).split()[1]) > 10_000
     assert "left []" in lines, "files of checkpoints are left"

@@ -87,6 +87,7 @@ def _wait_for(pid: int, log: str, leaders: int, name: str) -> StartedJobmanager:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             text = Path(log).read_text("utf-8", "replace")[-MAX_LOG_CHARACTERS:]
+            Path(log).unlink()
             code = os.waitstatus_to_exitcode(status)
             raise click.ClickException(f"the jobmanager ended with code {code}:\n{text}")
         own = next((one for one in sessions() if one.name == name and one.pid == pid), None)
