@@ -3,10 +3,8 @@
 Those of Kafka and RabbitMQ, whose servers take seconds to start, are with their other tests.
 """
 
-import gc
 import http.server
 import json
-import socket
 import sqlite3
 import threading
 
@@ -18,9 +16,8 @@ from integration.test_iceberg import Lake
 from integration.test_mqtt import Client as MqttClient
 from integration.test_mqtt import Mosquitto
 from integration.test_redis import RedisServer
-from penstock.common import Row, SimpleStringSchema, Types
+from penstock.common import Row, Types
 from penstock.common.serialization import Encoder
-from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.http import HttpSink
@@ -29,18 +26,13 @@ from penstock.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.mqtt import MqttSink
-from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
 from penstock.datastream.connectors.redis import RedisSink
 from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
-from penstock.errors import JobCancelledError
 from pyarrow import dataset
-from support.environments import in_process
-from support.gates import GATES, Gate, Gated
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
 pytestmark = pytest.mark.timeout(60)
@@ -280,67 +272,3 @@ def test_each_element_once_at_another_parallelism(place, tmp_path):
 
 def test_each_element_after_a_failure(place):
     after_a_failure(place, exact=type(place) in EXACT, ordered=type(place) in ORDERED)
-
-
-# ---- servers that are away, or say nothing ----------------------------------------------------
-
-#: Far beyond the time that a test may take.
-LONG_MS = 3_600_000
-
-
-def posts(stream, port):
-    url = f"http://127.0.0.1:{port}/"
-    return stream.sink_to(HttpSink(url, retry_delay_ms=LONG_MS, timeout_ms=1000))
-
-
-def redis_commands(stream, port):
-    url = f"redis://127.0.0.1:{port}/0"
-    options = {"retry_delay_ms": LONG_MS, "timeout_ms": 1000}
-    return stream.sink_to(RedisSink(url, lambda n: ("SET", n, n), **options))
-
-
-def publishes(stream, port):
-    url = f"mqtt://127.0.0.1:{port}"
-    return texts(stream).sink_to(MqttSink(url, "t", connect_timeout_ms=LONG_MS))
-
-
-def queues(stream, port):
-    builder = RMQConnectionConfig.Builder().set_uri(f"amqp://u:p@127.0.0.1:{port}")
-    config = builder.set_connection_timeout(LONG_MS).build()
-    return texts(stream).add_sink(RMQSink(config, "q", SimpleStringSchema()))
-
-
-def produces(stream, port):
-    record = KafkaRecordSerializationSchema.builder().set_topic("t")
-    record.set_value_serialization_schema(SimpleStringSchema())
-    builder = KafkaSink.builder().set_bootstrap_servers(f"127.0.0.1:{port}")
-    builder.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
-    builder.set_property("delivery.timeout.ms", str(LONG_MS))
-    return texts(stream).sink_to(builder.set_record_serializer(record.build()).build())
-
-
-# An interrupt may hit between two lines of a client library, whose sockets garbage then closes.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-@pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize("write", [posts, redis_commands, publishes, queues, produces])
-def test_a_job_is_cancelled_whose_sink_waits_for_a_server(write, is_there):
-    GATES["waiting"] = gate = Gate()
-    with socket.create_server(("127.0.0.1", 0)) as server:  # takes connections, and says nothing
-        port = server.getsockname()[1]
-        if not is_there:
-            server.close()
-        env = in_process()
-        threads = set(threading.enumerate())
-        write(env.from_collection([1], Types.LONG()).map(Gated("waiting"), Types.LONG()), port)
-        job = env.execute_async()
-        gate.let(1)
-        gate.wait_for(1)
-        job.cancel().result()
-        with pytest.raises(JobCancelledError):
-            job.get_job_execution_result().result()
-    left = set(threading.enumerate()) - threads
-    for thread in left:
-        thread.join(30)
-    assert [thread.name for thread in left if thread.is_alive()] == []
-    gc.collect()

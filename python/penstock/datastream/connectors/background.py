@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import socket
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
 
-#: How long the steps of a pause are, in seconds.
+#: How long the steps of a wait are, in seconds.
 _STEP_S: Final = 0.1
+
+#: How long closing waits for a call that was cut short, in seconds.
+_CLOSE_S: Final = 0.5
+
+
+def _nothing() -> None:
+    """What is done last where nothing is to be done."""
 
 
 def pause(delay_s: float, closed: Event) -> None:
@@ -26,6 +37,131 @@ def pause(delay_s: float, closed: Event) -> None:
         pass
 
 
+def outcome(future: Future[T]) -> T:
+    """The result of a call in another thread; waits in steps, as `pause` does."""
+    while not wait([future], _STEP_S).done:
+        pass
+    return future.result()
+
+
+def shut_down(connection: object) -> None:
+    """Ends what another thread waits for at a socket, with an error there.
+
+    Args:
+        connection: What has a ``fileno``; anything else, and what is closed, is left alone.
+    """
+    number = getattr(connection, "fileno", None)
+    if number is None:
+        return
+    # What a library raises for a connection that is closed is its own affair.
+    with suppress(Exception), socket.socket(fileno=socket.dup(number())) as same:
+        same.shutdown(socket.SHUT_RDWR)
+
+
+class ServerThreads:
+    """Threads whose calls wait for servers: for as long as client libraries do.
+
+    Nobody waits for them without end, neither a task that is cancelled nor the interpreter when it
+    ends, as it does for those of a `ThreadPoolExecutor`.
+    """
+
+    def __init__(self, name: str, count: int = 1) -> None:
+        """Starts no thread yet.
+
+        Args:
+            name: What the threads are called.
+            count: How many there are at most.
+        """
+        self._name, self._count = name, count
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._lock = Lock()
+        self._working = self._calls = 0
+        self._last: Callable[[], Any] = _nothing
+        #: Set by `close`, for calls that would try again.
+        self.closed = Event()
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Has a thread call; those of one thread are called in their order."""
+        future: Future[T] = Future()
+        with self._lock:
+            is_closed = self.closed.is_set()
+            if not is_closed:
+                self._waiting.put((future, call))
+                if len(self._threads) < self._count:
+                    name = f"{self._name}_{len(self._threads)}"
+                    self._threads.append(Thread(target=self._work, name=name, daemon=True))
+                    self._working += 1
+                    self._threads[-1].start()
+        if is_closed:
+            future.cancel()
+        return future
+
+    def call(self, call: Callable[[], T]) -> T:
+        """Has a thread call, and waits for the result so that the task can be cancelled."""
+        return outcome(self.submit(call))
+
+    def close(
+        self,
+        last: Callable[[], Any] = _nothing,
+        cut_short: Callable[[], Any] = _nothing,
+    ) -> None:
+        """Calls nothing of what waits, and ends the threads; those in a call in their own time.
+
+        Args:
+            last: What to do when no call is under way any more, in whatever thread.
+            cut_short: Ends what calls wait for, if some are under way.
+        """
+        with self._lock:
+            self.closed.set()
+            self._last = last
+            is_over, is_called = self._working == 0, self._calls > 0
+        if is_over:
+            last()
+        if is_called:
+            cut_short()
+        with suppress(Empty):
+            while (unbegun := self._waiting.get_nowait()) is not None:
+                unbegun[0].cancel()
+        for _ in self._threads:
+            self._waiting.put(None)
+        deadline_s = time.monotonic() + _CLOSE_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+
+    def _work(self) -> None:
+        while (waiting := self._waiting.get()) is not None:
+            future, call = waiting
+            self._make(future, call)
+            # What was called is not kept until there is more to call.
+            del waiting, future, call
+        with self._lock:
+            self._working -= 1
+            last = self._last if self._working == 0 else _nothing
+        last()
+
+    def _make(self, future: Future[T], call: Callable[[], T]) -> None:
+        """Makes a call, unless nobody wants it any more."""
+        with self._lock:
+            if self.closed.is_set():
+                future.cancel()
+            is_wanted = future.set_running_or_notify_cancel()
+            self._calls += is_wanted
+        if not is_wanted:
+            return
+        failure: BaseException | None = None
+        try:
+            made = call()
+        except BaseException as error:
+            failure = error
+        with self._lock:
+            self._calls -= 1
+        if failure is None:
+            future.set_result(made)
+        else:
+            future.set_exception(failure)
+
+
 class BackgroundCall(Generic[T]):
     """One call at a time, after a while that closing cuts short."""
 
@@ -35,17 +171,13 @@ class BackgroundCall(Generic[T]):
         Args:
             name: What the thread is called.
         """
-        self._name = name
-        self._thread: ThreadPoolExecutor | None = None
-        self._closed = Event()
+        self._threads = ServerThreads(name)
         self.future: Future[T | None] | None = None
 
     def begin(self, call: Callable[[], T], delay_s: float = 0.0) -> None:
         """Has the thread call, after so many seconds; the one before must be over."""
         assert self.future is None, "one call at a time"
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix=self._name)
-        self.future = self._thread.submit(self._called, call, delay_s)
+        self.future = self._threads.submit(partial(self._called, call, delay_s))
 
     def is_done(self) -> bool:
         """Whether there is an outcome that was not taken."""
@@ -59,13 +191,15 @@ class BackgroundCall(Generic[T]):
 
     def pause(self, delay_s: float) -> bool:
         """Waits, in the thread of a call; False when closing has cut it short."""
-        return not self._closed.wait(delay_s)
+        return not self._threads.closed.wait(delay_s)
 
-    def close(self) -> None:
-        """Waits for the call that is under way, and begins none that is waited for."""
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
+    def close(
+        self,
+        last: Callable[[], Any] = _nothing,
+        cut_short: Callable[[], Any] = _nothing,
+    ) -> None:
+        """Ends the thread, as `ServerThreads.close` does."""
+        self._threads.close(last, cut_short)
 
     def _called(self, call: Callable[[], T], delay_s: float) -> T | None:
-        return None if self._closed.wait(delay_s) else call()
+        return None if self._threads.closed.wait(delay_s) else call()

@@ -8,11 +8,11 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
-from penstock.datastream.connectors.background import pause
+from penstock.datastream.connectors.background import ServerThreads, pause
 from penstock.datastream.connectors.http_connection import HttpConnection, check_http
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -103,7 +103,7 @@ class _HttpWriter(SinkWriter[Any]):
         self._sink = sink
         self._elements: list[Any] = []
         self._connection = HttpConnection(sink.timeout_ms)
-        self._closed = threading.Event()
+        self._threads = ServerThreads("http-sink")
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps an element until there are enough of them."""
@@ -124,7 +124,7 @@ class _HttpWriter(SinkWriter[Any]):
         body = self._sink.encode(self._elements)
         delay_ms = self._sink.retry_delay_ms
         for tries_left in range(self._sink.max_retries, -1, -1):
-            failure, is_final, cause = self._post(body)
+            failure, is_final, cause = self._threads.call(partial(self._post, body))
             if failure is None:
                 self._elements = []
                 return
@@ -133,13 +133,12 @@ class _HttpWriter(SinkWriter[Any]):
                     f"{self._sink.url} does not take {len(self._elements)} elements: {failure}"
                 ) from cause
             logger.warning("%s: %s; trying again in %d ms", self._sink.url, failure, delay_ms)
-            pause(delay_ms / 1000, self._closed)
+            pause(delay_ms / 1000, self._threads.closed)
             delay_ms *= 2
 
     def close(self) -> None:
         """Closes the connection."""
-        self._closed.set()
-        self._connection.close()
+        self._threads.close(self._connection.close, self._connection.interrupt)
 
     def _post(self, body: bytes) -> tuple[str | None, bool, BaseException | None]:
         """What went wrong, None if nothing did, whether it will again, and why."""

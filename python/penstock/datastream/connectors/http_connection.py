@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from penstock.datastream.connectors.background import shut_down
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -103,10 +102,8 @@ class HttpConnection:
     def interrupt(self) -> None:
         """Ends what another thread waits for, with an error there."""
         connection = self._connection
-        found = None if connection is None else connection.sock
-        if found is not None:
-            with suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
+        if connection is not None:
+            shut_down(connection.sock)
 
     def close(self) -> None:
         """Closes the connection."""

@@ -203,9 +203,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
 
     def close(self) -> None:
         """Ends the thread and the connection."""
-        self._connection.interrupt()
-        self._asking.close()
-        self._connection.close()
+        self._asking.close(self._connection.close, self._connection.interrupt)
 
     def _next_page(self, split: HttpSplit) -> _Page:
         """Runs in a thread of its own."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
+from penstock.datastream.connectors.background import ServerThreads, shut_down
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
@@ -26,6 +26,7 @@ from penstock.errors import DependencyError, FormatError, InvalidProgramError, S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
 __all__ = [
     "JdbcConnectionOptions",
@@ -369,9 +370,12 @@ class _BatchWriter(SinkWriter[Any]):
         self._rows: list[tuple[Any, ...]] = []
         self._connection: Any = None
         self._failure: BaseException | None = None
-        self._is_closed = threading.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="jdbc-sink")
-        self._thread.submit(self._reconnect).result()
+        self._threads = ServerThreads("jdbc-sink")
+        try:
+            self._threads.call(self._reconnect)
+        except BaseException:  # nobody closes what was not made
+            self._threads.close(self._disconnect)
+            raise
         self._clock: threading.Thread | None = None
         if sink.options.batch_interval_ms > 0:
             self._clock = threading.Thread(target=self._tick, name="jdbc-sink-clock", daemon=True)
@@ -386,53 +390,58 @@ class _BatchWriter(SinkWriter[Any]):
             raise FormatError(str(misfit)) from None
         with self._lock:
             self._rows.append(row)
-            if len(self._rows) >= self._sink.options.batch_size:
-                self._write_rows()
+            is_full = len(self._rows) >= self._sink.options.batch_size
+        if is_full:
+            self._threads.call(self._write_rows)
 
     def flush(self, end_of_input: bool) -> None:
         """Writes the rows that are kept."""
         del end_of_input
-        with self._lock:
-            self._write_rows()
+        self._threads.call(self._write_rows)
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._is_closed.set()
+        """Ends the connection, also one that the thread waits at."""
+        self._threads.close(self._disconnect, lambda: shut_down(self._connection))
         if self._clock is not None:
             self._clock.join()
-        self._thread.submit(self._disconnect)
-        self._thread.shutdown()
-
-    def _write_rows(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        rows, self._rows = self._rows, []
-        if rows:
-            self._thread.submit(self._execute, rows).result()
 
     def _tick(self) -> None:
-        while not self._is_closed.wait(self._sink.options.batch_interval_ms / 1000):
-            with self._lock:
-                try:
-                    self._write_rows()
-                except BaseException as error:
-                    self._failure = error
-                    return
+        """Has rows written that wait for others; what fails is told with the next ones."""
+        threads, interval_s = self._threads, self._sink.options.batch_interval_ms / 1000
+        writing: Future[None] | None = None
+        while not threads.closed.wait(interval_s):
+            if writing is None or writing.done():
+                writing = threads.submit(self._write_rows)
+
+    def _write_rows(self) -> None:
+        """Writes all rows that are kept, in the thread that has the connection."""
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            rows, self._rows = self._rows, []
+        if rows:
+            try:
+                self._execute(rows)
+            except BaseException as error:
+                self._failure = error
+                raise
 
     def _execute(self, rows: list[tuple[Any, ...]]) -> None:
-        retries = self._sink.options.max_retries
+        retries, closed = self._sink.options.max_retries, self._threads.closed
         for attempt in range(retries + 1):
             try:
                 if self._connection is None:
                     self._reconnect()
                 cursor = self._connection.cursor()
                 cursor.executemany(self._sql, rows)
+                if closed.is_set():  # what follows this task may have begun
+                    raise SinkError("the task was cancelled meanwhile")
                 self._connection.commit()
                 cursor.close()
             except Exception as error:
                 # A connection that failed may be broken, and has a transaction that is.
                 self._disconnect()
-                if attempt == retries or self._is_closed.wait(_PAUSE_S * (attempt + 1)):
+                if attempt == retries or closed.wait(_PAUSE_S * (attempt + 1)):
                     raise SinkError(
                         f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
                         f"{self._sink.sql!r}, tried {attempt + 1} times: "

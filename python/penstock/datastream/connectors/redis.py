@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from penstock.common.optional_library import optional_library
-from penstock.datastream.connectors.background import pause
+from penstock.datastream.connectors.background import ServerThreads
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import (
@@ -21,6 +20,7 @@ from penstock.errors import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
 __all__ = ["RedisLookup", "RedisSink"]
@@ -112,36 +112,27 @@ class RedisLookup(AsyncFunction[Any, Any]):
         self._command = _callable(command, "RedisLookup", "command")
         self._result = _callable(result, "RedisLookup", "result")
         self._connections = connections
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: ServerThreads | None = None
         self._client: Any = None
-        self._closed: threading.Event | None = None
 
     def open(self, runtime_context: Any) -> None:
         """Makes the threads, which connect when they have something to ask."""
         del runtime_context
-        self._closed = threading.Event()
         self._client = self._server.client()
-        self._threads = ThreadPoolExecutor(self._connections, thread_name_prefix="redis-lookup")
+        self._threads = ServerThreads("redis-lookup", self._connections)
 
     def close(self) -> None:
         """Ends the connections."""
-        if self._closed is not None:
-            self._closed.set()
         if self._threads is not None:
-            self._threads.shutdown()
-        if self._client is not None:
-            self._client.close()
+            _close(self._threads, self._client)
 
     async def async_invoke(self, value: Any) -> list[Any]:
         """What is emitted for an element."""
+        assert self._threads is not None, "opened"
         command = _parts(self._command(value), "RedisLookup")
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, self._ask, command)
-        return [self._result(value, answer)]
-
-    def _ask(self, command: tuple[Any, ...]) -> Any:
-        assert self._closed is not None, "opened"
-        return self._server.execute(self._client, [command], self._closed)[0]
+        ask = partial(self._server.execute, self._client, [command], self._threads.closed)
+        answers = await asyncio.wrap_future(self._threads.submit(ask))
+        return [self._result(value, answers[0])]
 
 
 class _RedisWriter(SinkWriter[Any]):
@@ -153,7 +144,7 @@ class _RedisWriter(SinkWriter[Any]):
         self._batch_size = batch_size
         self._commands: list[tuple[Any, ...]] = []
         self._client: Any = server.client()
-        self._closed = threading.Event()
+        self._threads = ServerThreads("redis-sink")
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps a command until there are enough of them."""
@@ -170,13 +161,20 @@ class _RedisWriter(SinkWriter[Any]):
         """
         del end_of_input
         if self._commands:
-            self._server.execute(self._client, self._commands, self._closed)
+            commands, closed = self._commands, self._threads.closed
+            self._threads.call(partial(self._server.execute, self._client, commands, closed))
             self._commands = []
 
     def close(self) -> None:
         """Ends the connection."""
-        self._closed.set()
-        self._client.close()
+        _close(self._threads, self._client)
+
+
+def _close(threads: ServerThreads, client: Any) -> None:
+    """Ends connections, also those that threads wait at."""
+    threads.close(
+        client.close, lambda: client.connection_pool.disconnect(inuse_connections=True)
+    )
 
 
 class _Server:
@@ -253,7 +251,7 @@ class _Server:
                     error,
                     delay_ms,
                 )
-                pause(delay_ms / 1000, closed)
+                closed.wait(delay_ms / 1000)
                 delay_ms *= 2
             else:
                 break

@@ -29,6 +29,9 @@ _PASSING: Final = frozenset({5, 6})
 
 _PAUSE_S: Final = 0.05
 
+#: How long the other thread waits for brokers before it looks whether it is still wanted.
+_STEP_S: Final = 0.5
+
 
 @dataclass
 class _Discovery:
@@ -65,9 +68,12 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
             self._keep([KafkaPartitionSplit(*fields) for fields in state["waiting"]])
 
     def start(self) -> None:
-        """Looks for partitions."""
-        if self._has_looked and self._source.discovery_interval_ms is None:
-            return
+        """Looks for partitions, unless it was done that looks once."""
+        if not self._has_looked or self._source.discovery_interval_ms is not None:
+            self.look()
+
+    def look(self) -> None:
+        """Looks for partitions, and again when the interval is over if there is one."""
         known, is_first = frozenset(self._known), not self._has_looked
         self._context.call_async(
             lambda: self._brokers.discover(known, is_first), self._on_discovered
@@ -146,6 +152,7 @@ class _Brokers(OffsetsRetriever):
     def __init__(self, source: SourceDescription) -> None:
         self._source = source
         self._client: Any = None
+        self._is_closed = False
         self._library: Any = kafka_library("KafkaSource")
 
     def discover(self, known: Collection[KafkaTopicPartition], is_first: bool) -> _Discovery:
@@ -191,14 +198,20 @@ class _Brokers(OffsetsRetriever):
         return self._list_offsets(partitions, self._spec().for_timestamp(timestamp_ms))
 
     def close(self) -> None:
-        """Forgets the connection."""
+        """Forgets the connection, and has the other thread wait no longer."""
+        self._is_closed = True
         self._client = None
 
     def _topics(self) -> dict[str, int]:
-        try:
-            found = self._admin().list_topics(timeout=self._source.api_timeout_s).topics
-        except self._library.KafkaException as error:
-            raise self._failure("the topics", error) from None
+        deadline_s = time.monotonic() + self._source.api_timeout_s
+        while True:
+            left_s = deadline_s - time.monotonic()
+            try:
+                found = self._admin().list_topics(timeout=max(0.0, min(left_s, _STEP_S))).topics
+                break
+            except self._library.KafkaException as error:
+                if left_s <= _STEP_S or self._is_closed or not error.args[0].retriable():
+                    raise self._failure("the topics", error) from None
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def _list_offsets(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.background import ServerThreads
 from penstock.errors import ConfigurationError, SinkError
 
 if TYPE_CHECKING:
@@ -91,7 +92,10 @@ def admin_settings(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Transactions:
-    """Asks the coordinators of transactions; each request is tried again for ``max_block_s``."""
+    """Asks the coordinators of transactions; each request is tried again for ``max_block_s``.
+
+    A thread asks, so that a task can be cancelled meanwhile.
+    """
 
     def __init__(self, settings: Mapping[str, Any], max_block_s: float) -> None:
         """Connects at the first request.
@@ -108,10 +112,11 @@ class Transactions:
         if (messages := logging.getLogger("kafka")).level == logging.NOTSET:
             # It tells of each connection and of each search for a coordinator, at every checkpoint.
             messages.setLevel(logging.WARNING)
-        self._make: Callable[..., Any] = admin.KafkaAdminClient
+        self._kind: Any = admin.KafkaAdminClient
         self._settings = admin_settings(settings)
         self._max_block_s = max_block_s
         self._admin: Any = None
+        self._threads = ServerThreads("kafka-admin")
 
     def open_ones(self) -> list[str]:
         """The names of all transactions that are neither committed nor aborted."""
@@ -182,9 +187,31 @@ class Transactions:
 
     def close(self) -> None:
         """Ends the connections."""
+        self._threads.close(self._disconnect, self._cut_short)
+
+    def _connected(self) -> Any:
+        if self._admin is None:
+            # In two steps, so that also what waits for brokers meanwhile can be ended.
+            self._admin = self._kind.__new__(self._kind)
+            try:
+                self._admin.__init__(**self._settings)
+            except BaseException:
+                self._disconnect()
+                raise
+        return self._admin
+
+    def _disconnect(self) -> None:
         admin, self._admin = self._admin, None
-        if admin is not None:
+        if hasattr(admin, "_net"):
+            if not hasattr(admin, "_closed"):
+                admin._closed = False  # its making failed: close() would leave its thread
             admin.close()
+
+    def _cut_short(self) -> None:
+        """Ends what the thread waits for, with an error there."""
+        network = getattr(self._admin, "_net", None)
+        if network is not None:
+            network.stop()
 
     def _ask(self, what: str, transactional_id: str, request: Any) -> int:
         """Sends a request to the coordinator of a transaction; the code of its error, or 0."""
@@ -194,27 +221,29 @@ class Transactions:
             if code not in _PASSING or time.monotonic() >= deadline:
                 return code
             if code in (15, 16):
-                self.close()  # what it knows about coordinators is not true any more
+                self._threads.call(self._disconnect)  # what it knows about coordinators is not true any more
             time.sleep(_PAUSE_S)
 
     def _try(self, what: str, action: Callable[[Any], Any]) -> Any:
-        """Does something, again and again while no broker can be reached."""
+        """Has something done, again and again while no broker can be reached."""
+        return self._threads.call(lambda: self._tried(what, action))
+
+    def _tried(self, what: str, action: Callable[[Any], Any]) -> Any:
         import kafka.errors
 
         deadline = time.monotonic() + self._max_block_s
         while True:
             try:
-                if self._admin is None:
-                    self._admin = self._make(**self._settings)
-                return action(self._admin)
+                return action(self._connected())
             except kafka.errors.KafkaError as error:
                 retriable = getattr(error, "retriable", False)
-                if not retriable or time.monotonic() >= deadline:
+                is_over = time.monotonic() >= deadline or self._threads.closed.is_set()
+                if not retriable or is_over:
                     servers = self._settings["bootstrap_servers"]
                     raise SinkError(
                         f"cannot {what} at the brokers {servers}: {type(error).__name__} {error}"
                     ) from error
-                self.close()
+                self._disconnect()
                 time.sleep(_PAUSE_S)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import abstractmethod
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.datastream.connectors.background import ServerThreads, outcome
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.serialization import Composed
@@ -26,6 +28,7 @@ from penstock.errors import SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
+    from concurrent.futures import Future
 
     from penstock.datastream.connectors.kafka.descriptions import SinkDescription
 
@@ -39,6 +42,9 @@ _ANY_PARTITION: Final = -1
 
 #: How long to wait for a flush before looking at failures again, in seconds.
 _WAIT_S: Final = 0.1
+
+#: How long a thread waits for brokers before it looks whether its task has ended, in seconds.
+_INIT_STEP_S: Final = 0.25
 
 #: How long to wait for space in the library's queue, of which no event tells, in seconds.
 _WAIT_FOR_SPACE_S: Final = 0.005
@@ -232,11 +238,15 @@ class TransactionalKafkaWriter(
         self._errors = context.metric_group().counter("numRecordsSendErrors")
         self._last_checkpoint = context.get_restored_checkpoint_id() or 0
         self._transactions = Transactions(sink.settings, sink.max_block_s)
-        self._maker = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
+        self._maker = ServerThreads("kafka-transactions")
         self._name_of_current = ""
         self._next: tuple[str, Future[_Deliveries]] | None = None
         self._has_written = False
-        self._abort_lingering(context.get_number_of_parallel_subtasks(), former_prefixes)
+        try:
+            self._abort_lingering(context.get_number_of_parallel_subtasks(), former_prefixes)
+        except BaseException:  # nobody closes what was not made
+            self.close()
+            raise
 
     def flush(self, end_of_input: bool) -> None:
         """Waits until the brokers have everything."""
@@ -250,7 +260,7 @@ class TransactionalKafkaWriter(
         if deliveries is None:
             return []
         committable = self._transactions.describe(self._name_of_current)
-        self._maker.submit(_dispose, deliveries)
+        self._maker.submit(partial(_dispose, deliveries))
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
@@ -266,7 +276,7 @@ class TransactionalKafkaWriter(
     def close(self) -> None:
         """Ends the connections; an open transaction is aborted by the next attempt."""
         self._forget_next()
-        self._maker.shutdown()
+        self._maker.close()
         self._detach()
         self._transactions.close()
 
@@ -276,7 +286,7 @@ class TransactionalKafkaWriter(
         name = self._name()
         self._make_ahead(name)
         assert self._next is not None
-        begun = self._next[1].result()
+        begun = outcome(self._next[1])
         self._next = None
         self._make_ahead(self._name(behind=1))
         self._name_of_current, self._deliveries = name, begun
@@ -287,11 +297,11 @@ class TransactionalKafkaWriter(
         if self._next is not None and self._next[0] == name:
             return
         self._forget_next()
-        self._next = name, self._maker.submit(self._made, name)
+        self._next = name, self._maker.submit(partial(self._made, name))
 
     def _forget_next(self) -> None:
         if self._next is not None:
-            self._maker.submit(_dispose_made, self._next[1])
+            self._maker.submit(partial(_dispose_made, self._next[1]))
             self._next = None
 
     def _name(self, behind: int = 0) -> str:
@@ -302,12 +312,20 @@ class TransactionalKafkaWriter(
     def _made(self, name: str) -> _Deliveries:
         deliveries = _Deliveries({**self._sink.settings, "transactional.id": name}, self._errors)
         library = kafka_library("KafkaSink")
-        try:
-            deliveries.producer.init_transactions(self._sink.max_block_s)
-            deliveries.producer.begin_transaction()
-        except library.KafkaException as error:
-            raise SinkError(f"cannot begin the transaction {name}: {error.args[0].str()}") from None
-        return deliveries
+        deadline_s = time.monotonic() + self._sink.max_block_s
+        while True:
+            try:
+                # Asked again it goes on where it was.
+                deliveries.producer.init_transactions(_INIT_STEP_S)
+                deliveries.producer.begin_transaction()
+                return deliveries
+            except library.KafkaException as error:
+                is_over = time.monotonic() >= deadline_s or self._maker.closed.is_set()
+                if error.args[0].retriable() and not is_over:
+                    continue
+                raise SinkError(
+                    f"cannot begin the transaction {name}: {error.args[0].str()}"
+                ) from None
 
     def _abort_lingering(self, parallelism: int, former_prefixes: Collection[str]) -> None:
         """Aborts the open transactions that no checkpoint holds.

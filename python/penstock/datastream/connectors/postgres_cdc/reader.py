@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.row_kind import RowKind
+from penstock.datastream.connectors.background import ServerThreads
 from penstock.datastream.connectors.postgres_cdc import decoding
 from penstock.datastream.connectors.postgres_cdc.description import TableSplit
 from penstock.datastream.connectors.postgres_cdc.server import (
@@ -42,6 +41,7 @@ from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from penstock.datastream.connectors.postgres_cdc.description import TableDescription
 
@@ -69,8 +69,7 @@ class TableReader(SingleSplitReader[TableSplit]):
         self._source = source
         self._connection: Connection | None = None
         self._waiting: Future[None] | None = None
-        self._waiter: ThreadPoolExecutor | None = None
-        self._closed = Event()
+        self._threads = ServerThreads("postgres-wait")
         self._rows = _Rows(source)
         #: The transaction that is being read: where its commit is, and its time.
         self._commit_lsn, self._time_ms = 0, 0
@@ -113,9 +112,7 @@ class TableReader(SingleSplitReader[TableSplit]):
     def is_available(self) -> Future[Any] | None:
         """Done when the server has sent something, or it is time to confirm."""
         if self._waiting is None and self._split is not None:
-            if self._waiter is None:
-                self._waiter = ThreadPoolExecutor(1, thread_name_prefix="postgres-wait")
-            self._waiting = self._waiter.submit(self._wait)
+            self._waiting = self._threads.submit(self._wait)
         return self._waiting
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableSplit]:
@@ -142,10 +139,7 @@ class TableReader(SingleSplitReader[TableSplit]):
 
     def close(self) -> None:
         """Ends the connection; the slot stays."""
-        self._closed.set()
-        if self._waiter is not None:
-            self._waiter.shutdown()
-        self._disconnect()
+        self._threads.close(self._disconnect)
 
     def _begin(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
         """Emits all rows in one go, so that no checkpoint falls among them."""
@@ -245,7 +239,7 @@ class TableReader(SingleSplitReader[TableSplit]):
             if split is not None and split.lsn is not None:
                 self._stream(split.lsn)
             return
-        while not self._closed.is_set() and time.monotonic() < self._next_confirm_s:
+        while not self._threads.closed.is_set() and time.monotonic() < self._next_confirm_s:
             if self._connection.wait(_WAIT_S):
                 return
 
@@ -257,10 +251,10 @@ class TableReader(SingleSplitReader[TableSplit]):
         """
         deadline_s = time.monotonic() + self._source.retry_timeout_ms / 1000
         pause_s = _FIRST_PAUSE_S
-        while not self._closed.is_set():
+        while not self._threads.closed.is_set():
             connection = None
             try:
-                connection = Connection(self._source.settings)
+                connection = Connection(self._source.settings, self._threads.closed)
                 self._check_slot(connection, lsn)
                 connection.start(self._source.slot, self._source.publication, lsn)
             except UnreachableError as error:
@@ -272,7 +266,7 @@ class TableReader(SingleSplitReader[TableSplit]):
                         f"{self._source.retry_timeout_ms} ms: {error}"
                     ) from error
                 logger.warning("%s; trying again in %.1f s", error, pause_s)
-                self._closed.wait(pause_s)
+                self._threads.closed.wait(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
             except BaseException:
                 if connection is not None:
@@ -303,7 +297,7 @@ class TableReader(SingleSplitReader[TableSplit]):
 
     def _connected(self) -> Connection:
         try:
-            return Connection(self._source.settings)
+            return Connection(self._source.settings, self._threads.closed)
         except UnreachableError as error:
             raise SourceError(f"cannot begin to read {self._source.table_name}: {error}") from error
 

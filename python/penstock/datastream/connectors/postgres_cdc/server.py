@@ -16,6 +16,7 @@ from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Event
 
 #: Rows of a snapshot that are fetched at once.
 _FETCHED_ROWS: Final = 5000
@@ -39,6 +40,9 @@ _PASSING_WORDS: Final = (
     "too many",
     "connection slots",
 )
+
+#: How long the steps of a wait are, in seconds.
+_STEP_S: Final = 0.1
 
 _YEAR_2000_S: Final = 946_684_800
 
@@ -117,8 +121,14 @@ class Message(NamedTuple):
 class Connection:
     """One connection in replication mode."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], closed: Event) -> None:
         """Connects; blocks for at most ``connect_timeout`` seconds.
+
+        What waits does so in steps, so that its task can be cancelled.
+
+        Args:
+            settings: Those of libpq.
+            closed: Ends waits in other threads than the task's.
 
         Raises:
             UnreachableError: The server is away.
@@ -126,9 +136,11 @@ class Connection:
         """
         self._library = postgres_library()
         self._pq = self._library.pq
-        text = self._library.conninfo.make_conninfo("", **settings).encode()
-        self._connection = self._pq.PGconn.connect(text)
+        self._closed = closed
         self.shown = f"{settings.get('host', 'localhost')}/{settings.get('dbname', '')}"
+        text = self._library.conninfo.make_conninfo("", **settings).encode()
+        self._connection = self._pq.PGconn.connect_start(text)
+        self._finish_connecting(float(settings["connect_timeout"]))
         if self._connection.status != self._pq.ConnStatus.OK:
             reason = self._reason()
             self.close()
@@ -249,8 +261,40 @@ class Connection:
         readable, _, _ = select.select([self._connection.socket], [], [], timeout_s)
         return bool(readable)
 
+    def _finish_connecting(self, timeout_s: float) -> None:
+        states, connection = self._pq.PollingStatus, self._connection
+        deadline_s = time.monotonic() + timeout_s
+        while (state := connection.connect_poll()) in (states.READING, states.WRITING):
+            waits = [connection.socket]
+            reads, writes = (waits, []) if state == states.READING else ([], waits)
+            while not any(select.select(reads, writes, [], _STEP_S)):
+                if self._closed.is_set() or time.monotonic() >= deadline_s > 0:
+                    self.close()
+                    raise UnreachableError(
+                        f"cannot connect to {self.shown}: no answer within {timeout_s:g} s"
+                    )
+
     def _ask(self, question: str) -> Any:
-        return self._result(self._connection.exec_(question.encode()), question)
+        connection, last = self._connection, None
+        try:
+            connection.send_query(question.encode())
+            while True:
+                while connection.is_busy():
+                    if self._closed.is_set():
+                        raise UnreachableError(f"{self.shown}: closed before the answer")
+                    self.wait(_STEP_S)
+                    connection.consume_input()
+                result = connection.get_result()
+                if result is None:
+                    break
+                last = result
+                if result.status == self._pq.ExecStatus.COPY_BOTH:
+                    break
+        except self._library.OperationalError as error:
+            raise UnreachableError(
+                f"{self.shown}: {str(error).strip()} (asked for: {question})"
+            ) from error
+        return self._result(last, question)
 
     def _result(self, result: Any, question: str) -> Any:
         status = self._pq.ExecStatus

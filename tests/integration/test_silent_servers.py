@@ -1,0 +1,202 @@
+"""Jobs are cancelled whose sinks, sources and lookups wait for a server.
+
+Their own timeouts are an hour: a job that is cancelled late is never cancelled here.
+"""
+
+import gc
+import socket
+import threading
+
+import pytest
+from penstock.common import SimpleStringSchema, Time, Types, WatermarkStrategy
+from penstock.datastream import AsyncDataStream
+from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.http import HttpSink, HttpSource
+from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from penstock.datastream.connectors.kafka import (
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
+from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
+from penstock.datastream.connectors.redis import RedisLookup, RedisSink
+from penstock.errors import JobCancelledError
+from support.environments import in_process
+from support.gates import GATES, Gate, Gated
+from support.sink_scenarios import texts
+
+pytestmark = [
+    pytest.mark.timeout(60),
+    # An interrupt may hit between two lines of a client library, whose sockets garbage closes.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+
+LONG_MS = 3_600_000
+ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
+TRIES = {"retry_delay_ms": LONG_MS, "timeout_ms": LONG_MS}
+
+
+# ---- sinks and lookups, each of a stream and the port of a server -----------------------------
+
+
+def posts(stream, port):
+    return stream.sink_to(HttpSink(f"http://127.0.0.1:{port}/", **TRIES))
+
+
+def redis_commands(stream, port):
+    url = f"redis://127.0.0.1:{port}/0"
+    return stream.sink_to(RedisSink(url, lambda n: ("SET", n, n), **TRIES))
+
+
+def redis_lookups(stream, port):
+    asks = RedisLookup(
+        f"redis://127.0.0.1:{port}/0", lambda n: ("GET", n), lambda n, found: n, **TRIES
+    )
+    hour = Time.milliseconds(LONG_MS)
+    return AsyncDataStream.unordered_wait(stream, asks, hour, 10, Types.LONG()).print()
+
+
+def publishes(stream, port):
+    url = f"mqtt://127.0.0.1:{port}"
+    return texts(stream).sink_to(MqttSink(url, "t", connect_timeout_ms=LONG_MS))
+
+
+def rabbit(port):
+    builder = RMQConnectionConfig.Builder().set_uri(f"amqp://u:p@127.0.0.1:{port}")
+    return builder.set_connection_timeout(LONG_MS).build()
+
+
+def queues(stream, port):
+    return texts(stream).add_sink(RMQSink(rabbit(port), "q", SimpleStringSchema()))
+
+
+def inserts(stream, port):
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    builder.with_url(f"jdbc:postgresql://u:p@127.0.0.1:{port}/d?connect_timeout=3600")
+    return stream.map(lambda n: (n,)).add_sink(
+        JdbcSink.sink("INSERT INTO t VALUES (?)", ROW, builder.build())
+    )
+
+
+def kafka_sink(port):
+    record = KafkaRecordSerializationSchema.builder().set_topic("t")
+    record.set_value_serialization_schema(SimpleStringSchema())
+    builder = KafkaSink.builder().set_bootstrap_servers(f"127.0.0.1:{port}")
+    return builder.set_record_serializer(record.build())
+
+
+def produces(stream, port):
+    builder = kafka_sink(port).set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+    builder.set_property("delivery.timeout.ms", str(LONG_MS))
+    return texts(stream).sink_to(builder.build())
+
+
+def produces_exactly(stream, port):
+    builder = kafka_sink(port).set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    builder.set_transactional_id_prefix("p").set_property("max.block.ms", str(LONG_MS))
+    return texts(stream).sink_to(builder.build())
+
+
+#: What connects as it is opened, before the first element.
+AT_ONCE = (inserts, produces_exactly)
+
+
+def cancelled(job):
+    job.cancel().result()
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+
+
+def assert_over(threads):
+    """No thread is there that was not before, or it ends soon."""
+    left = set(threading.enumerate()) - threads
+    for thread in left:
+        thread.join(30)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+    gc.collect()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize(
+    "write",
+    [
+        posts,
+        redis_commands,
+        redis_lookups,
+        publishes,
+        queues,
+        inserts,
+        produces,
+        produces_exactly,
+    ],
+)
+def test_a_job_is_cancelled_whose_sink_waits_for_a_server(write, is_there):
+    if write is inserts and not is_there:
+        pytest.skip("a database that is away at the start fails the job")
+    GATES["waiting"] = gate = Gate()
+    with socket.create_server(("127.0.0.1", 0)) as server:  # takes connections, and says nothing
+        port = server.getsockname()[1]
+        if not is_there:
+            server.close()
+        env = in_process()
+        threads = set(threading.enumerate())
+        write(env.from_collection([1], Types.LONG()).map(Gated("waiting"), Types.LONG()), port)
+        job = env.execute_async()
+        gate.let(1)
+        connection = socket.socket()
+        if write not in AT_ONCE:
+            gate.wait_for(1)
+        elif is_there:
+            connection, _ = server.accept()
+        with connection:
+            cancelled(job)
+    assert_over(threads)
+
+
+# ---- sources ----------------------------------------------------------------------------------
+
+
+def asked(port):
+    return HttpSource(f"http://127.0.0.1:{port}/", **TRIES)
+
+
+def consumed(port):
+    builder = KafkaSource.builder().set_bootstrap_servers(f"127.0.0.1:{port}").set_topics("t")
+    builder.set_property("default.api.timeout.ms", str(LONG_MS))
+    return builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+
+def subscribed(port):
+    return MqttSource(
+        f"mqtt://127.0.0.1:{port}", ["t"], client_id="c", connect_timeout_ms=LONG_MS
+    )
+
+
+def dequeued(port):
+    return RMQSource(rabbit(port), "q", True, SimpleStringSchema())
+
+
+def replicated(port):
+    url = f"postgresql://u:p@127.0.0.1:{port}/d?connect_timeout=3600"
+    return PostgresCdcSource(url, "public.t", ROW, slot="s")
+
+
+@pytest.mark.parametrize("make", [asked, consumed, subscribed, dequeued, replicated])
+def test_a_job_is_cancelled_whose_source_waits_for_a_server(make):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        env = in_process()
+        threads = set(threading.enumerate())
+        source = make(server.getsockname()[1])
+        if make is dequeued:
+            stream = env.add_source(source)
+        else:
+            stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "silent")
+        stream.print()
+        job = env.execute_async()
+        connection, _ = server.accept()
+        with connection:
+            cancelled(job)
+    assert_over(threads)
