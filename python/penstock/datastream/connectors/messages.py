@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.datastream.formats.dead_letters import Policy, dead_letter
-from penstock.errors import SinkError
+from penstock.errors import SinkError, SourceError
 
 if TYPE_CHECKING:
     import threading
@@ -137,6 +137,8 @@ class DeadLetters:
             position: As in `dead_letter`.
             data: As in `dead_letter`.
         """
+        if isinstance(failure, SourceError):
+            raise failure  # a registry is away: this record is none the worse for it
         if self._policy.fails:
             failure.add_note(f"No element can be made of {what}; {self._remedy}.")
             raise failure

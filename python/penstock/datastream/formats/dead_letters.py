@@ -12,7 +12,7 @@ from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.datastream.functions.process import ProcessFunction
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,6 +132,8 @@ class DeserializeFunction(ProcessFunction):
         del ctx
         try:
             element = self._schema.deserialize(value)
+        except SourceError:
+            raise  # a registry is away: these bytes are none the worse for it
         except Exception as error:
             if self._policy.fails:
                 raise

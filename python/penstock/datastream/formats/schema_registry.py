@@ -1,0 +1,152 @@
+"""A registry of schemas, as Confluent's answers (beyond PyFlink)."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from penstock.datastream.connectors.background import ServerThreads, pause
+from penstock.datastream.connectors.http_connection import HttpConnection, check_http
+from penstock.errors import FormatError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.datastream.connectors.http_connection import Answer
+
+logger = logging.getLogger(__name__)
+
+_CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_NOT_FOUND: Final = 404
+
+
+class SchemaRegistry:
+    """Asks a registry for schemas by their numbers, and for the numbers of schemas."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None,
+        max_retries: int,
+        retry_delay_ms: int,
+        timeout_ms: int,
+    ) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            url: ``http://user:password@host:8081``, or ``https://…``.
+            headers: Sent with each request.
+            max_retries: How often a request is tried again when there is no answer, or one of 429
+                or 500 and above.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for an answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+        """
+        check_http(
+            "a schema registry",
+            url,
+            max_retries=(max_retries, 0),
+            retry_delay_ms=(retry_delay_ms, 0),
+            timeout_ms=(timeout_ms, 1),
+        )
+        parts = urlsplit(url)
+        self._headers = {"Accept": _CONTENT_TYPE, **(headers or {})}
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        # What messages show is without the password.
+        place = parts.netloc.rpartition("@")[2]
+        self._url = parts._replace(netloc=place, query="", fragment="").geturl().rstrip("/")
+        self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
+        self._timeout_ms = timeout_ms
+
+    def schema(self, number: int) -> dict[str, Any]:
+        """What the registry says of the schema of a number: ``schema``, a text, and what it needs.
+
+        Raises:
+            FormatError: There is none.
+            SourceError: The registry refuses, or is away for too long.
+        """
+        answer = self._asked("GET", f"/schemas/ids/{number}", None)
+        if answer is None:
+            raise FormatError(f"the schema registry {self._url} has no schema {number}")
+        return answer
+
+    def version(self, subject: str, version: int) -> dict[str, Any]:
+        """The same of a version of a subject."""
+        answer = self._asked("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}", None)
+        if answer is None:
+            raise FormatError(
+                f"the schema registry {self._url} has no version {version} of {subject}"
+            )
+        return answer
+
+    def register(self, subject: str, schema: str) -> int:
+        """The number of a schema, which gets one if it has none.
+
+        Raises:
+            SourceError: The registry refuses, or is away for too long.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        answer = self._asked("POST", path, json.dumps({"schema": schema}).encode())
+        number = None if answer is None else answer.get("id")
+        if not isinstance(number, int):
+            raise self._failure(f"gives no number for the schema of {subject}: {answer!r:.200}")
+        return number
+
+    def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
+        """What the registry answers, None where it has nothing; asked by a thread of its own."""
+        connection = HttpConnection(self._timeout_ms)
+        threads = ServerThreads("schema-registry")
+        try:
+            delay_ms = self._retry_delay_ms
+            for tries_left in range(self._max_retries, -1, -1):
+                found = threads.call(partial(self._tried, connection, method, path, body))
+                if not isinstance(found, Exception):
+                    return found
+                if tries_left == 0:
+                    raise self._failure(f"does not answer: {found!r}") from found
+                logger.warning(
+                    "%s: %r; trying again in %d ms", self._url + path, found, delay_ms
+                )
+                pause(delay_ms / 1000, threads.closed)
+                delay_ms *= 2
+            raise AssertionError("the last try has returned or raised")
+        finally:
+            threads.close(connection.close, connection.interrupt)
+
+    def _tried(
+        self, connection: HttpConnection, method: str, path: str, body: bytes | None
+    ) -> dict[str, Any] | Exception | None:
+        """The answer of one request, or why it may pass."""
+        headers = self._headers if body is None else {**self._headers, "Content-Type": _CONTENT_TYPE}
+        try:
+            answer = connection.ask(method, self._url + path, body, headers)
+        except (OSError, http.client.HTTPException) as error:
+            return error
+        if answer.is_good:
+            return self._parsed(answer)
+        if answer.may_pass:
+            return SourceError(str(answer))
+        if answer.status == _NOT_FOUND and method == "GET":
+            return None
+        raise self._failure(f"refuses {method} {path}: {answer}")
+
+    def _parsed(self, answer: Answer) -> dict[str, Any]:
+        try:
+            found = json.loads(answer.body)
+        except ValueError as error:
+            raise self._failure(f"answers what is no JSON: {answer}") from error
+        if not isinstance(found, dict):
+            raise self._failure(f"answers what is no object: {answer}")
+        return found
+
+    def _failure(self, what: str) -> SourceError:
+        return SourceError(f"the schema registry {self._url} {what}")

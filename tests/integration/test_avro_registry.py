@@ -1,0 +1,206 @@
+"""Avro with a schema registry, in jobs of both runtimes."""
+
+import io
+import json
+import logging
+import socket
+import struct
+import threading
+
+import pytest
+from penstock.common import Row, Types
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro_registry import (
+    ConfluentRegistryAvroDeserializationSchema,
+    ConfluentRegistryAvroSerializationSchema,
+)
+from penstock.datastream.formats.dead_letters import DeserializeFunction, dead_letter_tag
+from penstock.errors import FormatError, InvalidProgramError, JobCancelledError, SourceError
+from support.environments import in_process
+from support.schema_registry import Registry
+
+fastavro = pytest.importorskip("fastavro")
+pytestmark = pytest.mark.timeout(60)
+
+
+def record(*fields):
+    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
+
+
+ID, PRICE = {"name": "id", "type": "long"}, {"name": "price", "type": "double", "default": 0.5}
+FIRST, SECOND = record(ID), record(ID, PRICE)
+BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+FAST = {"retry_delay_ms": 1, "max_retries": 2}
+
+
+@pytest.fixture
+def registry():
+    found = Registry()
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["native", "pure"])
+def environment(request, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    return env
+
+
+def reader(registry, schema=SECOND, **settings):
+    return ConfluentRegistryAvroDeserializationSchema.for_generic(
+        AvroSchema(schema), registry.url, **{**FAST, **settings}
+    )
+
+
+def writer(registry, schema=SECOND, subject="orders-value", **settings):
+    return ConfluentRegistryAvroSerializationSchema.for_generic(
+        subject, AvroSchema(schema), registry.url, **{**FAST, **settings}
+    )
+
+
+def message(number, schema, value):
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(schema)), value)
+    return struct.pack(">bI", 0, number) + stream.getvalue()
+
+
+def test_records_of_several_versions_in_a_job(registry, environment):
+    old = registry.add("orders-value", FIRST)
+    new = registry.add("orders-value", SECOND)
+    messages = [message(old, FIRST, {"id": n}) for n in range(100)]
+    messages += [message(new, SECOND, {"id": n, "price": 2.0}) for n in range(100)]
+    read = reader(registry)
+    rows = environment.from_collection(messages, BYTES).process(
+        DeserializeFunction(read), read.get_produced_type()
+    )
+    with rows.execute_and_collect() as found:
+        assert sorted(found, key=lambda row: (row.price, row.id)) == [
+            Row(id=n, price=price) for price in (0.5, 2.0) for n in range(100)
+        ]
+    # Each schema is asked for once.
+    assert sorted(registry.asked) == [("GET", "/schemas/ids/1"), ("GET", "/schemas/ids/2")]
+
+
+def test_what_is_written_is_read_by_another_reader(registry):
+    write = writer(registry)
+    messages = [write.serialize(Row(id=n, price=1.0)) for n in range(3)]
+    assert registry.asked == [("POST", "/subjects/orders-value/versions")]
+    magic, number = struct.unpack_from(">bI", messages[2])
+    assert (magic, registry.schemas[number]["schema"]) == (0, SECOND)
+    stream = io.BytesIO(messages[2][5:])
+    parsed = fastavro.parse_schema(json.loads(SECOND))
+    assert fastavro.schemaless_reader(stream, parsed) == {"id": 2, "price": 1.0}
+    assert reader(registry).deserialize(messages[2]) == Row(id=2, price=1.0)
+
+
+def test_a_schema_that_refers_to_another(registry):
+    inner = '{"type": "record", "name": "Place", "fields": [{"name": "x", "type": "int"}]}'
+    outer = record({"name": "at", "type": "Place"})
+    whole = record({"name": "at", "type": json.loads(inner)})
+    registry.add("place", inner)
+    named = [{"name": "Place", "subject": "place", "version": 1}]
+    number = registry.add("orders-value", outer, references=named)
+    data = message(number, whole, {"at": {"x": 7}})
+    assert reader(registry, whole).deserialize(data).at.x == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "not a record behind the number"),
+        (b"{}", "not a record behind the number"),
+        (struct.pack(">bI", 1, 1), "not a record behind the number"),
+        (struct.pack(">bI", 0, 99) + b"\2", "has no schema 99"),
+        (struct.pack(">bI", 0, 1), "the schema is 1"),
+        (struct.pack(">bI", 0, 1) + b"\2\2", "1 bytes are left"),
+        (struct.pack(">bI", 0, 2) + b"\2", "PROTOBUF"),
+    ],
+)
+def test_poison_is_a_dead_letter(registry, data, reason):
+    registry.add("orders-value", FIRST)
+    registry.add("orders-value", "syntax", schemaType="PROTOBUF")
+    good = message(1, FIRST, {"id": 4})
+    read, bad = reader(registry), dead_letter_tag("bad")
+    with pytest.raises(FormatError, match=reason):
+        read.deserialize(data)
+    function = DeserializeFunction(read, dead_letters=bad)
+    stream = in_process().from_collection([data, good], BYTES)
+    rows = stream.process(function, read.get_produced_type())
+    letters = rows.get_side_output(bad).map(lambda letter: letter.error, Types.STRING())
+    texts = rows.map(str, Types.STRING()).union(letters)
+    with texts.execute_and_collect() as found:
+        assert [reason in text for text in sorted(found, key=lambda t: "Row" in t)] == [True, False]
+
+
+def test_a_registry_that_is_away_for_a_moment_is_asked_again(registry, caplog):
+    registry.add("orders-value", FIRST)
+    registry.refusals = [500, 429]
+    with caplog.at_level(logging.WARNING):
+        assert reader(registry).deserialize(message(1, FIRST, {"id": 4})).id == 4
+    assert caplog.text.count("trying again") == 2
+
+
+@pytest.mark.parametrize("policy", [{}, {"skip_malformed": True}])
+def test_a_registry_that_stays_away_fails_the_job_and_buries_nothing(registry, policy):
+    registry.refusals = [500] * 3
+    env = in_process()
+    stream = env.from_collection([message(1, FIRST, {"id": 4})], BYTES)
+    stream.process(DeserializeFunction(reader(registry), **policy)).print()
+    with pytest.raises(SourceError, match="does not answer"):
+        env.execute()
+
+
+def test_a_refusal_names_the_subject_and_the_words(registry):
+    with pytest.raises(SourceError, match=r"refuses POST /subjects/a%2Fb/versions: 409 .*incompat"):
+        writer(registry, FIRST.replace("Order", "Forbidden"), "a/b").serialize(Row(id=1))
+    registry.refusals = [401]
+    with pytest.raises(SourceError, match="401"):
+        reader(registry).deserialize(message(1, FIRST, {"id": 4}))
+
+
+def test_user_and_password_are_sent_and_not_shown(registry):
+    registry.add("orders-value", FIRST)
+    registry.url = registry.url.replace("http://", "http://me:se%20cret@")
+    read = reader(registry, headers={"X-Team": "orders"})
+    read.deserialize(message(1, FIRST, {"id": 4}))
+    assert registry.headers["Authorization"] == "Basic bWU6c2UgY3JldA=="
+    assert registry.headers["X-Team"] == "orders"
+    with pytest.raises(FormatError) as found:
+        read.deserialize(struct.pack(">bI", 0, 99) + b"\2")
+    assert "cret" not in str(found.value)
+
+
+def test_a_job_is_cancelled_while_a_registry_says_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        env = in_process()
+        threads = set(threading.enumerate())
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        read = ConfluentRegistryAvroDeserializationSchema.for_generic(
+            AvroSchema(FIRST), url, timeout_ms=3_600_000
+        )
+        stream = env.from_collection([message(1, FIRST, {"id": 4})], BYTES)
+        stream.process(DeserializeFunction(read)).print()
+        job = env.execute_async()
+        connection, _ = server.accept()
+        with connection:
+            job.cancel().result()
+            with pytest.raises(JobCancelledError):
+                job.get_job_execution_result().result()
+    left = set(threading.enumerate()) - threads
+    for thread in left:
+        thread.join(30)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+def test_arguments_that_cannot_be_meant_so(registry):
+    with pytest.raises(InvalidProgramError, match="takes an AvroSchema"):
+        ConfluentRegistryAvroDeserializationSchema.for_generic(FIRST, registry.url)
+    with pytest.raises(InvalidProgramError, match="takes a URL of http"):
+        ConfluentRegistryAvroDeserializationSchema.for_generic(AvroSchema(FIRST), "ftp://a")
+    with pytest.raises(InvalidProgramError, match="max_retries is at least 0"):
+        reader(registry, max_retries=-1)
+    with pytest.raises(InvalidProgramError, match="name of a subject"):
+        writer(registry, subject="")
