@@ -131,8 +131,8 @@ class KafkaSourceBuilder:
         self._subscriber: Subscriber | None = None
         self._starting: KafkaOffsetsInitializer = KafkaOffsetsInitializer.earliest()
         self._stopping: KafkaOffsetsInitializer | None = None
-        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
-        self._deserializer: KafkaRecordDeserializationSchema | None = None
+        self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self.deserializer: KafkaRecordDeserializationSchema | None = None
         self._properties: dict[str, str] = {}
         self._skips_undecodable = False
         self._dead_letters: OutputTag | None = None
@@ -183,7 +183,7 @@ class KafkaSourceBuilder:
     ) -> KafkaSourceBuilder:
         """Stops at these offsets, while the job runs as one without end."""
         self._stopping = _initializer(stopping_offsets_initializer)
-        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         return self
 
     def set_bounded(
@@ -191,14 +191,14 @@ class KafkaSourceBuilder:
     ) -> KafkaSourceBuilder:
         """Stops at these offsets, and is a bounded source."""
         self._stopping = _initializer(stopping_offsets_initializer)
-        self._boundedness = Boundedness.BOUNDED
+        self.boundedness = Boundedness.BOUNDED
         return self
 
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
         """Makes elements of the records' values."""
-        self._deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
+        self.deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
         return self
 
     def set_deserializer(
@@ -211,7 +211,7 @@ class KafkaSourceBuilder:
                 f"set_deserializer takes a KafkaRecordDeserializationSchema, got {given!r}; "
                 "KafkaRecordDeserializationSchema.of(function) makes one"
             )
-        self._deserializer = record_deserializer
+        self.deserializer = record_deserializer
         return self
 
     def set_skip_undecodable_records(self, skip: bool) -> KafkaSourceBuilder:
@@ -261,12 +261,12 @@ class KafkaSourceBuilder:
         for name, given in (
             ("set_bootstrap_servers", properties.get("bootstrap.servers")),
             ("set_topics, set_topic_pattern or set_partitions", self._subscriber),
-            ("set_value_only_deserializer or set_deserializer", self._deserializer),
+            ("set_value_only_deserializer or set_deserializer", self.deserializer),
         ):
             if not given:
                 raise InvalidProgramError(f"a KafkaSource needs {name}")
         assert self._subscriber is not None
-        assert self._deserializer is not None
+        assert self.deserializer is not None
         group_id = properties.get("group.id")
         if group_id is None and any(
             _needs_group(initializer) for initializer in (self._starting, self._stopping)
@@ -275,8 +275,8 @@ class KafkaSourceBuilder:
         source = KafkaSource()
         source.subscriber = self._subscriber
         source.starting, source.stopping = self._starting, self._stopping
-        source.boundedness = self._boundedness
-        source.deserializer = self._deserializer
+        source.boundedness = self.boundedness
+        source.deserializer = self.deserializer
         source.group_id = group_id
         source.client_id_prefix = properties.get("client.id.prefix", "")
         if self._skips_undecodable and self._dead_letters is not None:
@@ -291,7 +291,7 @@ class KafkaSourceBuilder:
         interval_ms = whole_number(
             properties, "partition.discovery.interval.ms", _DISCOVERY_INTERVAL_MS
         )
-        if interval_ms > 0 and self._boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
+        if interval_ms > 0 and self.boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
             source.discovery_interval_ms = interval_ms
         api_timeout_ms = whole_number(properties, "default.api.timeout.ms", API_TIMEOUT_MS)
         source.api_timeout_s = api_timeout_ms / 1000

@@ -1,0 +1,211 @@
+"""DynamicKafkaSource against two real brokers: streams that move from one to the other."""
+
+import json
+import threading
+
+import pytest
+from integration.kafka.broker import Broker, Topics
+from integration.kafka.test_kafka_source import environment, runtime
+from penstock.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
+from penstock.datastream import MapFunction
+from penstock.datastream.connectors.dynamic_kafka import (
+    ClusterMetadata,
+    DynamicKafkaSource,
+    KafkaMetadataService,
+    KafkaStream,
+    KafkaStreamSetSubscriber,
+    KafkaStreamSubscriber,
+    SingleClusterTopicMetadataService,
+)
+from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordDeserializationSchema,
+)
+from penstock.errors import InvalidProgramError, JobCancelledError, JvmOnlyError, SourceError
+from support.environments import in_process
+from support.gates import GATES, Gate, Gated, stopped
+
+__all__ = ["runtime"]
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def other_broker(tmp_path_factory, broker):
+    found = Broker(tmp_path_factory.mktemp("other-kafka"))
+    try:
+        yield found.start()
+    finally:
+        found.stop()
+
+
+class FromFile(KafkaMetadataService):
+    """Streams as a file of JSON says: by stream and cluster the servers and topics."""
+
+    def __init__(self, path, streams):
+        super().__init__()
+        self.path = str(path)
+        self.say(streams)
+
+    def say(self, streams):
+        with open(self.path + ".new", "w") as file:
+            json.dump(streams, file)
+        import os
+
+        os.replace(self.path + ".new", self.path)
+
+    def get_all_streams(self):
+        with open(self.path) as file:
+            streams = json.load(file)
+        return [
+            KafkaStream(
+                name,
+                {
+                    cluster: ClusterMetadata(frozenset(topics), {"bootstrap.servers": servers})
+                    for cluster, (servers, topics) in clusters.items()
+                },
+            )
+            for name, clusters in streams.items()
+        ]
+
+    def describe_streams(self, stream_ids):
+        found = {stream.stream_id: stream for stream in self.get_all_streams()}
+        return {name: found[name] for name in stream_ids if name in found}
+
+
+def builder(service):
+    return (
+        DynamicKafkaSource.builder()
+        .set_kafka_metadata_service(service)
+        .set_value_only_deserializer(SimpleStringSchema())
+    )
+
+
+def elements(source, env):
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "streams")
+    with stream.execute_and_collect() as found:
+        return sorted(found, key=int)
+
+
+def test_topics_of_one_cluster_to_their_end(broker, topics, runtime):
+    one, other = topics.create(partitions=2), topics.create()
+    topics.write(one, [{"value": str(n), "partition": n % 2} for n in range(100)])
+    topics.write(other, [str(n) for n in range(100, 150)])
+    service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
+    made = builder(service).set_bounded(KafkaOffsetsInitializer.latest())
+    source = made.set_stream_ids({one, other}).build()
+    assert source.is_bounded()
+    assert elements(source, environment()) == [str(n) for n in range(150)]
+
+
+def test_one_stream_in_two_clusters(broker, topics, other_broker, tmp_path):
+    others = Topics(other_broker.servers)
+    # The same name in both: partitions are told apart by their clusters.
+    name = topics.create()
+    others.create(name=name)
+    topics.write(name, [str(n) for n in range(50)])
+    others.write(name, [str(n) for n in range(50, 80)])
+    held = {"a": (broker.servers, [name]), "b": (other_broker.servers, [name])}
+    made = builder(FromFile(tmp_path / "streams", {"orders": held})).set_stream_pattern("ord.*")
+    source = made.set_bounded(KafkaOffsetsInitializer.latest()).build()
+    assert elements(source, environment()) == [str(n) for n in range(80)]
+
+
+def test_a_stream_that_moves_while_the_job_runs(broker, topics, other_broker, tmp_path):
+    others = Topics(other_broker.servers)
+    old, new = topics.create(partitions=2), others.create(partitions=2)
+    service = FromFile(tmp_path / "streams", {"orders": {"a": (broker.servers, [old])}})
+    topics.write(old, [str(n) for n in range(50)])
+    GATES["moved"] = gate = Gate()
+    gate.let(1000)
+    source = (
+        builder(service)
+        .set_stream_ids({"orders"})
+        .set_property("stream-metadata-discovery-interval-ms", "50")
+        .set_property("partition.discovery.interval.ms", "50")
+        .build()
+    )
+    assert not source.is_bounded()
+    env = in_process(2, execution_checkpointing_interval="50 ms")
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "streams")
+    stream.map(Gated("moved"), Types.STRING()).print()
+    job = env.execute_async()
+    try:
+        gate.wait_for(50)
+        # Both for a while, then the new cluster alone.
+        both = {"a": (broker.servers, [old]), "b": (other_broker.servers, [new])}
+        service.say({"orders": both})
+        others.write(new, [str(n) for n in range(50, 100)])
+        gate.wait_for(100)
+        topics.write(old, ["100"])
+        gate.wait_for(101)
+        service.say({"orders": {"b": both["b"]}})
+        others.write(new, [str(n) for n in range(101, 200)])
+        gate.wait_for(200)
+    finally:
+        job.cancel().result()
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+    assert sorted(map(int, gate.seen)) == list(range(200))
+
+
+def test_offsets_of_all_clusters_are_in_a_savepoint(broker, topics, other_broker, tmp_path):
+    others = Topics(other_broker.servers)
+    name = topics.create(partitions=2)
+    others.create(name=name)
+    topics.write(name, [{"value": str(n), "partition": n % 2} for n in range(300)])
+    others.write(name, [str(n) for n in range(300, 600)])
+    held = {"a": (broker.servers, [name]), "b": (other_broker.servers, [name])}
+    service = FromFile(tmp_path / "streams", {"orders": held})
+
+    def started(gate, parallelism, **options):
+        GATES["offsets"] = gate
+        env = in_process(parallelism, **options)
+        made = builder(service).set_stream_ids({"orders"}).set_group_id("moved")
+        source = made.set_bounded(KafkaOffsetsInitializer.latest()).build()
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "streams").uid("s")
+        stream.map(Gated("offsets"), Types.STRING()).uid("m").print()
+        return env.execute_async()
+
+    first, second = Gate(), Gate()
+    job = started(first, 2)
+    first.let(100)
+    first.wait_for(100)
+    savepoint = stopped(job, first, str(tmp_path / "savepoints"))
+    second.let(10_000)
+    started(second, 1, **{"execution.state-recovery.path": savepoint}).get_job_execution_result().result()
+    assert sorted(map(int, first.seen + second.seen)) == list(range(600))
+
+
+class Two(KafkaStreamSubscriber):
+    def get_subscribed_streams(self, service):
+        return list(service.describe_streams({"one", "two"}).values())
+
+
+def test_subscribers_in_python_and_whole_records(broker, topics, tmp_path):
+    topic = topics.create()
+    topics.write(topic, [{"key": "k", "value": "7"}])
+    held = {"a": (broker.servers, [topic])}
+    service = FromFile(tmp_path / "streams", {"one": held, "three": held})
+    source = (
+        DynamicKafkaSource.builder()
+        .set_kafka_metadata_service(service)
+        .set_kafka_stream_subscriber(Two())
+        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_deserializer(KafkaRecordDeserializationSchema.of(lambda r: r.key() + r.value()))
+        .build()
+    )
+    env = environment()
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "streams")
+    with stream.execute_and_collect() as found:
+        assert list(found) == [b"k7"]
+
+
+def test_what_cannot_be_found(broker, tmp_path):
+    service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
+    source = builder(service).set_stream_ids({"no-such"}).build()
+    with pytest.raises(SourceError, match="knows no stream no-such"):
+        elements(source, environment())
+    held = {"a": (broker.servers, ["no-such"])}
+    source = builder(FromFile(tmp_path / "s", {"x": held})).set_stream_ids({"x"}).build()
+    with pytest.raises(SourceError, match="there is no topic no-such"):
+        elements(source, environment())
