@@ -18,6 +18,7 @@ from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from support.certificates import own_certificate
 from support.relay import Relay
 
 pytest.importorskip("pika")
@@ -33,8 +34,13 @@ NEVER = {"execution.checkpointing.interval": "1 h"}
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory):
-    found = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"))
+def certificate(tmp_path_factory):
+    return own_certificate(tmp_path_factory.mktemp("certificate") / "server.pem")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory, certificate):
+    found = RabbitMQ(tmp_path_factory.mktemp("rabbitmq"), certificate)
     yield found
     found.close()
 
@@ -78,6 +84,34 @@ def taken(stream, count):
             if len(found) == count:
                 return found
     raise AssertionError(found)
+
+
+def test_messages_travel_by_tls(broker, client, certificate, monkeypatch, runtime):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    for name in ("tls-in", "tls-out"):
+        client.declare(name)
+    client.publish("tls-in", numbered(10))
+    uri = broker.uri(port=broker.tls_port).replace("amqp:", "amqps:")
+    config = RMQConnectionConfig.Builder().set_uri(uri).build()
+    env = environment(**OFTEN)
+    stream = env.add_source(RMQSource(config, "tls-in", False, TEXT))
+    stream.add_sink(RMQSink(config, "tls-out", TEXT))
+    job = env.execute_async()
+    try:
+        assert sorted(int(body) for body, _ in client.take("tls-out", 10)) == list(range(10))
+    finally:
+        job.cancel().result()
+    for name in ("tls-in", "tls-out"):
+        client.channel.queue_delete(name)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(broker):
+    uri = broker.uri(port=broker.tls_port).replace("amqp:", "amqps:")
+    config = RMQConnectionConfig.Builder().set_uri(uri).set_connection_timeout(500).build()
+    env = environment()
+    env.add_source(RMQSource(config, "untrusted", False, TEXT)).print()
+    with pytest.raises(SourceError, match="CERTIFICATE_VERIFY_FAILED"):
+        env.execute()
 
 
 class Seen:

@@ -23,18 +23,38 @@ class RabbitMQ:
     """A node with an epmd of its own, on ports that the kernel chose.
 
     Users have the password "p w".
+
+    Attributes:
+        port: Where it listens.
+        tls_port: The same with TLS, if it has a certificate.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, certificate=None):
+        """Starts it.
+
+        Args:
+            folder: Its own.
+            certificate: A file of PEM, with the certificate of 127.0.0.1 and its key.
+        """
         self._folder = folder
         self._program = _program()
-        self.port, epmd_port, node_port = _free_ports(3)
+        self._has_tls = certificate is not None
+        self.port, self.tls_port, epmd_port, node_port = _free_ports(4)
         (folder / "definitions.json").write_text(json.dumps(_definitions()))
         (folder / "names").write_text('{lookup,[file]}.\n{host,{127,0,0,1},["localhost"]}.\n')
         (folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.default = 127.0.0.1:{self.port}\n"
             f"load_definitions = {folder}/definitions.json\n"
             "log.console.level = warning\n"
+            + (
+                ""
+                if certificate is None
+                else f"listeners.ssl.default = 127.0.0.1:{self.tls_port}\n"
+                f"ssl_options.cacertfile = {certificate}\n"
+                f"ssl_options.certfile = {certificate}\n"
+                f"ssl_options.keyfile = {certificate}\n"
+                "ssl_options.verify = verify_none\n"
+            )
         )
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment = {
@@ -66,7 +86,8 @@ class RabbitMQ:
 
     def start(self):
         self._process = self._started([self._program])
-        self._wait_for(self.port, self._process)
+        for port in (self.port, *([self.tls_port] if self._has_tls else [])):
+            self._wait_for(port, self._process)
 
     def stop(self):
         """Kills the node; returns when what it has started is gone, too."""
