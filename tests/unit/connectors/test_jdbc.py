@@ -13,6 +13,7 @@ from penstock.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
+from penstock.datastream.connectors.jdbc_connection import styled
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
 from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness
@@ -140,7 +141,7 @@ def test_errors_name_the_statement(database):
 
 def test_marks_of_other_packages():
     statement = "INSERT INTO t VALUES (?, '?%', \"?\", ?) -- 5%"
-    assert jdbc._MARKS.sub(jdbc._formatted, statement) == (
+    assert styled(statement, "format") == (
         "INSERT INTO t VALUES (%s, '?%%', \"?\", %s) -- 5%%"
     )
 
@@ -185,3 +186,12 @@ def test_what_is_refused(database, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(DependencyError, match=r"penstock\[postgres\]"):
         JdbcSink.sink(UPSERT, DECLARED, Builder().with_url("jdbc:postgresql://h/d").build())
+
+
+def test_messages_show_neither_user_nor_password():
+    url = "jdbc:postgresql://me:hidden@h:5432/shop?password=hidden"
+    options = Builder().with_url(url).build()
+    assert repr(options) == "JdbcConnectionOptions(jdbc:postgresql://h:5432/shop)"
+    with pytest.raises(InvalidProgramError) as found:
+        Builder().with_url("jdbc:no-such://me:hidden" + "@h/shop")
+    assert "'jdbc:no-such://h/shop'" in str(found.value)

@@ -65,14 +65,17 @@ class ServerThreads:
     ends, as it does for those of a `ThreadPoolExecutor`.
     """
 
-    def __init__(self, name: str, count: int = 1) -> None:
+    def __init__(
+        self, name: str, count: int = 1, at_end: Callable[[], Any] = _nothing
+    ) -> None:
         """Starts no thread yet.
 
         Args:
             name: What the threads are called.
             count: How many there are at most.
+            at_end: What each of them does at its end.
         """
-        self._name, self._count = name, count
+        self._name, self._count, self._at_end = name, count, at_end
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._lock = Lock()
@@ -135,6 +138,7 @@ class ServerThreads:
             self._make(future, call)
             # What was called is not kept until there is more to call.
             del waiting, future, call
+        self._at_end()
         with self._lock:
             self._working -= 1
             last = self._last if self._working == 0 else _nothing

@@ -7,54 +7,38 @@ checkpoint: so after a failure rows may come twice, and SQL that replaces a row 
 
 from __future__ import annotations
 
-import importlib
-import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.datastream.connectors.background import ServerThreads, shut_down
+from penstock.datastream.connectors.jdbc_connection import (
+    JdbcConnectionOptions,
+    marks_of,
+    styled,
+)
+from penstock.datastream.connectors.jdbc_lookup import JdbcLookup
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
 from penstock.datastream.functions.source_sink import SinkFunction
-from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
+from penstock.errors import FormatError, InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Future
 
 __all__ = [
     "JdbcConnectionOptions",
     "JdbcExecutionOptions",
+    "JdbcLookup",
     "JdbcSink",
 ]
 
 #: The time before the first repetition; before the second it is twice as long, and so on.
 _PAUSE_S: Final = 1.0
-
-#: Texts in quotes, and the marks of values.
-_MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
-
-
-@dataclass(frozen=True)
-class _Database:
-    """How a kind of database is reached: its package, and the names that JDBC has for it."""
-
-    package: str
-    java: tuple[str, ...]
-    others: tuple[str, ...]
-    extra: str | None
-
-
-_DATABASES: Final = {
-    "sqlite": _Database("sqlite3", ("org.sqlite.JDBC",), (), None),
-    "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres"),
-}
 
 
 class JdbcSink(SinkFunction):
@@ -88,7 +72,7 @@ class JdbcSink(SinkFunction):
         if not isinstance(type_info, RowTypeInfo):
             raise InvalidProgramError(f"JdbcSink.sink takes a row type, got {type_info!r}")
         names = type_info.get_field_names()
-        marks = sum(mark == "?" for mark in _MARKS.findall(sql))
+        marks = marks_of(sql)
         if marks != len(names):
             raise InvalidProgramError(
                 f"JdbcSink.sink: the statement has {marks} marks ? for {len(names)} fields: {sql}"
@@ -99,176 +83,6 @@ class JdbcSink(SinkFunction):
 
     def _as_sink(self) -> PythonSink[Any]:
         return self._sink
-
-
-class JdbcConnectionOptions:
-    """How a database is reached; made by `JdbcConnectionOptionsBuilder`, or `of`."""
-
-    def __init__(
-        self,
-        url: str,
-        driver_name: str | None = None,
-        user_name: str | None = None,
-        password: str | None = None,
-        *,
-        connect: Callable[[], Any] | None = None,
-        paramstyle: str = "qmark",
-    ) -> None:
-        """Takes what a builder collected."""
-        self._url = url
-        self._driver_name = driver_name
-        self._user_name = user_name
-        self._password = password
-        self._connect = connect
-        self._paramstyle = paramstyle
-
-    @staticmethod
-    def of(connect: Callable[[], Any], paramstyle: str = "qmark") -> JdbcConnectionOptions:
-        """A database of any DB-API 2 package (beyond PyFlink).
-
-        Args:
-            connect: Makes a connection, in the worker.
-            paramstyle: What the package marks values by: ``qmark`` or ``format``.
-
-        Raises:
-            InvalidProgramError: It is no function, or the style another one.
-        """
-        if not callable(connect):
-            raise InvalidProgramError(f"expected a function that connects, got {connect!r}")
-        if paramstyle not in ("qmark", "format", "pyformat"):
-            raise InvalidProgramError(f"paramstyle is qmark or format, got {paramstyle!r}")
-        return JdbcConnectionOptions("", connect=connect, paramstyle=paramstyle)
-
-    def get_db_url(self) -> str:
-        """The URL; empty of one made by `of`."""
-        return self._url
-
-    def get_driver_name(self) -> str | None:
-        """The driver that was named, or None."""
-        return self._driver_name
-
-    def get_user_name(self) -> str | None:
-        """The user, or None."""
-        return self._user_name
-
-    def get_password(self) -> str | None:
-        """The password, or None."""
-        return self._password
-
-    def __repr__(self) -> str:
-        return f"JdbcConnectionOptions({self.shown})"
-
-    @property
-    def shown(self) -> str:
-        """The database for messages, without what may be a password."""
-        if self._connect is not None:
-            return getattr(self._connect, "__qualname__", repr(self._connect))
-        return self._url.partition("?")[0]
-
-    @property
-    def paramstyle(self) -> str:
-        """What the package marks values by."""
-        return self._paramstyle if self._connect is not None else self.load().paramstyle
-
-    def load(self) -> Any:
-        """The package of the database; None of one made by `of`.
-
-        Raises:
-            DependencyError: It is not installed.
-        """
-        if self._connect is not None:
-            return None
-        database = _DATABASES[_kind_of(self._url)]
-        name = self._driver_name
-        package = name if name in database.others else database.package
-        try:
-            return importlib.import_module(str(package))
-        except ImportError as error:
-            extra = f"'penstock[{database.extra}]'" if package == "psycopg" else package
-            raise DependencyError(
-                f"JdbcSink needs the package {package} for {self.shown}: pip install {extra} "
-                f"({error})"
-            ) from error
-
-    def connect(self) -> Any:
-        """A new connection."""
-        if self._connect is not None:
-            return self._connect()
-        package, place = self.load(), self._url.removeprefix("jdbc:")
-        if _kind_of(self._url) == "sqlite":
-            return package.connect(place.removeprefix("sqlite:"))
-        given = {"user": self._user_name, "password": self._password}
-        return package.connect(place, **{k: v for k, v in given.items() if v is not None})
-
-    @checks_arguments
-    class JdbcConnectionOptionsBuilder:
-        """Collects the settings of a connection."""
-
-        def __init__(self) -> None:
-            """Starts with nothing."""
-            self._url: str | None = None
-            self._driver_name: str | None = None
-            self._user_name: str | None = None
-            self._password: str | None = None
-
-        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The database, as ``jdbc:postgresql://host:5432/name`` or ``jdbc:sqlite:/path``.
-
-            Raises:
-                InvalidProgramError: It is another kind of database.
-            """
-            _kind_of(url)
-            self._url = url
-            return self
-
-        def with_driver_name(
-            self, driver_name: str
-        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The driver: a class of Java's, or a package of Python's."""
-            self._driver_name = driver_name
-            return self
-
-        def with_user_name(
-            self, user_name: str
-        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The user."""
-            self._user_name = user_name
-            return self
-
-        def with_password(
-            self, password: str
-        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The password."""
-            self._password = password
-            return self
-
-        def build(self) -> JdbcConnectionOptions:
-            """The options.
-
-            Raises:
-                InvalidProgramError: There is no URL, or the driver is not one of its database.
-            """
-            if self._url is None:
-                raise InvalidProgramError("JdbcConnectionOptions need with_url")
-            database, name = _DATABASES[_kind_of(self._url)], self._driver_name
-            known = (database.package, *database.others, *database.java)
-            if name is not None and name not in known:
-                raise InvalidProgramError(
-                    f"with_driver_name: {name!r} is none of the drivers {', '.join(known)} of "
-                    f"{self._url.partition('?')[0]}"
-                )
-            return JdbcConnectionOptions(self._url, name, self._user_name, self._password)
-
-
-def _kind_of(url: str) -> str:
-    kind = urlsplit(url.removeprefix("jdbc:")).scheme
-    if not url.startswith("jdbc:") or kind not in _DATABASES:
-        raise InvalidProgramError(
-            f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
-            f"{url.partition('?')[0]!r}; JdbcConnectionOptions.of(connect) takes any package of "
-            "DB-API 2"
-        )
-    return kind
 
 
 @dataclass(frozen=True)
@@ -363,9 +177,7 @@ class _BatchWriter(SinkWriter[Any]):
 
     def __init__(self, sink: _RowSink) -> None:
         self._sink = sink
-        self._sql = sink.sql
-        if sink.connection.paramstyle != "qmark":
-            self._sql = _MARKS.sub(_formatted, sink.sql)
+        self._sql = styled(sink.sql, sink.connection.paramstyle)
         self._lock = threading.Lock()
         self._rows: list[tuple[Any, ...]] = []
         self._connection: Any = None
@@ -464,9 +276,3 @@ class _BatchWriter(SinkWriter[Any]):
             # A broken one may be closed already.
             with suppress(Exception):
                 connection.close()
-
-
-def _formatted(mark: re.Match[str]) -> str:
-    """A mark of another style; a per cent sign is doubled there."""
-    text = mark.group()
-    return "%s" if text == "?" else text.replace("%", "%%")

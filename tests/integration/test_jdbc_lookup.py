@@ -1,0 +1,226 @@
+"""JdbcLookup over SQLite and a real PostgreSQL, by URLs of JDBC's and of SQLAlchemy's."""
+
+import os
+import socket
+import sqlite3
+import sys
+import threading
+
+import pytest
+from integration.test_jdbc_sink import Postgres, Sqlite
+from penstock.common import Configuration, Time, Types
+from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
+from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcSink
+from penstock.errors import DependencyError, InvalidProgramError, JobCancelledError, SourceError
+from support.environments import in_process
+
+pytestmark = pytest.mark.timeout(120)
+
+PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
+QUERY = "SELECT name FROM t WHERE id = ?"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request, tmp_path):
+    if request.param == "postgres":
+        pytest.importorskip("psycopg")
+    found = (Sqlite if request.param == "sqlite" else Postgres)(tmp_path)
+    found.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(params=["native", "pure"])
+def runtime(request, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+
+
+def environment():
+    configuration = Configuration()
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+        configuration.set_string("execution.target", "in-process")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    return env
+
+
+def by_jdbc(url):
+    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
+
+
+def by_sqlalchemy(url):
+    place = url.removeprefix("jdbc:")
+    if place.startswith("sqlite:"):
+        return JdbcConnectionOptions.of_sqlalchemy("sqlite:///" + place.removeprefix("sqlite:"))
+    return JdbcConnectionOptions.of_sqlalchemy("postgresql+psycopg" + place[len("postgresql") :])
+
+
+def lookup(options, **settings):
+    return JdbcLookup(
+        QUERY,
+        lambda n: (n,),
+        lambda n, rows: [(n, row.name) for row in rows],
+        options,
+        retry_delay_ms=1,
+        **settings,
+    )
+
+
+def looked_up(env, function, numbers=(1, 2, 3, 4)):
+    stream = env.from_collection(list(numbers), Types.LONG())
+    found = AsyncDataStream.ordered_wait(stream, function, Time.seconds(60), 10, PAIR)
+    with found.execute_and_collect() as elements:
+        return list(elements)
+
+
+@pytest.mark.parametrize("options", [by_jdbc, by_sqlalchemy])
+def test_rows_join_elements(database, options, runtime):
+    found = looked_up(environment(), lookup(options(database.url)))
+    assert found == [(1, "one"), (2, "two"), (3, "three")]
+
+
+def test_a_lookup_sees_what_was_committed_meanwhile(database):
+    def result(n, rows):
+        database.execute(f"UPDATE t SET name = 'changed {n}' WHERE id = 1")
+        return [(n, row.name) for row in rows]
+
+    asks = JdbcLookup(QUERY, lambda n: (1,), result, by_jdbc(database.url), connections=1)
+    stream = in_process().from_collection([5, 6], Types.LONG())
+    found = AsyncDataStream.ordered_wait(stream, asks, Time.seconds(60), 1, PAIR)
+    with found.execute_and_collect() as elements:
+        assert list(elements) == [(5, "one"), (6, "changed 5")]
+
+
+def test_rows_have_the_names_of_the_columns(database):
+    sql = "SELECT id AS number, name FROM t WHERE id < ? AND name <> ? ORDER BY id"
+    asks = JdbcLookup(
+        sql,
+        lambda n: (n, "two"),
+        lambda n, rows: [(row.number, repr(row.as_dict())) for row in rows],
+        by_jdbc(database.url),
+    )
+    rows = [{"number": 1, "name": "one"}, {"number": 3, "name": "three"}]
+    assert looked_up(in_process(), asks, [4]) == [(row["number"], repr(row)) for row in rows]
+
+
+def test_sink_by_sqlalchemy(database, runtime):
+    declared = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+    env = environment()
+    stream = env.from_collection([(7, "seven"), (8, "eight")], PAIR)
+    sql = "INSERT INTO t (id, name) VALUES (?, ?)"
+    stream.add_sink(JdbcSink.sink(sql, declared, by_sqlalchemy(database.url)))
+    env.execute()
+    assert database.execute("SELECT count(*) FROM t WHERE id > 6") == [(2,)]
+
+
+def test_a_query_that_fails_is_tried_again_and_then_named(database):
+    asks = JdbcLookup(
+        "SELECT 1 FROM no_such WHERE 1 = ?",
+        lambda n: (n,),
+        lambda n, rows: rows,
+        by_jdbc(database.url),
+        max_retries=1,
+        retry_delay_ms=1,
+    )
+    with pytest.raises(SourceError, match=r"cannot look up \(1,\).*no_such.*tried 2 times"):
+        looked_up(in_process(), asks, [1])
+
+
+class ForOneQuery:
+    """A connection that is lost before the answer is taken."""
+
+    def __init__(self, path):
+        self._connection = sqlite3.connect(path)
+
+    def cursor(self):
+        return self._connection.cursor()
+
+    def rollback(self):
+        raise sqlite3.OperationalError("the connection is lost")
+
+    def close(self):
+        self._connection.close()
+
+
+def test_connections_that_are_lost_are_made_again(tmp_path):
+    path = tmp_path / "db"
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE t (id, name)")
+        made.execute("INSERT INTO t VALUES (1, 'one')")
+    made.close()
+    def connect():
+        try:
+            (tmp_path / "opened").touch(exist_ok=False)
+        except FileExistsError:
+            return sqlite3.connect(path)
+        return ForOneQuery(path)
+
+    asks = lookup(JdbcConnectionOptions.of(connect), connections=1)
+    assert looked_up(in_process(), asks, [1, 1]) == [(1, "one"), (1, "one")]
+
+
+def test_a_job_is_cancelled_while_a_database_says_nothing():
+    pytest.importorskip("psycopg")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        env = in_process()
+        threads = set(threading.enumerate())
+        asks = lookup(by_jdbc(f"jdbc:postgresql://u:p@127.0.0.1:{port}/d?connect_timeout=3600"))
+        stream = env.from_collection([1], Types.LONG())
+        AsyncDataStream.unordered_wait(stream, asks, Time.hours(1), 10, PAIR).print()
+        job = env.execute_async()
+        connection, _ = server.accept()
+        with connection:
+            job.cancel().result()
+            with pytest.raises(JobCancelledError):
+                job.get_job_execution_result().result()
+    left = set(threading.enumerate()) - threads
+    for thread in left:
+        thread.join(30)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+def in_memory():
+    return sqlite3.connect(":memory:")
+
+
+HIDDEN = "secret"
+SQLITE = JdbcConnectionOptions.of(in_memory)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: JdbcLookup(QUERY, 1, print, SQLITE), "function as parameters"),
+        (lambda: JdbcLookup(QUERY, print, 1, SQLITE), "function as result"),
+        (lambda: JdbcLookup(QUERY, print, print, "x"), "expected JdbcConnectionOptions"),
+        (lambda: JdbcLookup(QUERY, print, print, SQLITE, connections=0), "connections is at least"),
+        (lambda: JdbcLookup(QUERY, print, print, SQLITE, max_retries=-1), "max_retries is at"),
+        (lambda: JdbcConnectionOptions.of_sqlalchemy(HIDDEN), "ArgumentError"),
+        (lambda: JdbcConnectionOptions.of_sqlalchemy(f"nosuch://u:{HIDDEN}@h/d"), "NoSuchModule"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_so(make, words):
+    with pytest.raises(InvalidProgramError, match=words) as found:
+        make()
+    assert HIDDEN not in str(found.value)
+
+
+def test_as_many_values_as_marks():
+    asks = JdbcLookup(QUERY, lambda n: (n, n), lambda n, rows: rows, SQLITE)
+    with pytest.raises(InvalidProgramError, match=r"2 values for 1 marks \?"):
+        looked_up(in_process(), asks, [1])
+
+
+def test_what_is_no_query_is_refused():
+    asks = JdbcLookup("CREATE TABLE x (a)", lambda n: (), lambda n, rows: rows, SQLITE)
+    with pytest.raises((SourceError, InvalidProgramError), match="is no query"):
+        looked_up(in_process(), asks, [1])
+
+
+def test_packages_that_are_missing(monkeypatch):
+    with pytest.raises(DependencyError, match="mysql"):
+        JdbcConnectionOptions.of_sqlalchemy("mysql+mysqlconnector://u:p@h/d")
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(DependencyError, match=r"penstock\[sqlalchemy\]"):
+        JdbcConnectionOptions.of_sqlalchemy("sqlite://")
