@@ -3,13 +3,14 @@
 Their own timeouts are an hour: a job that is cancelled late is never cancelled here.
 """
 
+import asyncio
 import gc
 import socket
 import threading
 
 import pytest
 from penstock.common import SimpleStringSchema, Time, Types, WatermarkStrategy
-from penstock.datastream import AsyncDataStream
+from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.http import HttpSink, HttpSource
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
@@ -200,3 +201,36 @@ def test_a_job_is_cancelled_whose_source_waits_for_a_server(make):
         with connection:
             cancelled(job)
     assert_over(threads)
+
+
+# ---- functions of the user's ------------------------------------------------------------------
+
+ENDING = {}
+
+
+class Clings(AsyncFunction):
+    """Its coroutine goes on when it is cancelled, until the function is closed."""
+
+    async def async_invoke(self, value):
+        ENDING["begun"].set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ENDING["closed"].wait()
+
+    def close(self):
+        ENDING["closed"].set()
+
+
+def test_an_asynchronous_function_is_closed_whose_coroutine_does_not_end():
+    ENDING.update(begun=threading.Event(), closed=threading.Event())
+    env = in_process()
+    threads = set(threading.enumerate())
+    stream = env.from_collection([1], Types.LONG())
+    hour = Time.milliseconds(LONG_MS)
+    AsyncDataStream.unordered_wait(stream, Clings(), hour, 10, Types.LONG()).print()
+    job = env.execute_async()
+    assert ENDING["begun"].wait(60)
+    cancelled(job)
+    assert_over(threads)
+    assert ENDING["closed"].is_set()

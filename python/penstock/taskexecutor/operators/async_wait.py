@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.time.processing_time import ProcessingTimeTimer
 
 
+#: Between two of these steps of a wait a cancelled task is interrupted, in seconds.
+_STEP_S: Final = 0.1
+
 _IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PICKLED_BYTE_ARRAY())
 
 
@@ -143,13 +146,16 @@ class AsyncWaitOperator(FunctionOperator):
         self.finish()
 
     def close(self) -> None:
-        """Releases what was opened."""
-        if self.loop is not None and self.thread is not None:
-            self.loop.call_soon_threadsafe(_stop_loop, self.loop)
-            self.thread.join()
-            self.loop.close()
-            self.loop = self.thread = None
-        super().close()
+        """Releases what was opened, also where the wait for coroutines is interrupted."""
+        loop, self.loop = self.loop, None
+        thread, self.thread = self.thread, None
+        try:
+            if loop is not None and thread is not None:
+                loop.call_soon_threadsafe(_stop_loop, loop)
+                while thread.is_alive():
+                    thread.join(_STEP_S)
+        finally:
+            super().close()
 
     def _has_room(self) -> bool:
         return self.under_way < self.capacity
@@ -229,6 +235,7 @@ class AsyncWaitOperator(FunctionOperator):
                 # Full means that one of them is about to fail the task already.
                 with suppress(MailboxClosedError, QueueFullError):
                     self.context.post(partial(self._fail, error), self.stray)
+        loop.close()
 
     def _fail(self, error: BaseException) -> None:
         raise error
