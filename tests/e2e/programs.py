@@ -119,6 +119,62 @@ def exchanges_frames(env, folder):
             print(str(error).splitlines()[0])
 
 
+def exchanges_streams(env, folder):
+    """Spark's streams become streams and streams Spark's, with each row once."""
+    from penstock.common import Duration, Row, WatermarkStrategy
+    from penstock.datastream.connectors.file_system import FileSink
+    from penstock.datastream.formats.parquet import ParquetBulkWriters
+    from penstock.spark.streams import read_batches, write_batches
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    given, batches = Path(folder, "given"), str(Path(folder, "batches"))
+    spark.range(0, 1000, 1, 4).selectExpr("id AS n").write.json(str(given))
+    frame = spark.readStream.schema("n LONG").option("maxFilesPerTrigger", 1).json(str(given))
+    write = write_batches(batches)
+
+    def write_twice(rows, batch_id):
+        # As after the death of a driver whose query has not noted the batch.
+        write(rows, batch_id)
+        write(rows, batch_id)
+
+    query = frame.writeStream.foreachBatch(write_twice).trigger(availableNow=True)
+    query.option("checkpointLocation", str(Path(folder, "query"))).start().awaitTermination()
+    # What a driver has left that died before a batch was whole.
+    spark.range(5000, 5010).selectExpr("id AS n").write.parquet(f"{batches}/.batch-torn")
+    source = read_batches(frame.schema, batches, Duration.of_millis(100))
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "batches")
+    found = []
+    with stream.execute_and_collect() as rows:
+        for row in rows:
+            found.append(row.n)
+            if len(found) == 1000:
+                break
+    print(len(list(Path(batches).glob("batch-*"))), sorted(found) == list(range(1000)))
+
+    columns = Types.ROW_NAMED(["n"], [Types.LONG()])
+    doubled = env.from_spark(spark.range(100).selectExpr("id AS n"))
+    out = str(Path(folder, "out"))
+    sink = FileSink.for_bulk_format(out, ParquetBulkWriters.for_row_type(columns)).build()
+    doubled.map(lambda row: Row(n=row.n * 2), columns).sink_to(sink)
+    env.execute()
+    sums = []
+    files = spark.readStream.schema("n LONG").option("recursiveFileLookup", "true").parquet(out)
+    query = files.writeStream.foreachBatch(lambda rows, _: sums.append(rows.agg({"n": "sum"})))
+    taken = query.trigger(availableNow=True).option("checkpointLocation", f"{folder}/taken")
+    taken.start().awaitTermination()
+    print([frame.first()[0] for frame in sums])
+    for refused in (
+        lambda: env.from_spark(frame),
+        lambda: read_batches("n LONG", batches, Duration.of_millis(1)),
+        lambda: write_batches(None),
+    ):
+        try:
+            refused()
+        except TypeError as error:
+            print(str(error).splitlines()[0])
+
+
 def goes_on_from_a_savepoint(env, folder):
     """A job is stopped on its way, and another one of other parallelism reads the rest."""
     elements = 200_000

@@ -59,7 +59,7 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
     names = (
         "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
-        "+runs_in_stages"
+        "+exchanges_streams+runs_in_stages"
     )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
@@ -82,6 +82,16 @@ def test_frames_of_spark_are_streams_and_streams_frames(on_one_spark: dict[str, 
     assert "the column 'span' is of Spark's type interval day" in lines[3]
     assert "to_spark takes a SparkSession, got 'spark'" in lines[4]
     assert "no declared type" in lines[5]
+
+
+def test_streams_of_spark_are_streams_and_streams_streams_of_spark(
+    on_one_spark: dict[str, str],
+) -> None:
+    lines = on_one_spark["exchanges_streams"].splitlines()
+    assert lines[:2] == ["4 True", "[9900]"]
+    assert "this one is a stream: write it by foreachBatch" in lines[2]
+    assert "takes the schema of a DataFrame, got 'n LONG'" in lines[3]
+    assert "takes the path of a folder, got None" in lines[4]
 
 
 def test_a_job_on_spark_is_stopped_and_another_one_goes_on(on_one_spark: dict[str, str]) -> None:

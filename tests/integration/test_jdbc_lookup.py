@@ -148,6 +148,7 @@ def test_connections_that_are_lost_are_made_again(tmp_path):
         made.execute("CREATE TABLE t (id, name)")
         made.execute("INSERT INTO t VALUES (1, 'one')")
     made.close()
+
     def connect():
         try:
             (tmp_path / "opened").touch(exist_ok=False)

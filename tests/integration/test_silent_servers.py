@@ -171,9 +171,7 @@ def consumed(port):
 
 
 def subscribed(port):
-    return MqttSource(
-        f"mqtt://127.0.0.1:{port}", ["t"], client_id="c", connect_timeout_ms=LONG_MS
-    )
+    return MqttSource(f"mqtt://127.0.0.1:{port}", ["t"], client_id="c", connect_timeout_ms=LONG_MS)
 
 
 def dequeued(port):

@@ -61,7 +61,13 @@ def stream_of_spark(
     """
     if not any(kind.__module__.startswith("pyspark.sql") for kind in type(frame).__mro__):
         raise WrongArgumentError(f"from_spark takes a DataFrame of Spark, got {frame!r}")
-    row_type = _type_of(frame.schema, "from_spark")
+    if frame.isStreaming:
+        raise InvalidProgramError(
+            "from_spark takes a DataFrame with an end, this one is a stream: write it by "
+            "foreachBatch(penstock.spark.streams.write_batches(folder)) and read it by "
+            "read_batches(frame.schema, folder, interval)"
+        )
+    row_type = type_of_columns(frame.schema, "from_spark")
     folder = _folder(path, frame.sparkSession, "from_spark")
     frame.write.mode("overwrite" if path is None else "error").parquet(folder)
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), folder)
@@ -113,17 +119,28 @@ def _folder(path: str | None, session: Any, where: str) -> str:
     return str(Path(folder, "parquet"))
 
 
-def _type_of(declared: Any, where: str, column: str = "") -> Any:
-    """The type of a value of Spark's."""
+def type_of_columns(declared: Any, where: str, column: str = "") -> Any:
+    """The type of a value of Spark's; of a schema that of its rows.
+
+    Args:
+        declared: Spark's type.
+        where: What wants to know, for the message.
+        column: The column that the value is in.
+
+    Raises:
+        InvalidProgramError: A column has a type that no stream has.
+    """
     name = declared.typeName()
     if name == "struct":
-        fields = [(f.name, _type_of(f.dataType, where, column or f.name)) for f in declared.fields]
+        fields = [
+            (f.name, type_of_columns(f.dataType, where, column or f.name)) for f in declared.fields
+        ]
         return Types.ROW_NAMED([name for name, _ in fields], [kind for _, kind in fields])
     if name == "array":
-        return Types.LIST(_type_of(declared.elementType, where, column))
+        return Types.LIST(type_of_columns(declared.elementType, where, column))
     if name == "map":
-        key = _type_of(declared.keyType, where, column)
-        return Types.MAP(key, _type_of(declared.valueType, where, column))
+        key = type_of_columns(declared.keyType, where, column)
+        return Types.MAP(key, type_of_columns(declared.valueType, where, column))
     if name not in _TYPES:
         raise InvalidProgramError(
             f"{where}: the column {column!r} is of Spark's type {declared.simpleString()}, which "

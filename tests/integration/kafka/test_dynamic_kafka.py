@@ -1,19 +1,16 @@
 """DynamicKafkaSource against two real brokers: streams that move from one to the other."""
 
 import json
-import threading
 
 import pytest
 from integration.kafka.broker import Broker, Topics
 from integration.kafka.test_kafka_source import environment, runtime
-from penstock.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
-from penstock.datastream import MapFunction
+from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream.connectors.dynamic_kafka import (
     ClusterMetadata,
     DynamicKafkaSource,
     KafkaMetadataService,
     KafkaStream,
-    KafkaStreamSetSubscriber,
     KafkaStreamSubscriber,
     SingleClusterTopicMetadataService,
 )
@@ -21,7 +18,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
 )
-from penstock.errors import InvalidProgramError, JobCancelledError, JvmOnlyError, SourceError
+from penstock.errors import JobCancelledError, SourceError
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
@@ -172,7 +169,9 @@ def test_offsets_of_all_clusters_are_in_a_savepoint(broker, topics, other_broker
     first.wait_for(100)
     savepoint = stopped(job, first, str(tmp_path / "savepoints"))
     second.let(10_000)
-    started(second, 1, **{"execution.state-recovery.path": savepoint}).get_job_execution_result().result()
+    started(
+        second, 1, **{"execution.state-recovery.path": savepoint}
+    ).get_job_execution_result().result()
     assert sorted(map(int, first.seen + second.seen)) == list(range(600))
 
 

@@ -141,9 +141,7 @@ def test_errors_name_the_statement(database):
 
 def test_marks_of_other_packages():
     statement = "INSERT INTO t VALUES (?, '?%', \"?\", ?) -- 5%"
-    assert styled(statement, "format") == (
-        "INSERT INTO t VALUES (%s, '?%%', \"?\", %s) -- 5%%"
-    )
+    assert styled(statement, "format") == ("INSERT INTO t VALUES (%s, '?%%', \"?\", %s) -- 5%%")
 
 
 def test_options():

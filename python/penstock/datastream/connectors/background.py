@@ -65,9 +65,7 @@ class ServerThreads:
     ends, as it does for those of a `ThreadPoolExecutor`.
     """
 
-    def __init__(
-        self, name: str, count: int = 1, at_end: Callable[[], Any] = _nothing
-    ) -> None:
+    def __init__(self, name: str, count: int = 1, at_end: Callable[[], Any] = _nothing) -> None:
         """Starts no thread yet.
 
         Args:

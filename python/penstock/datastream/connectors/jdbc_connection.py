@@ -161,8 +161,7 @@ class JdbcConnectionOptions:
         except ImportError as error:
             extra = f"'penstock[{database.extra}]'" if package == "psycopg" else package
             raise DependencyError(
-                f"JDBC needs the package {package} for {self.shown}: pip install {extra} "
-                f"({error})"
+                f"JDBC needs the package {package} for {self.shown}: pip install {extra} ({error})"
             ) from error
 
     def connect(self) -> Any:
@@ -240,8 +239,8 @@ def _kind_of(url: str) -> str:
     if not url.startswith("jdbc:") or kind not in _DATABASES:
         raise InvalidProgramError(
             f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
-            f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of(connect) takes any package of "
-            "DB-API 2"
+            f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of(connect) takes "
+            "any package of DB-API 2"
         )
     return kind
 

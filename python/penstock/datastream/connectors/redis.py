@@ -172,9 +172,7 @@ class _RedisWriter(SinkWriter[Any]):
 
 def _close(threads: ServerThreads, client: Any) -> None:
     """Ends connections, also those that threads wait at."""
-    threads.close(
-        client.close, lambda: client.connection_pool.disconnect(inuse_connections=True)
-    )
+    threads.close(client.close, lambda: client.connection_pool.disconnect(inuse_connections=True))
 
 
 class _Server:

@@ -113,9 +113,7 @@ class SchemaRegistry:
                     return found
                 if tries_left == 0:
                     raise self._failure(f"does not answer: {found!r}") from found
-                logger.warning(
-                    "%s: %r; trying again in %d ms", self._url + path, found, delay_ms
-                )
+                logger.warning("%s: %r; trying again in %d ms", self._url + path, found, delay_ms)
                 pause(delay_ms / 1000, threads.closed)
                 delay_ms *= 2
             raise AssertionError("the last try has returned or raised")
@@ -126,7 +124,9 @@ class SchemaRegistry:
         self, connection: HttpConnection, method: str, path: str, body: bytes | None
     ) -> dict[str, Any] | Exception | None:
         """The answer of one request, or why it may pass."""
-        headers = self._headers if body is None else {**self._headers, "Content-Type": _CONTENT_TYPE}
+        headers = (
+            self._headers if body is None else {**self._headers, "Content-Type": _CONTENT_TYPE}
+        )
         try:
             answer = connection.ask(method, self._url + path, body, headers)
         except (OSError, http.client.HTTPException) as error:

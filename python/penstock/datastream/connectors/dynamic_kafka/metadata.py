@@ -58,7 +58,8 @@ class KafkaMetadataService:
         """
         if j_metadata_service is not None:
             requires_jvm(
-                "KafkaMetadataService(j_metadata_service)", "subclass KafkaMetadataService in Python"
+                "KafkaMetadataService(j_metadata_service)",
+                "subclass KafkaMetadataService in Python",
             )
 
     def get_all_streams(self) -> Collection[KafkaStream]:
@@ -95,8 +96,9 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
             InvalidProgramError: There is no name, or no ``bootstrap.servers``.
         """
         super().__init__()
-        if not isinstance(kafka_cluster_id, str) or not kafka_cluster_id:
-            raise InvalidProgramError(f"a cluster has a name, got {kafka_cluster_id!r}")
+        given: Any = kafka_cluster_id
+        if not isinstance(given, str) or not given:
+            raise InvalidProgramError(f"a cluster has a name, got {given!r}")
         if not properties.get("bootstrap.servers"):
             raise InvalidProgramError(
                 "SingleClusterTopicMetadataService needs the property bootstrap.servers"
@@ -130,9 +132,7 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
                 f"cannot get the topics of the cluster {self._cluster} at {servers}: "
                 f"{error.args[0].str()}"
             ) from None
-        return {
-            name for name, topic in found.items() if topic.error is None and name[:2] != "__"
-        }
+        return {name for name, topic in found.items() if topic.error is None and name[:2] != "__"}
 
 
 class KafkaStreamSubscriber(ABC):
@@ -232,8 +232,9 @@ def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
     """
     found: dict[str, Cluster] = {}
     for stream in streams:
-        if not isinstance(stream, KafkaStream):
-            raise SourceError(f"a metadata service gives KafkaStreams, got {stream!r}")
+        given: Any = stream
+        if not isinstance(given, KafkaStream):
+            raise SourceError(f"a metadata service gives KafkaStreams, got {given!r}")
         for name, held in stream.cluster_metadata_map.items():
             properties = dict(held.properties)
             if name in found and found[name].properties != properties:

@@ -80,9 +80,9 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
         found = [reader.poll_next(output) for reader in self._readers.values()]
         if InputStatus.MORE_AVAILABLE in found:
             return InputStatus.MORE_AVAILABLE
-        if self._no_more_splits and not self._unknown:
-            if all(status is InputStatus.END_OF_INPUT for status in found):
-                return InputStatus.END_OF_INPUT
+        is_whole = self._no_more_splits and not self._unknown
+        if is_whole and all(status is InputStatus.END_OF_INPUT for status in found):
+            return InputStatus.END_OF_INPUT
         return InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:

@@ -17,7 +17,6 @@ from penstock.datastream.connectors.dynamic_kafka.metadata import (
 from penstock.datastream.connectors.dynamic_kafka.reader import DynamicKafkaSourceReader
 from penstock.datastream.connectors.dynamic_kafka.splits import DynamicKafkaSourceSplit
 from penstock.datastream.connectors.kafka.client import whole_number
-from penstock.datastream.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
 from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 from penstock.datastream.connectors.split_source import (
     Boundedness,
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 
     from penstock.common.serialization import DeserializationSchema
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.connectors.kafka.deserialization import (
+        KafkaRecordDeserializationSchema,
+    )
     from penstock.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer
     from penstock.datastream.output_tag import OutputTag
 

@@ -221,7 +221,9 @@ class Transactions:
             if code not in _PASSING or time.monotonic() >= deadline:
                 return code
             if code in (15, 16):
-                self._threads.call(self._disconnect)  # what it knows about coordinators is not true any more
+                self._threads.call(
+                    self._disconnect
+                )  # what it knows about coordinators is not true any more
             time.sleep(_PAUSE_S)
 
     def _try(self, what: str, action: Callable[[Any], Any]) -> Any:

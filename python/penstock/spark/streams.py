@@ -1,0 +1,79 @@
+"""Spark's structured streams as sources, by way of folders of Parquet.
+
+Spark's executors write the files and the TaskExecutors read them: no row goes through the driver.
+A batch that Spark repeats, as its query goes on from its checkpoint, is the same folder again: what
+is there is not written a second time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from penstock.errors import InvalidProgramError, SourceError, WrongArgumentError
+from penstock.spark.frames import type_of_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.time import Duration
+
+__all__ = ["read_batches", "write_batches"]
+
+#: File systems where a folder gets its name at once, or not at all.
+_ATOMIC: Final = ("file", "hdfs", "viewfs")
+
+
+def write_batches(folder: str) -> Callable[[Any, int], None]:
+    """What `DataStreamWriter.foreachBatch` is to call: each batch becomes a folder, once.
+
+    Args:
+        folder: Where to, for one query alone; all executors and TaskExecutors reach it.
+    """
+    if not isinstance(folder, str) or not folder:
+        raise WrongArgumentError(f"write_batches takes the path of a folder, got {folder!r}")
+
+    def write(frame: Any, batch_id: int) -> None:
+        session = frame.sparkSession
+        jvm, java = getattr(session, "_jvm", None), getattr(session, "_jsc", None)
+        if jvm is None or java is None:
+            raise InvalidProgramError(
+                "write_batches needs a SparkSession in this process: Spark Connect names no files"
+            )
+        paths = jvm.org.apache.hadoop.fs.Path
+        name = f"batch-{batch_id:019d}"
+        hidden, final = paths(folder, f".{name}"), paths(folder, name)
+        files = hidden.getFileSystem(java.hadoopConfiguration())
+        scheme = files.getUri().getScheme()
+        if scheme not in _ATOMIC:
+            raise InvalidProgramError(
+                f"write_batches: {folder} is on {scheme}, where a folder gets its name file by "
+                f"file; it takes folders on {', '.join(_ATOMIC)}"
+            )
+        if files.exists(final):
+            return  # the query ended before it noted that
+        frame.write.mode("overwrite").parquet(hidden.toString())
+        if not files.rename(hidden, final):
+            raise SourceError(f"write_batches: {hidden.toString()} cannot be renamed")
+
+    return write
+
+
+def read_batches(schema: Any, folder: str, discovery_interval: Duration) -> FileSource:
+    """A source without end of what `write_batches` writes.
+
+    Args:
+        schema: That of the DataFrame that is written, a ``StructType``.
+        folder: As for `write_batches`.
+        discovery_interval: How often to look for new batches.
+
+    Raises:
+        WrongArgumentError: It is no schema of Spark's.
+        InvalidProgramError: A column has a type that no stream has.
+    """
+    if not hasattr(schema, "typeName") or schema.typeName() != "struct":
+        raise WrongArgumentError(f"read_batches takes the schema of a DataFrame, got {schema!r}")
+    row_format = ParquetColumnarRowInputFormat(type_of_columns(schema, "read_batches"))
+    source = FileSource.for_bulk_file_format(row_format, folder)
+    return source.monitor_continuously(discovery_interval).build()
