@@ -31,8 +31,9 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
     Args:
         folder: Where to, for one query alone; all executors and TaskExecutors reach it.
     """
-    if not isinstance(folder, str) or not folder:
-        raise WrongArgumentError(f"write_batches takes the path of a folder, got {folder!r}")
+    given: Any = folder
+    if not isinstance(given, str) or not given:
+        raise WrongArgumentError(f"write_batches takes the path of a folder, got {given!r}")
 
     def write(frame: Any, batch_id: int) -> None:
         session = frame.sparkSession

@@ -1,0 +1,54 @@
+"""PyFlink's connectors and formats are used by PyFlink's names, each of their methods.
+
+PyFlink's own suites of them are in neither its wheel nor its source distribution, so this has
+programs of its own; what they must call comes from the description of PyFlink's API.
+"""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit.test_api_surface import CORE, find
+
+PROGRAM = Path(__file__).parents[1] / "data" / "pyflink_connectors.py"
+for package in ("confluent_kafka", "fastavro", "pika", "pyarrow"):
+    pytest.importorskip(package)
+
+
+def methods(path, described):
+    """The public methods that need no JVM: their names, and those of the functions behind."""
+    for name, member in described["members"].items():
+        if "params" in member and not member.get("jvm") and not name.startswith("_"):
+            function = inspect.getattr_static(find_nested(path), name)
+            function = getattr(function, "__func__", function)
+            if not getattr(function, "__isabstractmethod__", False):
+                yield f"{path}.{name}", inspect.unwrap(function).__code__.co_qualname
+    for name, nested in described["nested"].items():
+        yield from methods(f"{path}.{name}", nested)
+
+
+def find_nested(path):
+    parts = path.split(".")
+    (first,) = [n for n, part in enumerate(parts) if part[:1].isupper()][:1]
+    found = find(".".join(parts[: first + 1]))
+    for part in parts[first + 1 :]:
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_each_method_is_used():
+    done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    called = set(json.loads(done.stdout.splitlines()[-1]))
+    wanted = {
+        name: function
+        for path, described in CORE.items()
+        if path.startswith(("datastream.connectors.", "datastream.formats."))
+        for name, function in methods(path, described)
+    }
+    assert len(wanted) > 170
+    assert [name for name, function in wanted.items() if function not in called] == []
