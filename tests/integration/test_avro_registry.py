@@ -19,6 +19,7 @@ from penstock.datastream.formats.dead_letters import DeserializeFunction, dead_l
 from penstock.errors import FormatError, InvalidProgramError, JobCancelledError, SourceError
 from support.environments import in_process
 from support.schema_registry import Registry
+from support.threads import assert_over
 
 fastavro = pytest.importorskip("fastavro")
 pytestmark = pytest.mark.timeout(60)
@@ -189,10 +190,7 @@ def test_a_job_is_cancelled_while_a_registry_says_nothing():
             job.cancel().result()
             with pytest.raises(JobCancelledError):
                 job.get_job_execution_result().result()
-    left = set(threading.enumerate()) - threads
-    for thread in left:
-        thread.join(30)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+    assert_over(threads)
 
 
 def test_arguments_that_cannot_be_meant_so(registry):

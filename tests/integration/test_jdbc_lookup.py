@@ -13,6 +13,7 @@ from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcSink
 from penstock.errors import DependencyError, InvalidProgramError, JobCancelledError, SourceError
 from support.environments import in_process
+from support.threads import assert_over
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -175,10 +176,7 @@ def test_a_job_is_cancelled_while_a_database_says_nothing():
             job.cancel().result()
             with pytest.raises(JobCancelledError):
                 job.get_job_execution_result().result()
-    left = set(threading.enumerate()) - threads
-    for thread in left:
-        thread.join(30)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+    assert_over(threads)
 
 
 def in_memory():

@@ -199,17 +199,7 @@ class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         """
         if message is None:
             return None
-        stream = io.BytesIO(message)
-        try:
-            value = self._read(stream, self._schema.parsed)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-        else:
-            left = len(message) - stream.tell()
-            if not left:
-                return self._convert(value)
-            reason = f"{left} bytes are left behind the record"
-        raise FormatError(f"{reason}; the Avro is {shown_bytes(message)}")
+        return self._convert(read_record(message, 0, self._read, self._schema.parsed))
 
     @cached_property
     def _read(self) -> Callable[..., Any]:
@@ -258,6 +248,32 @@ class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
     def _write(self) -> Callable[..., None]:
         writer: Callable[..., None] = avro_library(type(self).__name__).schemaless_writer
         return writer
+
+
+def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: Any) -> Any:
+    """The value of the record that is the rest of a message.
+
+    Args:
+        message: The message.
+        begin: Where the record begins.
+        read: fastavro's reader.
+        schemas: The writer's, and the reader's where that is another one.
+
+    Raises:
+        FormatError: It is no such record.
+    """
+    stream = io.BytesIO(message)
+    stream.seek(begin)
+    try:
+        value = read(stream, *schemas)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        left = len(message) - stream.tell()
+        if not left:
+            return value
+        reason = f"{left} bytes are left behind the record"
+    raise FormatError(f"{reason}; the Avro is {shown_bytes(message)}")
 
 
 def _explained(schema: AvroSchema, element: Any) -> str:

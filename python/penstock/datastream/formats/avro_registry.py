@@ -5,14 +5,17 @@ The wire format is Confluent's: a zero, four bytes of the schema's number, the r
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
-from penstock.datastream.formats.avro import AvroRowSerializationSchema, AvroSchema
+from penstock.datastream.formats.avro import (
+    AvroRowSerializationSchema,
+    AvroSchema,
+    read_record,
+)
 from penstock.datastream.formats.avro_library import avro_library
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.misfit import shown_bytes
@@ -92,18 +95,11 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         writer = self._writers.get(number)
         if writer is None:
             writer = self._writers[number] = self._parsed(self._registry.schema(number), {})
-        stream = io.BytesIO(message)
-        stream.seek(_HEADER.size)
         try:
-            value = self._read(stream, writer, self._schema.parsed)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-        else:
-            left = len(message) - stream.tell()
-            if not left:
-                return self._convert(value)
-            reason = f"{left} bytes are left behind the record"
-        raise FormatError(f"{reason}; the schema is {number}, the Avro {shown_bytes(message)}")
+            value = read_record(message, _HEADER.size, self._read, writer, self._schema.parsed)
+        except FormatError as error:
+            raise FormatError(f"{error}; the schema is {number}") from error.__cause__
+        return self._convert(value)
 
     def _parsed(self, found: dict[str, Any], named: dict[str, Any]) -> Any:
         """A schema of the registry, with those that it refers to."""
