@@ -26,6 +26,17 @@ def test_messages_that_are_explained_exist() -> None:
     assert [part for part in parts if part not in sources] == []
 
 
+def test_what_the_guide_imports_is_in_the_reference() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
+    text = "\n".join(page.read_text() for page in pages)
+    imported = set(re.findall(r"^ *from (penstock[\w.]*) import", text, re.MULTILINE))
+    described = set(
+        re.findall(r"automodule:: ([\w.]+)", (ROOT / "docs" / "reference.md").read_text())
+    )
+    assert len(imported) > 20
+    assert imported - described == set()
+
+
 LINKS = [
     (page, link)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
