@@ -11,9 +11,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.background import ServerThreads, pause
+from penstock.common.http_connection import HttpConnection, check_http
 from penstock.common.types import Row
-from penstock.datastream.connectors.background import ServerThreads, pause
-from penstock.datastream.connectors.http_connection import HttpConnection, check_http
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.errors import FormatError, SinkError

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from penstock.common.background import BackgroundCall
+from penstock.common.http_connection import HttpConnection, check_http
 from penstock.common.serialization import DeserializationSchema, produced_type
-from penstock.datastream.connectors.background import BackgroundCall
-from penstock.datastream.connectors.http_connection import HttpConnection, check_http
 from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,

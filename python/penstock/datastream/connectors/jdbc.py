@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.background import ServerThreads, shut_down
 from penstock.common.composite_types import RowTypeInfo
-from penstock.datastream.connectors.background import ServerThreads, shut_down
 from penstock.datastream.connectors.jdbc_connection import (
     JdbcConnectionOptions,
     marks_of,

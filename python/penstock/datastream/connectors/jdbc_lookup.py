@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.background import ServerThreads, shut_down
 from penstock.common.types import Row
-from penstock.datastream.connectors.background import ServerThreads, shut_down
 from penstock.datastream.connectors.jdbc_connection import (
     JdbcConnectionOptions,
     marks_of,

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
-from penstock.datastream.connectors.background import ServerThreads
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import (

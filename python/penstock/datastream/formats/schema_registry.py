@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from penstock.datastream.connectors.background import ServerThreads, pause
-from penstock.datastream.connectors.http_connection import HttpConnection, check_http
+from penstock.common.background import ServerThreads, pause
+from penstock.common.http_connection import HttpConnection, check_http
 from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.datastream.connectors.http_connection import Answer
+    from penstock.common.http_connection import Answer
 
 logger = logging.getLogger(__name__)
 

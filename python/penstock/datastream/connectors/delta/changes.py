@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.background import BackgroundCall
 from penstock.common.row_kind import RowKind
-from penstock.datastream.connectors.background import BackgroundCall
 from penstock.datastream.connectors.delta.log import (
     CHANGED_FROM,
     CHANGED_TO,

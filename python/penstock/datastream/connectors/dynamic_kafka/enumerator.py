@@ -20,7 +20,9 @@ from penstock.datastream.connectors.split_source import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.datastream.connectors.dynamic_kafka.source import DynamicKafkaSource
+    from penstock.datastream.connectors.dynamic_kafka.descriptions import (
+        DynamicSourceDescription,
+    )
     from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
 
 logger = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
 
     def __init__(
         self,
-        source: DynamicKafkaSource,
+        source: DynamicSourceDescription,
         context: SplitEnumeratorContext[DynamicKafkaSourceSplit],
         state: Any = None,
     ) -> None:
@@ -161,7 +163,7 @@ class _Part(SplitEnumeratorContext["KafkaPartitionSplit"]):
     def __init__(
         self,
         whole: DynamicKafkaSourceEnumerator,
-        source: DynamicKafkaSource,
+        source: DynamicSourceDescription,
         context: SplitEnumeratorContext[DynamicKafkaSourceSplit],
         name: str,
         cluster: Cluster,

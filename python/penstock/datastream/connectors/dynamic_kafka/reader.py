@@ -20,13 +20,15 @@ from penstock.datastream.connectors.split_source import (
 
 if TYPE_CHECKING:
     from penstock.common import Configuration
-    from penstock.datastream.connectors.dynamic_kafka.source import DynamicKafkaSource
+    from penstock.datastream.connectors.dynamic_kafka.descriptions import (
+        DynamicSourceDescription,
+    )
 
 
 class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
     """Reads the partitions of one subtask, of the clusters that the enumerator has named."""
 
-    def __init__(self, source: DynamicKafkaSource, context: SourceReaderContext) -> None:
+    def __init__(self, source: DynamicSourceDescription, context: SourceReaderContext) -> None:
         """Makes a reader that knows no cluster."""
         self._source, self._context = source, context
         self._clusters: dict[str, tuple[list[str], dict[str, str]]] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.datastream.connectors.dynamic_kafka.descriptions import DynamicSourceDescription
 from penstock.datastream.connectors.dynamic_kafka.enumerator import DynamicKafkaSourceEnumerator
 from penstock.datastream.connectors.dynamic_kafka.metadata import (
     KafkaMetadataService,
@@ -17,7 +18,7 @@ from penstock.datastream.connectors.dynamic_kafka.metadata import (
 from penstock.datastream.connectors.dynamic_kafka.reader import DynamicKafkaSourceReader
 from penstock.datastream.connectors.dynamic_kafka.splits import DynamicKafkaSourceSplit
 from penstock.datastream.connectors.kafka.client import whole_number
-from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from penstock.datastream.connectors.kafka.source import KafkaSourceBuilder
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     PythonSource,
@@ -29,7 +30,7 @@ from penstock.datastream.connectors.split_source import (
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from penstock.common.serialization import DeserializationSchema
     from penstock.common.typeinfo import TypeInformation
@@ -45,7 +46,7 @@ _INTERVAL: Final = "stream-metadata-discovery-interval-ms"
 _THRESHOLD: Final = "stream-metadata-discovery-failure-threshold"
 
 
-class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit]):
+class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSourceDescription):
     """Reads streams wherever a metadata service says that they are; made by `builder`."""
 
     def __init__(self, j_dynamic_kafka_source: None = None) -> None:
@@ -59,42 +60,21 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit]):
             requires_jvm(
                 "DynamicKafkaSource(j_dynamic_kafka_source)", "use DynamicKafkaSource.builder()"
             )
-        self.subscriber: Any = None
-        self.service: Any = None
-        self.metadata_interval_ms: int | None = None
-        self.failure_threshold = 1
-        self._each: Any = None
-        self._properties: dict[str, str] = {}
+        DynamicSourceDescription.__init__(self)
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:
         """Starts to describe a source."""
         return DynamicKafkaSourceBuilder()
 
-    def description_of(
-        self, cluster: str, topics: Collection[str], properties: Mapping[str, str]
-    ) -> KafkaSource:
-        """How one cluster is read: the cluster's properties come before the source's.
-
-        Raises:
-            InvalidProgramError: They do not say where the cluster is.
-        """
-        given = {**self._properties, **properties}
-        if not given.get("bootstrap.servers"):
-            raise InvalidProgramError(
-                f"the properties of the cluster {cluster} lack bootstrap.servers"
-            )
-        builder: KafkaSourceBuilder = copy.deepcopy(self._each)
-        return builder.set_properties(given).set_topics(*sorted(topics)).build()
-
     def get_boundedness(self) -> Boundedness:
         """Whether `DynamicKafkaSourceBuilder.set_bounded` was called."""
-        boundedness: Boundedness = self._each.boundedness
+        boundedness: Boundedness = self.each.boundedness
         return boundedness
 
     def get_produced_type(self) -> TypeInformation | None:
         """The type that the deserializer declares."""
-        produced: TypeInformation | None = self._each.deserializer.get_produced_type()
+        produced: TypeInformation | None = self.each.deserializer.get_produced_type()
         return produced
 
     def create_enumerator(
@@ -232,8 +212,8 @@ class DynamicKafkaSourceBuilder:
         if interval_ms > 0 and self._each.boundedness is not Boundedness.BOUNDED:
             source.metadata_interval_ms = interval_ms
         source.failure_threshold = whole_number(self._properties, _THRESHOLD, 1)
-        source._each = copy.deepcopy(self._each)
-        source._properties = {
+        source.each = copy.deepcopy(self._each)
+        source.properties = {
             key: value
             for key, value in self._properties.items()
             if key not in (_INTERVAL, _THRESHOLD)

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
-from penstock.datastream.connectors.background import ServerThreads
 from penstock.errors import ConfigurationError, SinkError
 
 if TYPE_CHECKING:

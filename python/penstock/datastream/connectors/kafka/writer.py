@@ -8,7 +8,7 @@ from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.datastream.connectors.background import ServerThreads, outcome
+from penstock.common.background import ServerThreads, outcome
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.serialization import Composed

@@ -11,9 +11,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.background import ServerThreads
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.row_kind import RowKind
-from penstock.datastream.connectors.background import ServerThreads
 from penstock.datastream.connectors.postgres_cdc import decoding
 from penstock.datastream.connectors.postgres_cdc.description import TableSplit
 from penstock.datastream.connectors.postgres_cdc.server import (

@@ -6,7 +6,7 @@ import http.client
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from penstock.datastream.connectors.background import shut_down
+from penstock.common.background import shut_down
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
