@@ -9,6 +9,7 @@ from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from penstock._native.capi cimport PS_RAISED, import_capi, ps_is_raised, raise_last_error
+from penstock._native.gil_turn cimport ps_begin_gil_turn, ps_end_gil_turn
 from penstock._native.wire cimport ps_load32, ps_load64
 
 from penstock.errors import CorruptStreamError
@@ -96,6 +97,8 @@ cdef class StreamInputProcessor:
                 began = monotonic_ns()
                 status = self.api.gate_next(self.handle, timeout_ms, &batch)
                 self.idle_ns += monotonic_ns() - began
+                ps_begin_gil_turn()
+            ps_end_gil_turn()
         if status == PS_RAISED:
             return -1
         if status < 0:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.task import Task
 
 #: Tasks that are awake at a time because of it.
-AT_A_TIME: Final = 3
+AT_A_TIME: Final = 2
 
 #: How long they may take before the others are woken as well: they are busy, or sleep.
 PATIENCE_S: Final = 0.005
