@@ -275,6 +275,9 @@ class StateTtlConfig:
 
         EMPTY_STRATEGY = EmptyCleanupStrategy()
 
+        DEFAULT_COMPACT_FILTER = RocksdbCompactFilterCleanupStrategy(1000)
+        """Stands for what ``state.backend.rocksdb.compaction.filter.*`` say."""
+
         def __init__(
             self,
             strategies: dict[
@@ -312,6 +315,4 @@ class StateTtlConfig:
             chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
                 return chosen
-            if self._is_cleanup_in_background:
-                return self.RocksdbCompactFilterCleanupStrategy(1000)
-            return None
+            return self.DEFAULT_COMPACT_FILTER if self._is_cleanup_in_background else None

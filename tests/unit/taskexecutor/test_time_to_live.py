@@ -4,6 +4,8 @@ Method: a keyed function in virtual time, all of whose states live 600 ms.  What
 shown by PyFlink 2.3.0 for the same accesses at the same times, without cleanup in the background.
 """
 
+import dataclasses
+import itertools
 from dataclasses import dataclass
 
 import pytest
@@ -19,6 +21,7 @@ from penstock.datastream.state import (
 )
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators
+from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
@@ -329,6 +332,60 @@ def test_all_rows_of_a_database_are_looked_at_after_a_time(period_ms, num_left):
         test.snapshot(1)
         clock.after(600, 9999, "nothing", 0)
         snapshot = test.snapshot(2)
+        assert sum(map(len, snapshot.entries("v").values())) == num_left
+
+
+FILTER_QUERY_ROWS = "state.backend.rocksdb.compaction.filter.query-time-after-num-entries"
+FILTER_PERIOD = "state.backend.rocksdb.compaction.filter.periodic-compaction-time"
+
+
+def choosing_nothing(builder):
+    return builder
+
+
+def by_rows_alone(builder):
+    return builder.cleanup_in_rocksdb_compact_filter(1000, Time.milliseconds(0))
+
+
+@in_rocksdb
+@pytest.mark.parametrize(
+    ("cleanup", "period", "num_left"),
+    [
+        (choosing_nothing, None, 200),
+        (choosing_nothing, "500 ms", 0),
+        (by_rows_alone, "500 ms", 200),
+    ],
+)
+def test_an_option_says_when_all_rows_are_looked_at(cleanup, period, num_left):
+    """Unless the state does."""
+    options = {} if period is None else {FILTER_PERIOD: period}
+    with harness(ttl(cleanup=cleanup), options) as test:
+        clock = Clock(test)
+        for key in range(1200):
+            clock.after(0, key, "write", 1)
+        test.snapshot(1)
+        clock.after(600, 9999, "nothing", 0)
+        snapshot = test.snapshot(2)
+        assert sum(map(len, snapshot.entries("v").values())) == num_left
+
+
+@in_rocksdb
+@pytest.mark.parametrize(("rows", "num_left"), [(None, 100), ("10", 49), ("100", 100)])
+def test_an_option_says_how_often_the_clock_is_read(rows, num_left, monkeypatch):
+    """Of 100 rows, of a clock that shows 100 ms more each time: after 600 ms they have expired."""
+    options = {} if rows is None else {FILTER_QUERY_ROWS: rows}
+    began = ExpiredRows.__init__
+
+    def with_ticking_clock(self, store, state, ttl):
+        times = itertools.count(0, 100)
+        began(self, store, state, dataclasses.replace(ttl, now=lambda: next(times)))
+
+    monkeypatch.setattr(ExpiredRows, "__init__", with_ticking_clock)
+    with harness(ttl(cleanup=choosing_nothing), options) as test:
+        clock = Clock(test)
+        for key in range(100):
+            clock.after(0, key, "write", 1)
+        snapshot = test.snapshot(1)
         assert sum(map(len, snapshot.entries("v").values())) == num_left
 
 

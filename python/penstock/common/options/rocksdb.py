@@ -8,6 +8,7 @@ from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
+    DurationType,
     FoldersType,
     IntegerType,
     ListType,
@@ -154,6 +155,19 @@ LEVEL_SIZE: Final[Option[int]] = _rocksdb(
     MemorySizeType(64 << 10),
     256 << 20,
     "size of the first level",
+)
+FILTER_QUERY_ROWS: Final[Option[int]] = _rocksdb(
+    "compaction.filter.query-time-after-num-entries",
+    IntegerType(1),
+    1000,
+    "after how many rows of state with a time to live the clock is read again while those that "
+    "have expired are removed; a `cleanup_in_rocksdb_compact_filter` of the state comes first",
+)
+FILTER_PERIOD: Final[Option[int]] = _rocksdb(
+    "compaction.filter.periodic-compaction-time",
+    DurationType(),
+    30 * 24 * 3_600_000,
+    "after how long all rows of such state are looked at, however few are written; 0 for never",
 )
 THREADS: Final[Option[int]] = _rocksdb(
     "thread.num", IntegerType(1), 2, "threads of a database that write and merge files"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.options import rocksdb
@@ -178,6 +179,13 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
 
     def _clean_up(self, table: StateTable, ttl: TimeToLive) -> None:
         super()._clean_up(table, ttl)
+        if ttl.is_compaction_default:
+            configuration = self._surroundings.configuration
+            ttl = replace(
+                ttl,
+                compaction_query_rows=rocksdb.FILTER_QUERY_ROWS.read(configuration),
+                compaction_period_ms=rocksdb.FILTER_PERIOD.read(configuration),
+            )
         is_compacted = ttl.compaction_query_rows > 0
         self._opened_store().remove_expired(table.name, ttl if is_compacted else None)
 

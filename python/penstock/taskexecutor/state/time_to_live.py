@@ -29,6 +29,7 @@ class TimeToLive:
         compaction_query_rows: Of a database, after how many rows the clock is read again; 0 to
             leave rows that have expired.
         compaction_period_ms: How long it may take until all rows were looked at; 0 for any time.
+        is_compaction_default: Whether the user has said neither, so that options do.
     """
 
     ttl_ms: int
@@ -40,6 +41,7 @@ class TimeToLive:
     in_snapshots: bool = False
     compaction_query_rows: int = 0
     compaction_period_ms: int = 0
+    is_compaction_default: bool = False
 
     @staticmethod
     def of(config: Any, now: Callable[[], int]) -> TimeToLive | None:
@@ -65,6 +67,7 @@ class TimeToLive:
                 0 if compaction is None else compaction.get_query_time_after_num_entries()
             ),
             compaction_period_ms=0 if period is None else period.to_milliseconds(),
+            is_compaction_default=compaction is cleanup.DEFAULT_COMPACT_FILTER,
         )
 
     def expired(self, written_ms: int) -> bool:
