@@ -233,6 +233,7 @@ class JobBuilder:
             # PyFlink, too, has its functions in one interpreter only where it finds what is
             # collected among the operators.
             user_code.OPERATOR_CHAINING.write(configuration, value=False)
+        _make_folders_absolute(configuration)
         config = ExecutionConfig(configuration)
         interval_ms = CheckpointConfig(configuration).get_checkpoint_interval()
         settings = GraphSettings(
@@ -289,3 +290,13 @@ class JobBuilder:
             if isinstance(transformation, SourceTransformation):
                 sources.append(transformation)
         return sources
+
+
+def _make_folders_absolute(configuration: Configuration) -> None:
+    """Workers, and the jobmanager of a session, have other working directories."""
+    for option in (checkpointing.FOLDER, checkpointing.SAVEPOINT_FOLDER):
+        folder = option.read(configuration)
+        if folder is not None:
+            from penstock.checkpoint_storage.file_systems import absolute
+
+            option.write(configuration, absolute(folder))

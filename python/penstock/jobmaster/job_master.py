@@ -19,6 +19,7 @@ from penstock.checkpoint_storage.storage import (
     FileSystemCheckpointStorage,
     configured_directory,
 )
+from penstock.common.options import checkpointing
 from penstock.errors import (
     InvalidProgramError,
     JobCancelledError,
@@ -115,6 +116,10 @@ class JobMaster:
         )
         directory = configured_directory(job_graph.configuration)
         files = FileSystems(job_graph.configuration)
+        savepoints = checkpointing.SAVEPOINT_FOLDER.read(job_graph.configuration)
+        if savepoints is not None:
+            # A scheme that nobody knows is refused now, not by the first savepoint.
+            files.of(savepoints)
         self._checkpoints = CheckpointService(
             job_graph,
             self._scheduler.graph,

@@ -17,7 +17,7 @@ from penstock.common import Configuration, Types
 from penstock.common.options import checkpointing, rocksdb, state, state_recovery
 from penstock.common.options.check import check_options, warn_of_idle_options
 from penstock.common.options.registry import options_of
-from penstock.common.options.value_types import FoldersType, TextType
+from penstock.common.options.value_types import FoldersType, FolderType, TextType
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, InvalidProgramError
 from penstock.rpc.task_deployment import TaskDeploymentDescriptor
@@ -32,6 +32,7 @@ STARTING = "recovery/test_starting_from_savepoints.py"
 FAULTS = "recovery/test_storage_faults.py"
 RECOVERY = "recovery/test_recovery.py"
 ROCKSDB = "unit/taskexecutor/test_rocksdb_backend.py"
+TIME_TO_LIVE = "unit/taskexecutor/test_time_to_live.py"
 EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
 
 #: By key a test that shows what the option does.
@@ -98,6 +99,12 @@ EFFECTS = {
     ),
     "state.backend.rocksdb.predefined-options": (
         f"{ROCKSDB}::test_options_that_are_set_count_more_than_predefined_ones"
+    ),
+    "state.backend.rocksdb.compaction.filter.query-time-after-num-entries": (
+        f"{TIME_TO_LIVE}::test_an_option_says_how_often_the_clock_is_read"
+    ),
+    "state.backend.rocksdb.compaction.filter.periodic-compaction-time": (
+        f"{TIME_TO_LIVE}::test_an_option_says_when_all_rows_are_looked_at"
     ),
     "state.backend.rocksdb.timer-service.factory": f"{ROCKSDB}::test_what_cannot_be_had_is_refused",
 }
@@ -184,7 +191,11 @@ WRONG_TEXTS = ("-7", "no such thing", "0.5.5")
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
 def test_what_is_no_value_is_refused_before_the_start(option):
-    """Any text is a name of a folder; all other options refuse each of these."""
+    """Any text but none is a name of a folder; all other options refuse each of these."""
+    if isinstance(option.value_type, FolderType):
+        with pytest.raises(ConfigurationError, match=f"{option.key}: ' ': must be a path or URL"):
+            check_options({option.key: " "})
+        return
     if isinstance(option.value_type, FoldersType | TextType):
         return
     for text in WRONG_TEXTS:
@@ -318,6 +329,32 @@ def test_what_has_its_effect_is_not_named(caplog, options):
     with caplog.at_level(logging.WARNING):
         warn_of_idle_options(options, "local")
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("key", [
+    "execution.checkpointing.dir", "execution.checkpointing.savepoint-dir",
+])  # fmt: skip
+def test_folders_are_those_of_the_program(key, tmp_path, monkeypatch):
+    """Workers have other working directories; of URLs there is nothing to be said."""
+    monkeypatch.chdir(tmp_path)
+    for text, folder in (("here/there", f"{tmp_path}/here/there"), ("s3://b/c", "s3://b/c")):
+        configuration = Configuration().set_string(key, text)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.from_collection([1]).print()
+        _, configuration = env._job.job_graph("job", 1, 100)
+        assert configuration.get_string(key, "") == folder
+
+
+@pytest.mark.parametrize("key", [
+    "execution.checkpointing.dir", "execution.checkpointing.savepoint-dir",
+])  # fmt: skip
+def test_a_folder_of_an_unknown_scheme_is_refused_before_the_start(key):
+    configuration = Configuration().set_string("execution.target", "local")
+    configuration.set_string(key, "gopher://host/folder")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match="gopher"):
+        env.execute()
 
 
 @pytest.mark.parametrize(("options", "directory"), [

@@ -11,9 +11,9 @@ from penstock.common.options.value_types import (
     ChoiceType,
     DurationType,
     FoldersType,
+    FolderType,
     IntegerType,
     MemorySizeType,
-    TextType,
     ValueType,
 )
 
@@ -112,7 +112,7 @@ STORAGE: Final[Option[str]] = _checkpointing(
 )
 FOLDER: Final[Option[str | None]] = _checkpointing(
     "dir",
-    TextType(),
+    FolderType(),
     None,
     "where the files of checkpoints are",
     "state.checkpoints.dir",
@@ -170,7 +170,7 @@ LOCAL_BACKUP_FOLDERS: Final[Option[tuple[str, ...]]] = _checkpointing(
 )
 SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "savepoint-dir",
-    TextType(),
+    FolderType(),
     None,
     "where savepoints go when nothing else is said",
     "state.savepoints.dir",

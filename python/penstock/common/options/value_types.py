@@ -63,6 +63,18 @@ class TextType(ValueType[str]):
         return text
 
 
+class FolderType(ValueType[str]):
+    """One folder."""
+
+    name = "path or URL of a folder"
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        if not text.strip():
+            raise ValueError(f"must be a {self.name}")
+        return text
+
+
 class BooleanType(ValueType[bool]):
     """True or false, in letters of any case."""
 
