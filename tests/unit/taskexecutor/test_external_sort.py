@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 from penstock import network
 from penstock.common import Types
-from penstock.datastream.functions import KeyedProcessFunction
+from penstock.datastream.functions import BroadcastProcessFunction, KeyedProcessFunction
+from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import IllegalStateError, SerializationError
 from penstock.graph import operators
 from penstock.taskexecutor.operators.external_sort import ExternalSorter
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
-from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+from penstock.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    TwoInputStreamOperatorTestHarness,
+)
 
 
 def sorter(memory_bytes, folder):
@@ -117,6 +121,71 @@ def test_a_batch_operator_sorts_with_any_managed_memory(size):
         }
         assert sum(map(len, found.values())) == len(given)
     assert folder is None or not Path(folder.name).exists()
+
+
+KNOWN = MapStateDescriptor("known", Types.STRING(), Types.INT())
+END = 2**63 - 1
+
+
+class Beside(BroadcastProcessFunction):
+    """Emits each element with what has been broadcast by then."""
+
+    def process_element(self, element, ctx):
+        yield element, ctx.timestamp(), sorted(ctx.get_broadcast_state(KNOWN).items())
+
+    def process_broadcast_element(self, element, ctx):
+        ctx.get_broadcast_state(KNOWN).put(element, ctx.timestamp())
+        yield element
+
+
+def beside(size="1 gb"):
+    return TwoInputStreamOperatorTestHarness(
+        operators.BroadcastProcess(Beside()),
+        configuration={
+            "execution.runtime-mode": "BATCH",
+            "taskmanager.memory.managed.size": size,
+        },
+    )
+
+
+def test_in_batch_mode_all_that_is_broadcast_comes_first():
+    """As Flink's operator selects the broadcast input until it has ended; the order stays."""
+    with beside() as test:
+        test.process_element1("late", 9)
+        test.process_element2("a", 1)
+        test.process_element1("early", 3)
+        test.process_watermark1(END)
+        test.operator.end_input(0)
+        test.process_element2("b", 2)
+        assert test.values == ["a", "b"]
+        assert test.output.watermarks == []
+        test.process_watermark2(END)
+        known = [("a", 1), ("b", 2)]
+        assert test.values[2:] == [("late", 9, known), ("early", 3, known)]
+        assert test.output.watermarks == [END]
+
+
+def test_in_batch_mode_elements_pass_once_all_is_broadcast():
+    with beside() as test:
+        test.process_element2("a", 1)
+        test.process_watermark2(END)
+        test.process_element1("x", 5)
+        assert test.values == ["a", ("x", 5, [("a", 1)])]
+        test.process_watermark1(END)
+        assert test.output.watermarks == [END]
+
+
+def test_elements_beside_a_long_broadcast_are_kept_on_disk():
+    with beside("0") as test:
+        for n in range(6000):
+            test.process_element1((n, "x" * 500), 6000 - n)
+        folder = test._task._temp_directory
+        assert folder is not None
+        test.process_watermark2(END)
+        assert [(value[0], time_ms) for value, time_ms, _ in test.values] == [
+            (n, 6000 - n) for n in range(6000)
+        ]
+    assert not Path(folder.name).exists()
 
 
 def test_managed_memory_is_shared():

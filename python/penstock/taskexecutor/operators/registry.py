@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
 from penstock.graph import operators
+from penstock.taskexecutor.operators.broadcast_first import BroadcastFirstOperator
 from penstock.taskexecutor.operators.sorted_input import SORTED, SortedInputOperator
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 
@@ -84,6 +85,8 @@ def create_operator(context: OperatorContext) -> StreamOperator:
     operator = factory_of(kind)(context, descriptor)
     if context.is_batch and context.is_keyed and kind in SORTED:
         return SortedInputOperator(context, operator, max(1, len(context.config.key_selectors)))
+    if context.is_batch and kind is operators.BroadcastProcess:
+        return BroadcastFirstOperator(context, operator)
     return operator
 
 

@@ -10,6 +10,8 @@ from penstock.taskexecutor.operators.external_sort import ExternalSorter
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -70,30 +72,22 @@ class SortedInput(Input):
         )
 
 
-class SortedInputOperator(StreamOperator):
-    """Feeds another operator key by key once all input is there.
+class KeepingOperator(StreamOperator):
+    """Keeps elements in a sorter until another operator may have them."""
 
-    Event time stands still while the elements of a key are processed and ends after them, so
-    that nothing is late and all timers of the key fire.
-    """
+    inputs: Sequence[Input]
 
-    def __init__(self, context: OperatorContext, inner: StreamOperator, num_inputs: int) -> None:
+    def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
         """Wraps an operator.
 
         Args:
             context: Of both operators.
             inner: The operator that the elements are for.
-            num_inputs: Number of its inputs.
         """
         super().__init__()
         self.inner = inner
         environment = context.environment
         self.sorter = ExternalSorter(environment.memory, environment.temp_directory)
-        self.combined = CombinedWatermarkStatus(num_inputs)
-        self.inputs = [
-            SortedInput(self, number, context.key_reader(number)) for number in range(num_inputs)
-        ]
-        self.num_inputs = num_inputs
 
     def setup(self, context: Any, output: Output) -> None:
         """Both operators have the same context and output."""
@@ -101,7 +95,7 @@ class SortedInputOperator(StreamOperator):
         self.inner.setup(context, output)
 
     def get_input(self, input_number: int) -> Input:
-        """The sorted input of that number."""
+        """The input of that number."""
         return self.inputs[input_number]
 
     def initialize_state(self, context: Any) -> None:
@@ -124,6 +118,23 @@ class SortedInputOperator(StreamOperator):
         """Releases what was opened."""
         self.sorter.close()
         self.inner.close()
+
+
+class SortedInputOperator(KeepingOperator):
+    """Feeds another operator key by key once all input is there.
+
+    Event time stands still while the elements of a key are processed and ends after them, so
+    that nothing is late and all timers of the key fire.
+    """
+
+    def __init__(self, context: OperatorContext, inner: StreamOperator, num_inputs: int) -> None:
+        """Wraps an operator of so many inputs; the context is that of both."""
+        super().__init__(context, inner)
+        self.combined = CombinedWatermarkStatus(num_inputs)
+        self.inputs: list[SortedInput] = [
+            SortedInput(self, number, context.key_reader(number)) for number in range(num_inputs)
+        ]
+        self.num_inputs = num_inputs
 
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""

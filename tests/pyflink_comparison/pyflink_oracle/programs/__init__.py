@@ -23,6 +23,7 @@ _SUBJECTS = (
     "flink",
     "aggregations",
     "arguments",
+    "batch",
     "combined",
     "connected",
     "functions",

@@ -1,0 +1,116 @@
+"""Broadcast functions without keys in BATCH mode: all broadcast elements come first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, Input, StreamOperator
+from penstock.taskexecutor.operators.sorted_input import KeepingOperator
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: The sorter groups by keys, which there are none of here.
+_NO_KEY: Final = 0
+
+
+class ElementInput(Input):
+    """The elements beside the broadcast ones: kept until those have ended."""
+
+    def __init__(self, operator: BroadcastFirstOperator) -> None:
+        """Creates the first input."""
+        self.operator = operator
+        self.target = operator.inner.get_input(0)
+        self.num_kept = 0
+        self.kept_watermark = MIN_TIMESTAMP
+        self.has_ended = False
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        if self.operator.has_all:
+            self.target.process(value, timestamp)
+            return
+        # What would be the time to sort by is the number, so that the order stays.
+        self.operator.sorter.add(_NO_KEY, self.num_kept, 0, (timestamp, value))
+        self.num_kept += 1
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
+        if self.operator.has_all:
+            self.target.process_watermark(timestamp)
+        else:
+            self.kept_watermark = timestamp
+
+    def process_status(self, idle: bool) -> None:
+        """Ignored: bounded inputs end, whether they were idle or not."""
+
+    def process_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Passes a latency marker on."""
+        self.target.process_latency_marker(
+            marked_time, operator_id_lower, operator_id_upper, subtask
+        )
+
+
+class BroadcastInput(Input):
+    """The broadcast elements, which pass at once."""
+
+    def __init__(self, operator: BroadcastFirstOperator) -> None:
+        """Creates the second input."""
+        self.operator = operator
+        self.target = operator.inner.get_input(1)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        self.target.process(value, timestamp)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced; in the end the other one may go on."""
+        self.target.process_watermark(timestamp)
+        if timestamp == MAX_TIMESTAMP and not self.operator.has_all:
+            self.operator.release()
+
+    def process_status(self, idle: bool) -> None:
+        """Ignored: bounded inputs end, whether they were idle or not."""
+
+    def process_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Passes a latency marker on."""
+        self.target.process_latency_marker(
+            marked_time, operator_id_lower, operator_id_upper, subtask
+        )
+
+
+class BroadcastFirstOperator(KeepingOperator):
+    """Lets a broadcast function have the elements once it has all that is broadcast.
+
+    The keyed one has its elements sorted, and so gets them last as well.
+    """
+
+    def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
+        """Wraps the operator of the function; the context is that of both."""
+        super().__init__(context, inner)
+        self.has_all = False
+        self.elements = ElementInput(self)
+        self.inputs = (self.elements, BroadcastInput(self))
+
+    def release(self) -> None:
+        """All broadcast elements have come: gives what was kept, in its order."""
+        self.has_all = True
+        elements = self.elements
+        for group in self.sorter.groups():
+            for _, _, (timestamp, value) in group:
+                elements.target.process(value, timestamp)
+        if elements.kept_watermark > MIN_TIMESTAMP:
+            elements.target.process_watermark(elements.kept_watermark)
+        if elements.has_ended:
+            self.inner.end_input(0)
+
+    def end_input(self, input_number: int) -> None:
+        """An input has ended; the first one not before its elements were given."""
+        if input_number == 0 and not self.has_all:
+            self.elements.has_ended = True
+        else:
+            self.inner.end_input(input_number)
