@@ -9,7 +9,7 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.errors import SerializationError
+from penstock.errors import InvalidProgramError, SerializationError
 from penstock.testing import PipelineTestHarness, ProcessFunctionTestHarnesses
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -180,3 +180,62 @@ def test_one_function_after_the_other_sees_values_as_they_are():
         return {"tuples": numbers.map(lambda n: ("x", n), PERSON).map(lambda v: v[1])}
 
     assert collected(build, 3).values("tuples") == [3]
+
+
+class KeepTwo(KeyedProcessFunction):
+    """Opens the state of one name by two descriptors, the second one when an element comes."""
+
+    def __init__(self, first, second):
+        self.descriptors = first, second
+
+    def open(self, runtime_context):
+        self.open_state = {
+            ValueStateDescriptor: runtime_context.get_state,
+            ListStateDescriptor: runtime_context.get_list_state,
+            MapStateDescriptor: runtime_context.get_map_state,
+        }[type(self.descriptors[0])]
+        self.open_state(self.descriptors[0])
+
+    def process_element(self, value, ctx):
+        self.open_state(self.descriptors[1])
+        yield value
+
+
+def opened_twice(first, second):
+    """What comes out where one name is asked for with two types."""
+    harness = ProcessFunctionTestHarnesses.for_keyed_process_function(
+        KeepTwo(first, second), lambda _: 0
+    )
+    harness.open()
+    try:
+        harness.process_element(1, 0)
+        return harness.values
+    finally:
+        harness.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (ValueStateDescriptor("s", Types.INT()), ValueStateDescriptor("s", Types.STRING())),
+        (ListStateDescriptor("s", Types.INT()), ListStateDescriptor("s", Types.LONG())),
+        (ValueStateDescriptor("s", Types.INT()), ValueStateDescriptor("s", None)),
+        (
+            ValueStateDescriptor("s", Types.ROW([Types.INT()])),
+            ValueStateDescriptor("s", Types.ROW_NAMED(["a"], [Types.INT()])),
+        ),
+        (
+            MapStateDescriptor("s", Types.STRING(), Types.INT()),
+            MapStateDescriptor("s", Types.INT(), Types.INT()),
+        ),
+    ],
+    ids=["value", "list", "undeclared", "row", "map"],
+)
+def test_one_name_is_of_one_type(first, second):
+    with pytest.raises(InvalidProgramError, match=r"state 's' is of type .* needs another name"):
+        opened_twice(first, second)
+
+
+def test_one_name_of_one_type_may_be_opened_again():
+    first, second = (Types.ROW_NAMED(["a"], [Types.INT()]) for _ in range(2))
+    assert opened_twice(ValueStateDescriptor("s", first), ValueStateDescriptor("s", second)) == [1]

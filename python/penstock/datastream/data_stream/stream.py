@@ -413,7 +413,14 @@ class DataStream(StreamSettings, Generic[T]):
 
         Args:
             sink_identifier: Put before each element, with the number of the subtask.
+
+        Raises:
+            InvalidProgramError: The identifier is no text.
         """
+        given: object = sink_identifier
+        if not isinstance(given, str | None):
+            msg = f"print() takes a text to put before elements, got {given!r:.100}"
+            raise InvalidProgramError(msg)
         return self._sink(
             LegacySinkTransformation,
             "Print to Std. Out",

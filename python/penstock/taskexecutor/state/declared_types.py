@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.errors import InvalidProgramError
 from penstock.serialization.type_serializer import TypeSerializer, TypeSerializerSnapshot
 from penstock.taskexecutor.state.time_to_live import Aged
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
@@ -71,12 +72,21 @@ class DeclaredTypes:
             What brings restored values to the type; None when nothing is to be done.
 
         Raises:
-            InvalidProgramError: Values of the restored type are none of this one.
+            InvalidProgramError: Values of the restored type are none of this one, or the state
+                is open with another type.
         """
         key = f"{kind}:{name}"
         known = self._declared.get(key)
-        if known is not None and known[0] is type_info and key not in self._restored:
-            return None
+        if known is not None and key not in self._restored:
+            if known[0] is type_info:
+                return None
+            # Types of rows are equal whatever the names of their fields, which their texts show.
+            if str(known[0]) != str(type_info):
+                msg = (
+                    f"state {name!r} is of {_named(known[0])} in this operator; one of "
+                    f"{_named(type_info)} needs another name"
+                )
+                raise InvalidProgramError(msg)
         serializer: TypeSerializer[Any] = TypeSerializer(type_info, ttl=ttl)
         declared = serializer.snapshot_configuration()
         written = self._restored.get(key)
@@ -94,6 +104,10 @@ class DeclaredTypes:
     def texts(self) -> dict[str, str]:
         """What a snapshot keeps, also of states that were restored and never opened."""
         return {**self._restored, **{key: text for key, (_, text, _) in self._declared.items()}}
+
+
+def _named(type_info: Any) -> str:
+    return "no declared type" if type_info is None else f"type {type_info}"
 
 
 def migrate_table(table: StateTable, migration: Migration) -> None:

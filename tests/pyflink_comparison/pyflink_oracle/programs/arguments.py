@@ -187,3 +187,12 @@ def a_state_without_open(f):
             yield self.state.value()
 
     return f.collected(lambda: f.ints(1).key_by(lambda v: 0).process(Use()))
+
+
+def print_before_what(f):
+    """Elements are printed behind a text, or behind nothing."""
+    ints = f.ints(1)
+    return [
+        f.outcome(lambda before=before: type(ints.print(before)).__name__)
+        for before in ("a", "", None, 5, b"x", ["a"])
+    ]

@@ -353,3 +353,27 @@ def key_of_the_wrong_type_fails(f):
 
 def key_selector_that_fails(f):
     return f.collected(lambda: f.ints(1, 0).key_by(lambda v: 1 // v).reduce(lambda a, b: a))
+
+
+def one_name_of_two_types(f):
+    """A second descriptor of a name is refused unless its type is the first one's."""
+
+    def opened_with(first, second):
+        class Open(f.KeyedProcessFunction):
+            def open(self, runtime_context):
+                for kind in (first, second):
+                    runtime_context.get_state(f.ValueStateDescriptor("same", kind))
+
+            def process_element(self, value, ctx):
+                yield value
+
+        return f.collected(lambda: f.ints(1).key_by(lambda v: v).process(Open()))
+
+    row, named = f.Types.ROW([f.Types.INT()]), f.Types.ROW_NAMED(["a"], [f.Types.INT()])
+    return [
+        opened_with(f.Types.INT(), f.Types.INT()),
+        opened_with(f.Types.INT(), f.Types.STRING()),
+        opened_with(f.Types.INT(), f.Types.LONG()),
+        opened_with(f.Types.LIST(f.Types.INT()), f.Types.LIST(f.Types.STRING())),
+        opened_with(row, named),
+    ]
