@@ -560,6 +560,45 @@ def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
         ]
 
 
+def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends():
+    """After those of event time; one that such a timer registers would never end, and is dropped.
+
+    Flink's ``BatchExecutionInternalTimeService`` does the same.
+    """
+
+    class Later(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            for delay_ms in (10**9, 10**8):
+                now = ctx.timer_service().current_processing_time()
+                ctx.timer_service().register_processing_time_timer(now + delay_ms)
+            ctx.timer_service().register_event_time_timer(5)
+            yield value
+
+        def on_timer(self, timestamp, ctx):
+            ctx.timer_service().register_processing_time_timer(timestamp + 1)
+            ctx.timer_service().delete_processing_time_timer(6)
+            yield ctx.get_current_key(), ctx.time_domain().name, timestamp
+
+    with KeyedOneInputStreamOperatorTestHarness(
+        operators.KeyedProcess(Later()), first, configuration=BATCH
+    ) as test:
+        for value in ("a", "b"):
+            test.process_element(value)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [
+            element
+            for key in ("a", "b")
+            for element in (
+                key,
+                (key, "EVENT_TIME", 5),
+                (key, "PROCESSING_TIME", 10**8),
+                (key, "PROCESSING_TIME", 10**9),
+            )
+        ]
+        test.set_processing_time(10**12)
+        assert len(test.values) == 8, "nothing is left"
+
+
 class TotalOfAll(KeyedMultipleInputProcessFunction):
     """Adds what all streams have of a key, and tells it a second of event time later."""
 

@@ -78,6 +78,7 @@ class InternalTimerService:
         self._event_timers = TimerQueue(tables("event"))
         self._processing_timers = TimerQueue(tables("processing"))
         self._physical: ProcessingTimeTimer | None = None
+        self._is_ending = False
         self.current_processing_time = processing_time.now
 
     @property
@@ -105,6 +106,8 @@ class InternalTimerService:
 
     def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
         """Fires once the clock has reached ``timestamp``, for the current key."""
+        if self._is_ending:
+            return
         timers = self._processing_timers
         if timers.add(timestamp, self._key_context.current_key, namespace):
             self._schedule()
@@ -119,11 +122,20 @@ class InternalTimerService:
         self._fire(self._event_timers, timestamp, True)
 
     def end_key(self) -> None:
-        """Fires all event-time timers as at the end of time, then forgets that it came.
+        """Fires all timers as at the end of time, then forgets that it came.
 
-        Bounded execution feeds one key after the other and ends event time for each.
+        Bounded execution feeds one key after the other and ends time for each.  A timer of
+        processing time that is registered by one that fires then is dropped, as in Flink: one
+        that registers the next would never end.
         """
         self.advance_watermark(MAX_TIMESTAMP)
+        self._is_ending = True
+        try:
+            self._fire(self._processing_timers, MAX_TIMESTAMP, False)
+        finally:
+            self._is_ending = False
+        self._schedule()
+        self._fire(self._event_timers, MAX_TIMESTAMP, True)
         self.current_watermark = MIN_TIMESTAMP
 
     def take_over(self) -> None:

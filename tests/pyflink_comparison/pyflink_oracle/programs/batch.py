@@ -100,3 +100,23 @@ def count_windows_of_keys(f):
     pairs = f.pairs(("a", 3), ("a", 1), ("b", 1), ("a", 5), ("a", 7), env=env)
     keyed = pairs.key_by(lambda v: v[0], f.Types.STRING())
     return f.sorted(keyed.count_window(2).reduce(lambda a, b: (a[0], a[1] + b[1])))
+
+
+def timers_of_both_times_fire_when_a_key_ends(f):
+    """No clock reaches those of processing time; they come after those of event time."""
+    env = f.batch_env()
+
+    class Later(f.KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            timers = ctx.timer_service()
+            timers.register_processing_time_timer(2**60)
+            timers.register_event_time_timer(7)
+            timers.register_event_time_timer(3)
+            timers.register_processing_time_timer(2**59)
+            yield str(value)
+
+        def on_timer(self, timestamp, ctx):
+            yield f"{ctx.get_current_key()} {ctx.time_domain().name} {timestamp}"
+
+    keyed = f.ints(1, 1, env=env).key_by(lambda v: v, f.Types.INT())
+    return f.collect(keyed.process(Later(), f.Types.STRING()))
