@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, Input, StreamOperator
-from penstock.taskexecutor.operators.sorted_input import KeepingOperator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.operators.sorted_input import BoundedInput, KeepingOperator
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NO_KEY: Final = 0
 
 
-class ElementInput(Input):
+class ElementInput(BoundedInput):
     """The elements beside the broadcast ones: kept until those have ended."""
 
     def __init__(self, operator: BroadcastFirstOperator) -> None:
@@ -41,19 +41,8 @@ class ElementInput(Input):
         else:
             self.kept_watermark = timestamp
 
-    def process_status(self, idle: bool) -> None:
-        """Ignored: bounded inputs end, whether they were idle or not."""
 
-    def process_latency_marker(
-        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
-    ) -> None:
-        """Passes a latency marker on."""
-        self.target.process_latency_marker(
-            marked_time, operator_id_lower, operator_id_upper, subtask
-        )
-
-
-class BroadcastInput(Input):
+class BroadcastInput(BoundedInput):
     """The broadcast elements, which pass at once."""
 
     def __init__(self, operator: BroadcastFirstOperator) -> None:
@@ -70,17 +59,6 @@ class BroadcastInput(Input):
         self.target.process_watermark(timestamp)
         if timestamp == MAX_TIMESTAMP and not self.operator.has_all:
             self.operator.release()
-
-    def process_status(self, idle: bool) -> None:
-        """Ignored: bounded inputs end, whether they were idle or not."""
-
-    def process_latency_marker(
-        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
-    ) -> None:
-        """Passes a latency marker on."""
-        self.target.process_latency_marker(
-            marked_time, operator_id_lower, operator_id_upper, subtask
-        )
 
 
 class BroadcastFirstOperator(KeepingOperator):

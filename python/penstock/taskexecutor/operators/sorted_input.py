@@ -34,7 +34,24 @@ SORTED: Final = (
 )
 
 
-class SortedInput(Input):
+class BoundedInput(Input):
+    """An input in front of that of another operator, in BATCH mode."""
+
+    target: Input
+
+    def process_status(self, idle: bool) -> None:
+        """Ignored: bounded inputs end, whether they were idle or not."""
+
+    def process_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Passes a latency marker on."""
+        self.target.process_latency_marker(
+            marked_time, operator_id_lower, operator_id_upper, subtask
+        )
+
+
+class SortedInput(BoundedInput):
     """Sorts the elements of one input, by key; those of an input without keys pass at once."""
 
     def __init__(self, operator: SortedInputOperator, number: int, keys: KeyReader | None) -> None:
@@ -59,17 +76,6 @@ class SortedInput(Input):
             self.number, timestamp
         ):
             operator.run()
-
-    def process_status(self, idle: bool) -> None:
-        """Ignored: bounded inputs end, whether they were idle or not."""
-
-    def process_latency_marker(
-        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
-    ) -> None:
-        """Passes a latency marker on."""
-        self.target.process_latency_marker(
-            marked_time, operator_id_lower, operator_id_upper, subtask
-        )
 
 
 class KeepingOperator(StreamOperator):
