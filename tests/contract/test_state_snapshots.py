@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from penstock.errors import CorruptStreamError, IllegalStateError
 from penstock.graph.key_groups import key_group
 from penstock.serialization.pure.key_hash import key_hash
+from penstock.taskexecutor.state.removals import RemovalsSnapshot
 
 from contract.codecs import RUNTIMES
 
@@ -30,6 +31,12 @@ def modules(kind):
     else:
         names = "penstock.taskexecutor.state.table", "penstock.serialization.pure.keys"
     return [importlib.import_module(name) for name in names]
+
+
+def entries_module(kind):
+    """The module of serialised entries of a runtime."""
+    room = "penstock._native" if kind == "native" else "penstock.taskexecutor.state"
+    return importlib.import_module(f"{room}.key_group_entries")
 
 
 def key_reader(kind):
@@ -70,6 +77,31 @@ values = (
 )
 
 
+class Log:
+    """What has changed in a table since a snapshot, and what that held."""
+
+    def __init__(self, kind, table, base):
+        since, self.before = base
+        self.changed = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS, (), since)
+        removed = entries_module(kind).KeyGroupEntries(None, MAX_PARALLELISM, ALL_GROUPS, False)
+        self.removed = RemovalsSnapshot(table.removals.since(since), removed)
+        self.epoch = self.changed.epoch
+
+    def advance(self, deadline, *steps):
+        return self.removed.advance(deadline) and self.changed.advance(deadline, *steps)
+
+    def close(self):
+        self.removed.close()
+        self.changed.close()
+
+    def replayed(self, kind):
+        """What the table held when the log was cut, given what it held before."""
+        gone = loaded(kind, self.removed.entries)
+        assert set(gone.values()) <= {None}
+        changed = loaded(kind, self.changed.entries)
+        return {at: v for at, v in self.before.items() if at not in gone} | changed
+
+
 class TableMachine(RuleBasedStateMachine):
     """A table, a dictionary, and open snapshots with copies of the dictionary."""
 
@@ -80,6 +112,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table = new_table(self.kind)
         self.identity_of = key_reader(self.kind).identity
         self.table.note_changes(None, MAX_PARALLELISM, ALL_GROUPS)
+        self.table.note_removals()
         self.model = {}
         self.open = []
         #: Epochs of earlier snapshots, and what they held.
@@ -158,6 +191,15 @@ class TableMachine(RuleBasedStateMachine):
         if self.bases:
             self.open.append(self.opened(data.draw(st.sampled_from(self.bases))))
 
+    @rule(data=st.data())
+    def open_log(self, data):
+        """Of what has changed since an earlier snapshot or log, which may be open still."""
+        if self.bases:
+            log = Log(self.kind, self.table, data.draw(st.sampled_from(self.bases)))
+            model = {at: copy.deepcopy(value) for at, value in self.model.items()}
+            self.bases.append((log.epoch, model))
+            self.open.append((log, model))
+
     def opened(self, base=None):
         since, of_base = base or (0, {})
         kept = set(ALL_GROUPS) - set(self.table.changed_groups(since))
@@ -173,7 +215,10 @@ class TableMachine(RuleBasedStateMachine):
         return key_group(key_hash(None)(modules(self.kind)[1].key_of(identity)), MAX_PARALLELISM)
 
     def check(self, snapshot, model):
-        assert loaded(self.kind, snapshot.entries) == model
+        if isinstance(snapshot, Log):
+            assert snapshot.replayed(self.kind) == model
+        else:
+            assert loaded(self.kind, snapshot.entries) == model
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), steps=st.integers(1, 20))
@@ -402,3 +447,52 @@ def test_a_peek_is_no_change(kind):
     assert first.advance(FOREVER)
     table.peek(0, 0, 100)
     assert table.changed_groups(first.epoch) == []
+
+
+@pytest.mark.parametrize("kind", RUNTIMES)
+def test_a_log_has_what_has_changed_and_what_is_gone(kind):
+    """A key that was removed and set again is in both; what was removed before is forgotten."""
+    table = new_table(kind)
+    table.note_removals()
+    contents = table.map(None)
+    for number in range(10):
+        contents.put(number, number)
+    contents.remove(9)
+    first = opened(table)
+    contents.put(1, -1)
+    contents.remove(2)
+    contents.remove(3)
+    contents.put(3, -3)
+    table.map("w").put(4, 4)
+    table.map("w").clear()
+    log = Log(kind, table, (first.epoch, {}))
+    contents.put(5, -5)
+    contents.remove(6)
+    assert first.advance(FOREVER)
+    assert log.advance(FOREVER)
+    assert loaded(kind, log.changed.entries) == {(None, 1): -1, (None, 3): -3}
+    assert loaded(kind, log.removed.entries) == dict.fromkeys([(None, 2), (None, 3), ("w", 4)])
+    later = Log(kind, table, (log.epoch, {}))
+    table.removals.forget(later.epoch)
+    assert later.advance(FOREVER)
+    assert loaded(kind, later.changed.entries) == {(None, 5): -5}
+    assert loaded(kind, later.removed.entries) == {(None, 6): None}
+    assert table.removals.since(0) == []
+
+
+@pytest.mark.parametrize("kind", RUNTIMES)
+def test_a_log_of_timers_names_those_that_are_gone(kind):
+    table = new_table(kind, "timer")
+    table.note_removals()
+    for identity in ("a", ("b", "w")):
+        table.map(5).put(identity, 1)
+    first = opened(table)
+    for identity in ("a", ("b", "w")):
+        table.map(5).remove(identity)
+    entries = entries_module(kind).KeyGroupEntries(None, MAX_PARALLELISM, ALL_GROUPS, True)
+    second = opened(table)
+    removed = RemovalsSnapshot(table.removals.since(first.epoch), entries)
+    assert removed.advance(FOREVER)
+    assert set(loaded(kind, removed.entries, "timer")) == {(5, "a"), (5, ("b", "w"))}
+    assert second.advance(FOREVER)
+    assert loaded(kind, second.entries, "timer") == {}

@@ -10,7 +10,7 @@ from penstock._native.dynamic_codec cimport encode_dynamic, write_number
 from penstock._native.failure cimport fail_memory
 from penstock._native.key_hash cimport HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_murmur
 from penstock._native.keys cimport key_of
-from penstock._native.state_map cimport ps_integer, ps_is_integer
+from penstock._native.state_map cimport ps_integer, ps_is_integer, ps_pack
 from penstock._native.wire cimport put8, reserve
 
 from penstock.errors import IllegalStateError
@@ -101,6 +101,10 @@ cdef class KeyGroupEntries:
         finally:
             self.is_busy = False
         return 0
+
+    def add_removed(self, object namespace, Py_ssize_t number, object identity):
+        """Serialises the key of an entry that is gone; see the pure twin."""
+        self.add(namespace, number, ps_pack(<PyObject *>identity), ps_pack(<PyObject *>None))
 
     cdef int serialise(
         self, PsGroup *group, object namespace, Py_ssize_t number, PsWord key, PsWord value

@@ -54,6 +54,7 @@ cdef class StateTable:
     cdef uint32_t epoch         # number of the snapshots opened until now
     cdef Py_ssize_t numbers     # of namespaces, given until now
     cdef KeyGroupEntries changes    # knows when entries of a group last changed; None if untold
+    cdef readonly object removals   # knows which entries were removed; None if untold
     cdef public object snapshot_filter  # gives what a snapshot keeps of a value; None keeps all
     cdef readonly object store      # where the entries are that are not here; None for none
     cdef public Py_ssize_t room     # entries that may be added before the store makes room
@@ -74,6 +75,7 @@ cdef class TableSnapshot:
     cdef readonly KeyGroupEntries entries
     cdef StateTable table
     cdef readonly uint32_t epoch    # entries of an earlier one are part of the snapshot
+    cdef readonly uint32_t since    # unless it is one before this
     cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
     cdef int32_t position
     cdef Py_ssize_t end_slot

@@ -17,6 +17,7 @@ from penstock._native.state_map cimport (
 from penstock._native.wire cimport Reader, get8
 
 from penstock.errors import CorruptStreamError, IllegalStateError
+from penstock.taskexecutor.state.removals import Removals
 
 cdef enum:
     ENTRY = 1
@@ -219,6 +220,8 @@ cdef class StateMap:
         if self.map.entries[position].epoch != self.table.epoch:
             self.touched(position)
         self.found = self.used_last = PS_NONE
+        if self.table.removals is not None:
+            self.table.removals.note(self.namespace, object_of(self.map.entries[position].key))
         taken[0] = ps_take_out(&self.map, position)
         return 0
 
@@ -238,7 +241,7 @@ cdef class StateMap:
 
     def clear(self):
         """Removes every entry."""
-        cdef int32_t used
+        cdef int32_t used, position
         cdef PsEntry *entries
         cdef StateMap contents
         cdef TableSnapshot snapshot
@@ -248,6 +251,11 @@ cdef class StateMap:
             self.is_stored = False
         if self.table.changes is not None and self.map.count > 0:
             self.table.changes.note_all_changed(self.table.epoch)
+        if self.table.removals is not None:
+            for position in range(self.map.used):
+                if self.map.entries[position].key != 0:
+                    key = object_of(self.map.entries[position].key)
+                    self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self.map.count > 0:
             # They may be many: the snapshots serialise them later, and then they are released.
             contents = StateMap(self.table, self.namespace)
@@ -352,6 +360,7 @@ cdef class StateTable:
         """Lets go of the entries in memory; what a store has goes with the store."""
         cdef StateMap found
         self.changes = None
+        self.removals = None
         for found in self.maps.values():
             found.is_stored = False
             found.clear()
@@ -504,10 +513,17 @@ cdef class StateTable:
             raise IllegalStateError(f"state {self.name!r} does not note which key groups change")
         return self.changes.changed_since(since)
 
-    def open_snapshot(self, kind, max_parallelism, key_groups, kept=()):
+    def note_removals(self):
+        """Has the table know from now on which entries are removed; see the pure twin."""
+        if self.removals is None:
+            self.removals = Removals(self.epoch)
+
+    def open_snapshot(self, kind, max_parallelism, key_groups, kept=(), uint32_t since=0):
         """What the table holds now, to be read in slices while it changes; see the pure twin."""
         return TableSnapshot(
-            self, KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
+            self,
+            KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept),
+            since,
         )
 
     def load(self, data not None, KeyReader keys not None):
@@ -554,8 +570,13 @@ cdef class StateTable:
 cdef class TableSnapshot:
     """The content of a table at one moment; see the pure twin."""
 
-    def __cinit__(self, StateTable of not None, KeyGroupEntries entries not None):
+    def __cinit__(
+        self, StateTable of not None, KeyGroupEntries entries not None, uint32_t since=0
+    ):
         of.epoch += 1
+        if of.removals is not None:
+            of.removals.begin(of.epoch)
+        self.since = since
         self.table = of
         self.entries = entries
         self.epoch = of.epoch
@@ -591,7 +612,8 @@ cdef class TableSnapshot:
 
     cdef int save(self, StateMap contents, Py_ssize_t position) except -1:
         """Serialises an entry before it changes, unless that was done."""
-        if contents.entry(position).epoch >= self.epoch or self.failure is not None:
+        cdef uint32_t epoch = contents.entry(position).epoch
+        if epoch >= self.epoch or epoch < self.since or self.failure is not None:
             return 0
         if contents.slot < self.slot or contents.slot == self.slot and position < self.position:
             return 0
@@ -639,7 +661,7 @@ cdef class TableSnapshot:
         cdef PsEntry *entry
         while position < contents.map.used and steps[0] > 0:
             entry = &contents.map.entries[position]
-            if entry.key != 0 and entry.epoch < self.epoch:
+            if entry.key != 0 and self.since <= entry.epoch < self.epoch:
                 if not self.entries.leaves_out(entry.key):
                     self.add(contents, position)
             position += 1

@@ -1,5 +1,5 @@
 from collections.abc import Collection
-from typing import Self, final
+from typing import Any, Self, final
 
 @final
 class KeyGroupEntries:
@@ -11,5 +11,6 @@ class KeyGroupEntries:
         has_timers: bool,
         kept: Collection[int] = (),
     ) -> Self: ...
+    def add_removed(self, namespace: Any, number: int, identity: Any) -> None: ...
     def key_groups(self) -> list[int]: ...
     def take(self, key_group: int) -> bytes: ...

@@ -102,6 +102,13 @@ class KeyGroupEntries:
         self._groups.setdefault(group, bytearray()).extend(out)
         self._namespaces[group] = number
 
+    def add_removed(self, namespace: Any, number: int, identity: Any) -> None:
+        """Serialises the key of an entry that is gone, and None in the place of its value.
+
+        Args and raises: As ``add``.
+        """
+        self.add(namespace, number, identity, None)
+
     def _group_of(self, identity: Any) -> int:
         if self._has_timers and type(identity) is tuple:
             identity = identity[0]

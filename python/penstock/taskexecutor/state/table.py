@@ -25,6 +25,7 @@ from penstock.errors import CorruptStreamError, IllegalStateError
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
+from penstock.taskexecutor.state.removals import Removals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -178,6 +179,8 @@ class StateMap:
             return None
         self._touch(position)
         value = self._take_out(position)[1]
+        if self.table.removals is not None:
+            self.table.removals.note(self.namespace, key)
         if self.is_stored:
             assert self.table.store is not None
             self.table.store.note_removed(self, key)
@@ -192,6 +195,9 @@ class StateMap:
             self.is_stored = False
         if self.table.changes is not None and self._positions:
             self.table.changes.note_all_changed(self.table.epoch)
+        if self.table.removals is not None:
+            for key in self._positions:
+                self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self._positions:
             # They may be many: the snapshots serialise them later.
             contents = StateMap(self.table, self.namespace)
@@ -316,6 +322,7 @@ class StateTable:
         epoch: Number of the snapshots opened until now.
         snapshots: Those that are open.
         changes: Knows when entries of a group last changed; None if it need not.
+        removals: Knows which entries were removed; None if it need not.
         snapshot_filter: Gives what a snapshot keeps of a value, None for nothing; None keeps all.
         store: Where the entries are that are not here; None when all of them are.
         room: How many entries may be added before the store must make room.
@@ -328,6 +335,7 @@ class StateTable:
         self.epoch = 0
         self.snapshots: list[TableSnapshot] = []
         self.changes: KeyGroupEntries | None = None
+        self.removals: Removals | None = None
         self.snapshot_filter: Callable[[Any], Any] | None = None
         self.store: TableStore | None = None
         self.room = 0
@@ -366,6 +374,7 @@ class StateTable:
     def dispose(self) -> None:
         """Lets go of the entries in memory; what a store has goes with the store."""
         self.changes = None
+        self.removals = None
         for found in self._maps.values():
             found.is_stored = False
             found.clear()
@@ -510,12 +519,18 @@ class StateTable:
             raise IllegalStateError(f"state {self.name!r} does not note which key groups change")
         return self.changes.changed_since(since)
 
+    def note_removals(self) -> None:
+        """Has the table know from now on which entries are removed: ``removals`` tells them."""
+        if self.removals is None:
+            self.removals = Removals(self.epoch)
+
     def open_snapshot(
         self,
         kind: str | None,
         max_parallelism: int,
         key_groups: range,
         kept: Collection[int] = (),
+        since: int = 0,
     ) -> TableSnapshot:
         """What the table holds now, to be read in slices while it changes.
 
@@ -526,9 +541,11 @@ class StateTable:
             max_parallelism: Number of all key groups.
             key_groups: Those that all keys of the table are in.
             kept: Those of them that are not serialised: they are as in an earlier snapshot.
+            since: The epoch of an earlier snapshot: entries are left out that are as they were
+                then; 0 for none.
         """
         entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
-        return TableSnapshot(self, entries)
+        return TableSnapshot(self, entries, since)
 
     def load(self, data: bytes, keys: KeyReader) -> None:
         """Puts the entries in that a snapshot serialised.
@@ -574,12 +591,16 @@ class TableSnapshot:
     Attributes:
         entries: What is serialised, by key group; whole once ``advance`` has given True.
         epoch: Entries of an earlier one are part of the snapshot.
+        since: Unless it is one before this.
     """
 
-    def __init__(self, table: StateTable, entries: KeyGroupEntries) -> None:
+    def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int = 0) -> None:
         """Opens one; use ``StateTable.open_snapshot``."""
         table.epoch += 1
+        if table.removals is not None:
+            table.removals.begin(table.epoch)
         self.entries = entries
+        self.since = since
         self._table: StateTable | None = table
         self.epoch = table.epoch
         #: Up to this map, and to the position in it, all has been serialised.
@@ -625,7 +646,7 @@ class TableSnapshot:
 
     def save(self, contents: StateMap, position: int) -> None:
         """Serialises an entry before it changes, unless that was done."""
-        if contents._epochs[position] >= self.epoch or self._failure is not None:
+        if not self.since <= contents._epochs[position] < self.epoch or self._failure is not None:
             return
         if (contents.slot, position) < (self._slot, self._position):
             return
@@ -667,7 +688,8 @@ class TableSnapshot:
         """Serialises entries from a position on; gives the next one and the steps left."""
         end = min(len(contents._entries), position + steps)
         for at in range(position, end):
-            if contents._entries[at] is not None and contents._epochs[at] < self.epoch:
+            is_part = self.since <= contents._epochs[at] < self.epoch
+            if is_part and contents._entries[at] is not None:
                 self._add(contents, at)
         return max(position, end), steps - max(0, end - position)
 
