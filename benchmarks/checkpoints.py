@@ -52,6 +52,10 @@ ROWS = {
     "RocksDB: checkpoint under load, 2 M keys": ("s", 0.3, False, 0.36),
     "RocksDB: the next one, 1 % of the keys changed, clustered": ("ms", 20, False, 46),
     "RocksDB: the next one, 1 % of the keys changed, spread": ("ms", 100, False, 46),
+    "with a changelog, 1 % of the keys changed, clustered": ("ms", None, False, None),
+    "with a changelog, 1 % of the keys changed, spread": ("ms", None, False, None),
+    "RocksDB: with a changelog, 1 % of the keys changed, clustered": ("ms", None, False, None),
+    "RocksDB: with a changelog, 1 % of the keys changed, spread": ("ms", None, False, None),
     "RocksDB: exception to first element, 2 M keys": ("s", 0.2, False, 0.26),
     "RocksDB: uniform reads and writes of a value": ("/s", 150_000, True, 121_000),
     "RocksDB: the same of 1 % of the keys": ("/s", 1_000_000, True, 211_000),
@@ -62,6 +66,11 @@ ROWS = {
 }
 
 
+CHANGELOG = {
+    "state.changelog.enabled": "true",
+    "state.changelog.storage": "filesystem",
+    "state.changelog.periodic-materialize.enabled": "false",
+}
 ROCKSDB = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"}
 
 
@@ -191,6 +200,18 @@ def next_ones(scale: Scale, options: dict | None = None) -> dict[str, float]:
     }
 
 
+def logged_ones(scale: Scale, options: dict | None = None) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        place = {"state.changelog.dstl.dfs.base-path": folder}
+        found = increments.measured(
+            scale.keys, 2 * scale.rounds - 1, {**CHANGELOG, **place, **(options or {})}
+        )
+    return {
+        f"with a changelog, 1 % of the keys changed, {how}": found[how]
+        for how in ("clustered", "spread")
+    }
+
+
 def rocksdb_rates(scale: Scale) -> dict[str, float]:
     records = scale.records // 3
     found, durations = [], []
@@ -228,6 +249,10 @@ MEASUREMENTS = {
     "rates": rates,
     "pauses": pauses,
     "increments": next_ones,
+    "changelog": logged_ones,
+    "rocksdb-changelog": lambda scale: with_rocksdb(
+        logged_ones(scale, {"state.backend.type": "rocksdb"})
+    ),
     "standstill": lambda scale: standstill(scale, 4 * scale.records),
     "starts": starts,
     "without-state": without_state,
