@@ -46,7 +46,7 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
 
-chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each), and of jobs on Spark
+chaos: $(STAMP)  ## workers die 840 times by kill -9 under twelve jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each), and of jobs on Spark
 	set -e; run() { runtime=$$1; mode=$$2; shift 2; \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
 	    --kills $(or $(KILLS),70) --seed $(or $(SEED),1) --kind "$$@"; }; \
@@ -56,7 +56,9 @@ chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state
 	run pure EXACTLY_ONCE rocksdb incremental; \
 	run native EXACTLY_ONCE unaligned rocksdb incremental; \
 	run pure EXACTLY_ONCE alternating incremental local-recovery; \
-	run native EXACTLY_ONCE s3 incremental
+	run native EXACTLY_ONCE s3 incremental; \
+	run pure EXACTLY_ONCE changelog; \
+	run native EXACTLY_ONCE changelog rocksdb
 	set -e; for runtime in native pure; do \
 	  for jobs in 'counts rocksdb' 'sessions broadcast' 'async files'; do \
 	    PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.nemesis \

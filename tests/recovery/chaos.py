@@ -44,6 +44,13 @@ KINDS = {
         "execution.checkpointing.incremental": "true",
         "execution.checkpointing.data-inline-threshold": "0 b",
     },
+    # Every change is a segment of its own, and the whole is written among them.
+    "changelog": {
+        "state.changelog.enabled": "true",
+        "state.changelog.storage": "filesystem",
+        "state.changelog.periodic-materialize.interval": "150 ms",
+        "execution.checkpointing.data-inline-threshold": "0 b",
+    },
     # A cache that holds a part of the entries, so that those of the database count.
     "rocksdb": {"state.backend.type": "rocksdb", "penstock.rocksdb.cache.size": "64 kb"},
     "unaligned": {"execution.checkpointing.unaligned.enabled": "true"},
@@ -359,6 +366,8 @@ def run(arguments, folder, stack):
     options = options_of(arguments.kind)
     checkpoints = folder / "checkpoints"
     progress = Progress(checkpoints)
+    if "changelog" in arguments.kind:
+        options["state.changelog.dstl.dfs.base-path"] = str(folder / "checkpoints")
     if "s3" in arguments.kind:
         # Imported here: its packages are for tests, and Spark's executors read this module.
         from support.s3_server import BUCKET, s3_server

@@ -1,7 +1,7 @@
-"""Workers die ninety times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
+"""Workers die 120 times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
 
 Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
-`make chaos` kills seven hundred.  What becomes of a session whose processes die, stand still or
+`make chaos` kills 840.  What becomes of a session whose processes die, stand still or
 are cut off is shown by `nemesis`.
 """
 
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.timeout(300)
         ("pure", "AT_LEAST_ONCE", []),
         ("native", "EXACTLY_ONCE", ["rocksdb", "incremental"]),
         ("native", "EXACTLY_ONCE", ["unaligned"]),
+        ("native", "EXACTLY_ONCE", ["changelog"]),
+        ("pure", "EXACTLY_ONCE", ["changelog", "rocksdb"]),
     ],
 )
 def test_state_survives_the_death_of_workers(runtime, mode, kinds):

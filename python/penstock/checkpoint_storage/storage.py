@@ -3,6 +3,7 @@
 ```
 <checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
 <checkpoint directory>/<job id, hex>/shared/<files>                 used by several checkpoints
+<log's base path>/<job id, hex>/dstl/<files>                        its log of state (F15)
 <target>/savepoint-<6 of the job id>-<12 random>/_metadata, <files> one savepoint
 ```
 """
@@ -16,7 +17,7 @@ from penstock.checkpoint_storage.metadata_serializer import (
     deserialize_metadata,
     serialize_metadata,
 )
-from penstock.common.options import checkpointing
+from penstock.common.options import changelog, checkpointing
 from penstock.errors import CheckpointStorageError
 
 if TYPE_CHECKING:
@@ -47,9 +48,22 @@ def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> s
     return f"{directory.rstrip('/')}/{job_id.hex()}/chk-{checkpoint_id}"
 
 
+def log_base(configuration: Mapping[str, str]) -> str | None:
+    """Where the files of logs of state are; None when there are none."""
+    if not changelog.ENABLED.read(configuration):
+        return None
+    in_files = changelog.STORAGE.read(configuration) == "filesystem"
+    return changelog.BASE_PATH.read(configuration) if in_files else None
+
+
 def shared_directory(directory: str, job_id: bytes) -> str:
     """The directory of the files that several checkpoints of a job may use."""
     return f"{directory.rstrip('/')}/{job_id.hex()}/shared"
+
+
+def log_directory(base_path: str, job_id: bytes) -> str:
+    """The directory of the files of a job's log of state."""
+    return f"{base_path.rstrip('/')}/{job_id.hex()}/dstl"
 
 
 class CheckpointStorage:
@@ -61,10 +75,17 @@ class CheckpointStorage:
         files: How the files are reached.
     """
 
-    def __init__(self, job_id: bytes, files: FileSystems) -> None:
-        """Keeps the checkpoints of the job with this id, of 16 bytes."""
+    def __init__(self, job_id: bytes, files: FileSystems, log_base: str | None = None) -> None:
+        """Keeps the checkpoints of a job.
+
+        Args:
+            job_id: 16 bytes.
+            files: How the files are reached.
+            log_base: Where the files of logs of state are; None for nowhere.
+        """
         self._job_id = job_id
         self.files = files
+        self._log_base = log_base
 
     def create_checkpoint(self, checkpoint_id: int) -> str:
         """Makes the directory of a checkpoint and returns it.
@@ -117,6 +138,9 @@ class CheckpointStorage:
         Raises:
             OSError: It cannot be deleted.
         """
+        if self._log_base is not None and not retained:
+            folder = f"{self._log_base.rstrip('/')}/{self._job_id.hex()}"
+            self.files.of(folder).delete_directory(folder)
 
     def __str__(self) -> str:
         return "the driver's memory"
@@ -125,18 +149,21 @@ class CheckpointStorage:
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Keeps them below a directory that all workers reach."""
 
-    def __init__(self, directory: str, job_id: bytes, files: FileSystems) -> None:
+    def __init__(
+        self, directory: str, job_id: bytes, files: FileSystems, log_base: str | None = None
+    ) -> None:
         """Names the directories; none of them is made.
 
         Args:
             directory: `execution.checkpointing.dir`: a path or URL that all workers reach.
             job_id: 16 bytes.
             files: How the directory is reached.
+            log_base: As of `CheckpointStorage`.
 
         Raises:
             ConfigurationError: The scheme of the URL is not known here.
         """
-        super().__init__(job_id, files)
+        super().__init__(job_id, files, log_base)
         self._directory = directory.rstrip("/")
         self._fs = files.of(directory)
 
@@ -162,6 +189,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
         Workers and drivers that were killed have left files in it that nobody heard of.
         """
+        super().close(retained)
         # By their last two names, as a path and a URL may name the same directory.
         in_it = f"/{self._job_id.hex()}/"
         kept = {name for _, found, name in (p.rpartition(in_it) for p in retained) if found}

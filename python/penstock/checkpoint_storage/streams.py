@@ -9,7 +9,7 @@ import uuid
 import zlib
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.checkpoint_storage.handles import (
@@ -168,19 +168,29 @@ class StateOutputStream:
         ]
 
 
+#: Why a stream that travels in its handle takes no more.
+TOO_MUCH_STATE: Final = (
+    f"the state of an operator has more than {MAX_DRIVER_STATE_BYTES} bytes in one "
+    "subtask, too many to be kept by the driver: set execution.checkpointing.dir to a "
+    "directory or URL that all workers reach"
+)
+TOO_LONG_LOG: Final = (
+    f"a checkpoint has more than {MAX_DRIVER_STATE_BYTES} bytes of changes in one subtask, "
+    "too many to be kept with its metadata: set state.changelog.storage to filesystem, and "
+    "state.changelog.dstl.dfs.base-path to a directory or URL that all workers reach"
+)
+
+
 class DriverStateStream(StateOutputStream):
     """A stream for the driver to keep: it travels in its handle, whatever its size."""
 
-    def __init__(self) -> None:
-        """Opens a stream."""
+    def __init__(self, refusal: str = TOO_MUCH_STATE) -> None:
+        """Opens a stream; ``refusal`` is said when it becomes too long."""
         super().__init__(LocalFileSystem(), "", MAX_DRIVER_STATE_BYTES)
+        self._refusal = refusal
 
     def _flush(self) -> None:
-        raise CheckpointStorageError(
-            f"the state of an operator has more than {MAX_DRIVER_STATE_BYTES} bytes in one "
-            "subtask, too many to be kept by the driver: set execution.checkpointing.dir to a "
-            "directory or URL that all workers reach"
-        )
+        raise CheckpointStorageError(self._refusal)
 
 
 class Copies(Protocol):

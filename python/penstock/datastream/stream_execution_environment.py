@@ -10,7 +10,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
-from penstock.common.options import checkpointing, cluster, pipeline, state
+from penstock.common.options import changelog, checkpointing, cluster, pipeline
 from penstock.common.options.check import warn_of_idle_options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
@@ -326,14 +326,14 @@ class StreamExecutionEnvironment(MissingMethods):
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Sets whether changes of state are written continuously."""
-        state.CHANGELOG.write(self._configuration, enabled)
+        changelog.ENABLED.write(self._configuration, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """Whether changes of state are written continuously; None when it was not set."""
-        if not state.CHANGELOG.is_set(self._configuration):
+        if not changelog.ENABLED.is_set(self._configuration):
             return None
-        return state.CHANGELOG.read(self._configuration)
+        return changelog.ENABLED.read(self._configuration)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Sets where savepoints go when nothing else is said."""

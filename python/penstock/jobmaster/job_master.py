@@ -18,6 +18,7 @@ from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     configured_directory,
+    log_base,
 )
 from penstock.common.options import checkpointing
 from penstock.errors import (
@@ -115,6 +116,7 @@ class JobMaster:
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
         directory = configured_directory(job_graph.configuration)
+        logs = log_base(job_graph.configuration)
         files = FileSystems(job_graph.configuration)
         savepoints = checkpointing.SAVEPOINT_FOLDER.read(job_graph.configuration)
         if savepoints is not None:
@@ -124,9 +126,9 @@ class JobMaster:
             job_graph,
             self._scheduler.graph,
             CheckpointSettings.of(job_graph.configuration, job_graph.checkpoint_interval_ms),
-            CheckpointStorage(job_graph.job_id, files)
+            CheckpointStorage(job_graph.job_id, files, logs)
             if directory is None
-            else FileSystemCheckpointStorage(directory, job_graph.job_id, files),
+            else FileSystemCheckpointStorage(directory, job_graph.job_id, files, logs),
             main_thread,
             self._coordinators,
             self._send_to,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.storage import configured_directory
-from penstock.common.options import state
+from penstock.common.options import changelog, state
 from penstock.jobmaster.checkpointing.properties import Retention
 from penstock.jobmaster.checkpointing.statistics import Summary, summaries
 from penstock.network.events import SnapshotKind
@@ -86,9 +86,9 @@ def checkpoint_config(call: Call) -> Json:
         "tolerable_failed_checkpoints": 2**31 - 1 if tolerable is None else tolerable,
         "aligned_checkpoint_timeout": settings.aligned_timeout_ms,
         "checkpoints_after_tasks_finish": settings.after_tasks_finish,
-        "state_changelog_enabled": False,
-        "changelog_periodic_materialization_interval": 600_000,
-        "changelog_storage": "memory",
+        "state_changelog_enabled": changelog.ENABLED.read(options),
+        "changelog_periodic_materialization_interval": changelog.MATERIALIZE_INTERVAL.read(options),
+        "changelog_storage": changelog.STORAGE.read(options),
     }
 
 

@@ -16,6 +16,7 @@ from penstock.serialization.former_layouts import former_fields_taken
 from penstock.serialization.type_serializer import TypeSerializerSnapshot
 from penstock.state_processor.arrow import table_of
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
+from penstock.taskexecutor.state.log_merging import with_log
 from penstock.taskexecutor.state.snapshot import entries_of
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Savepoint:
         """The parts of the subtasks, in their order; streams are read as they are asked for."""
         for _, subtask in sorted(operator.subtasks.items()):
             reader = OperatorSnapshotReader(range(operator.max_parallelism), self._files)
-            snapshot = reader.read(self.metadata.checkpoint_id, subtask)
+            snapshot = with_log(reader.read(self.metadata.checkpoint_id, subtask))
             if not snapshot.files:
                 yield snapshot
                 continue
@@ -201,7 +202,9 @@ class Savepoint:
             with tempfile.TemporaryDirectory(prefix="penstock-savepoint-") as folder:
                 keyed: KeyedStates = {}
                 for number, files in enumerate(snapshot.files):
-                    keyed |= states_of_files(files, f"{folder}/{number}", files.key_groups)
+                    keyed |= states_of_files(
+                        files, snapshot.log, f"{folder}/{number}", files.key_groups
+                    )
                 yield replace(snapshot, keyed=keyed)
 
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:

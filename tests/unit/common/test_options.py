@@ -240,12 +240,63 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
     ]
 
 
-@pytest.mark.parametrize("key", ["state.changelog.enabled", "state.backend.changelog.enabled"])
-def test_a_changelog_of_state_is_refused(no_cluster, key):
-    with pytest.raises(ConfigurationError, match=f"^{key}: penstock writes no changelog"):
-        execute({key: "true"})
+def test_a_log_in_files_has_a_place(no_cluster):
+    options = {"state.changelog.enabled": "true", "state.changelog.storage": "filesystem"}
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^state\.changelog\.storage is filesystem: set state\.changelog\.dstl",
+    ):
+        execute(options)
     with pytest.raises(AssertionError, match="a target was"):
-        execute({key: "false"})
+        execute({**options, "dstl.dfs.base-path": "/somewhere"})
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        (
+            {"state.changelog.storage": "filesystem", "state.changelog.max-failures-allowed": "1"},
+            "changes are logged only with state.changelog.enabled; without effect: "
+            "state.changelog.storage, state.changelog.max-failures-allowed",
+        ),
+        (
+            {
+                "state.changelog.enabled": "true",
+                "execution.checkpointing.incremental": "true",
+            },
+            "with state.changelog.enabled checkpoints log changes; without effect: "
+            "execution.checkpointing.incremental",
+        ),
+        (
+            {"state.changelog.enabled": "true", "dstl.dfs.base-path": "/somewhere"},
+            "state.changelog.storage is memory; without effect: dstl.dfs.base-path",
+        ),
+        (
+            {
+                "state.changelog.enabled": "true",
+                "state.changelog.periodic-materialize.enabled": "false",
+                "state.changelog.periodic-materialize.interval": "1 s",
+            },
+            "state.changelog.periodic-materialize.enabled is false; without effect: "
+            "state.changelog.periodic-materialize.interval",
+        ),
+        (
+            {
+                "state.changelog.enabled": "true",
+                "dstl.dfs.upload.retry-policy": "none",
+                "dstl.dfs.upload.max-attempts": "7",
+            },
+            "state.changelog.dstl.dfs.upload.retry-policy is none; without effect: "
+            "dstl.dfs.upload.max-attempts",
+        ),
+        (
+            {"state.changelog.enabled": "true", "dstl.dfs.preemptive-persist-threshold": "1 mb"},
+            "options of Flink that mean nothing in penstock: dstl.dfs.preemptive-persist-threshold",
+        ),
+    ],
+)
+def test_what_is_idle_of_a_log_is_said(no_cluster, caplog, options, warning):
+    assert warning in warnings_of(caplog, options)
 
 
 def test_unaligned_checkpoints_are_exactly_once(no_cluster, caplog):

@@ -14,7 +14,7 @@ import pytest
 import rocksdict
 from penstock.checkpoint_storage.storage import configured_directory
 from penstock.common import Configuration, Types
-from penstock.common.options import checkpointing, rocksdb, state, state_recovery
+from penstock.common.options import changelog, checkpointing, rocksdb, state, state_recovery
 from penstock.common.options.check import check_options, warn_of_idle_options
 from penstock.common.options.registry import options_of
 from penstock.common.options.value_types import FoldersType, FolderType, TextType
@@ -36,6 +36,8 @@ TIME_TO_LIVE = "unit/taskexecutor/test_time_to_live.py"
 EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
 
 #: By key a test that shows what the option does.
+LOGS = "recovery/test_changelog.py"
+LOGGED = "unit/taskexecutor/checkpointing/test_changelog_states.py"
 EFFECTS = {
     "execution.checkpointing.interval": f"{RECOVERY}::test_tasks_end_with_a_last_checkpoint",
     "execution.checkpointing.mode": EACH,
@@ -74,8 +76,17 @@ EFFECTS = {
         "recovery/test_savepoints.py::test_checkpoints_and_savepoints_do_not_disturb_each_other"
     ),
     "state.backend.type": f"{RECOVERY}::test_state_is_exact_after_failures",
-    "state.changelog.enabled": (
-        "unit/common/test_options.py::test_a_changelog_of_state_is_refused"
+    "state.changelog.enabled": f"{LOGS}::test_each_option_has_its_effect",
+    "state.changelog.storage": f"{LOGS}::test_each_option_has_its_effect",
+    "state.changelog.periodic-materialize.enabled": f"{LOGS}::test_each_option_has_its_effect",
+    "state.changelog.periodic-materialize.interval": f"{LOGS}::test_each_option_has_its_effect",
+    "state.changelog.max-failures-allowed": f"{LOGGED}::test_a_whole_that_cannot_be_written",
+    "state.changelog.dstl.dfs.base-path": f"{LOGS}::test_each_option_has_its_effect",
+    "state.changelog.dstl.dfs.compression.enabled": f"{LOGGED}::test_a_log_is_compressed",
+    "state.changelog.dstl.dfs.upload.retry-policy": f"{LOGGED}::test_attempts_to_write_the_log",
+    "state.changelog.dstl.dfs.upload.max-attempts": f"{LOGGED}::test_attempts_to_write_the_log",
+    "state.changelog.dstl.dfs.upload.next-attempt-delay": (
+        f"{LOGGED}::test_attempts_to_write_the_log"
     ),
     "execution.state-recovery.path": f"{STARTING}::test_a_program_may_try_again",
     "execution.state-recovery.ignore-unclaimed-state": (
@@ -170,7 +181,7 @@ EFFECTS |= {
 }
 OPTIONS = [
     option
-    for module in (checkpointing, state, state_recovery, rocksdb)
+    for module in (changelog, checkpointing, state, state_recovery, rocksdb)
     for option in options_of(module)
 ]
 
@@ -182,7 +193,9 @@ def test_each_option_has_a_test_of_its_effect():
         source = (TESTS / path).read_text()
         names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
         assert name in names, place
-        named = key.removeprefix("execution.checkpointing.").removeprefix("state.backend.rocksdb.")
+        named = key
+        for prefix in ("execution.checkpointing.", "state.backend.rocksdb.", "state.changelog."):
+            named = named.removeprefix(prefix)
         assert named in source, f"{path} does not name {key}"
 
 

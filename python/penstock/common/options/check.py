@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import (
+    changelog,
     checkpointing,
     cluster,
     metrics,
@@ -61,21 +62,12 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_backoff(configuration)
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
-    _check_changelog(configuration)
+    changelog.check_changelog(configuration)
     _check_write_buffers(configuration)
     S3Settings.of(configuration)
     state.check_rocksdb(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
     _check_unaligned(configuration)
-
-
-def _check_changelog(configuration: Mapping[str, str]) -> None:
-    for key in state.CHANGELOG.keys:
-        if key in configuration and state.CHANGELOG.read(configuration):
-            raise ConfigurationError(
-                f"{key}: penstock writes no changelog of state; checkpoints that write only what "
-                f"has changed come with {checkpointing.INCREMENTAL.key}"
-            )
 
 
 def _check_write_buffers(configuration: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import (
     adaptive,
+    changelog,
     checkpointing,
     restart_strategy,
     rocksdb,
@@ -60,6 +61,7 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
                 state_recovery.FROM_LOCAL,
             ),
         )
+    yield from _of_changelog(configuration)
     if not checkpointing.UNALIGNED.read(configuration):
         yield (
             f"barriers overtake data only with {checkpointing.UNALIGNED.key}",
@@ -91,6 +93,27 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
             (adaptive.COOLDOWN, adaptive.EXECUTING_STABILIZATION_TIMEOUT),
         )
     yield from _of_other_restarts(configuration)
+
+
+def _of_changelog(
+    configuration: Mapping[str, str],
+) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
+    if not changelog.ENABLED.read(configuration):
+        yield f"changes are logged only with {changelog.ENABLED.key}", options_of(changelog)
+        return
+    yield f"with {changelog.ENABLED.key} checkpoints log changes", (checkpointing.INCREMENTAL,)
+    if changelog.STORAGE.read(configuration) == "memory":
+        yield f"{changelog.STORAGE.key} is memory", (changelog.BASE_PATH,)
+    if not changelog.MATERIALIZE.read(configuration):
+        yield (
+            f"{changelog.MATERIALIZE.key} is false",
+            (changelog.MATERIALIZE_INTERVAL, changelog.MAX_FAILURES),
+        )
+    if changelog.RETRY_POLICY.read(configuration) == "none":
+        yield (
+            f"{changelog.RETRY_POLICY.key} is none",
+            (changelog.MAX_ATTEMPTS, changelog.ATTEMPT_DELAY),
+        )
 
 
 def _of_other_restarts(

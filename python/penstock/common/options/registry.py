@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import (
     adaptive,
+    changelog,
     checkpointing,
     cluster,
     file_systems,
@@ -36,6 +37,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("State", state),
     ("State in RocksDB", rocksdb),
     ("Checkpoints", checkpointing),
+    ("Changelog of state", changelog),
     ("Starting from a savepoint", state_recovery),
     ("File systems", file_systems),
     ("High availability", high_availability),

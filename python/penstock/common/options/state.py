@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.option import Option
-from penstock.common.options.value_types import BooleanType, ChoiceType
+from penstock.common.options.value_types import ChoiceType
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,13 +25,6 @@ BACKEND: Final = Option(
     "hashmap",
     "where state is kept while a job runs: in memory, or in RocksDB (`penstock[rocksdb]`)",
     alternate_keys=("state.backend",),
-)
-CHANGELOG: Final = Option(
-    "state.changelog.enabled",
-    BooleanType(),
-    False,
-    "write changes of state continuously; true is refused, since penstock does not",
-    alternate_keys=("state.backend.changelog.enabled",),
 )
 
 

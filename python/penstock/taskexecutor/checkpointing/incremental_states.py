@@ -151,8 +151,8 @@ class IncrementalStates:
         try:
             meta = open_stream(False)
             try:
-                placed = [_placed(name, piece.offsets) for name, piece in pieces.items()]
-                meta.write(TypeSerializer[Any]().serialize(placed))
+                places = [placed(name, piece.offsets) for name, piece in pieces.items()]
+                meta.write(TypeSerializer[Any]().serialize(places))
                 meta_handle = meta.handle()
             finally:
                 meta.close()
@@ -198,7 +198,8 @@ class IncrementalStates:
         self._written.pop(checkpoint_id, None)
 
 
-def _placed(name: str, offsets: Mapping[int, int]) -> tuple[str, int, list[int]]:
+def placed(name: str, offsets: Mapping[int, int]) -> tuple[str, int, list[int]]:
+    """A stream's name and where its key groups begin, as descriptions of handles have them."""
     first, last = min(offsets), max(offsets)
     return name, first, [offsets.get(group, -1) for group in range(first, last + 1)]
 

@@ -7,6 +7,8 @@ import zlib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from penstock.checkpoint_storage.handles import (
     CHECKED_BYTES,
     IncrementalKeyGroupsHandle,
@@ -23,8 +25,10 @@ from penstock.taskexecutor.state.snapshot import (
     FILES_FORMAT,
     FILES_VERSION,
     FILES_VERSIONS,
+    ROWS,
     DatabaseFiles,
     EncodedValues,
+    LogSegment,
     OperatorSnapshot,
 )
 
@@ -39,6 +43,10 @@ FORMAT_VERSION: Final = 2
 
 #: That of keyed state whose key groups are compressed one by one.
 COMPRESSED_VERSION: Final = 3
+
+#: What says in the description of a handle that it has a log, and how.
+CHANGELOG_FORMAT: Final = "changelog"
+CHANGELOG_VERSION: Final = 1
 
 #: What a head names; fast rather than small, since a task waits for its checkpoints.
 _COMPRESSION: Final = "zlib"
@@ -250,11 +258,15 @@ class OperatorSnapshotReader:
         keyed: _Groups = {}
         timers: _Groups = {}
         files: list[DatabaseFiles] = []
+        log: list[LogSegment] = []
         for handle in state.managed_keyed:
             if isinstance(handle, KeyGroupsHandle):
                 self._read_keyed(handle, keyed, timers)
                 continue
             meta = self._serializer.deserialize(read_stream(handle.meta, self._files, self._copies))
+            if isinstance(meta, dict) and meta.get("format") == CHANGELOG_FORMAT:
+                log += self._read_log(handle, meta, keyed, timers, files)
+                continue
             if isinstance(meta, dict):
                 files.append(self._database_files(handle, meta, timers))
                 continue
@@ -288,7 +300,44 @@ class OperatorSnapshotReader:
             tuple(raw_operator),
             state.types,
             tuple(files),
+            tuple(log),
         )
+
+    def _read_log(
+        self,
+        handle: IncrementalKeyGroupsHandle,
+        meta: dict[str, Any],
+        keyed: _Groups,
+        timers: _Groups,
+        files: list[DatabaseFiles],
+    ) -> list[LogSegment]:
+        """The log of a handle; what was written as a whole is added to the others."""
+        if meta.get("version") != CHANGELOG_VERSION:
+            raise CorruptCheckpointError(
+                f"{_named(handle.meta)}: a log of state of version {meta.get('version')}; this "
+                f"penstock reads {CHANGELOG_VERSION}"
+            )
+
+        def part(name: str, first: int, offsets: list[int]) -> KeyGroupsHandle:
+            return KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
+
+        if "database" in meta:
+            shared = {name: handle.shared[name] for name in meta["files"]}
+            whole = msgspec.structs.replace(handle, shared=shared)
+            files.append(self._database_files(whole, meta["database"], timers))
+        for piece in meta["whole"]:
+            self._read_keyed(part(*piece), keyed, timers)
+        log = []
+        for piece in meta["log"]:
+            changed: tuple[_Groups, _Groups] = {}, {}
+            self._read_keyed(part(*piece), *changed)
+            # That there is such a state is seen without a look into the log.
+            for of, known in zip(changed, (keyed, timers), strict=True):
+                for name, (kind, _) in of.items():
+                    if kind != ROWS:
+                        known.setdefault(name[1:], (kind, {}))
+            log.append(LogSegment(dict(changed[0]), dict(changed[1])))
+        return log
 
     def _database_files(
         self, handle: IncrementalKeyGroupsHandle, meta: dict[str, Any], timers: _Groups

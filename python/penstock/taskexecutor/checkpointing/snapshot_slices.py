@@ -16,7 +16,7 @@ from penstock.taskexecutor.task.mailbox import MailboxClosedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.taskexecutor.state.snapshot import RunningSnapshot
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
 #: What an element waits for at most: a slice, and one step of a table beyond it.
 SLICE_NS: Final = 2_000_000
@@ -31,7 +31,7 @@ class SlicedSnapshot:
 
     def __init__(
         self,
-        operators: Iterable[RunningSnapshot],
+        operators: Iterable[SlicedPart],
         then: Callable[[Exception | None], None],
     ) -> None:
         """Prepares.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,12 +18,7 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.common.options.checkpointing import (
-    INCREMENTAL,
-    INLINE_THRESHOLD,
-    SNAPSHOT_COMPRESSION,
-)
-from penstock.common.options.rocksdb import TRANSFER_THREADS
+from penstock.common.options.checkpointing import INLINE_THRESHOLD, SNAPSHOT_COMPRESSION
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
@@ -39,13 +33,9 @@ from penstock.taskexecutor.checkpointing.channel_state import (
     InFlight,
     write_in_flight,
 )
-from penstock.taskexecutor.checkpointing.incremental_states import (
-    IncrementalBase,
-    IncrementalStates,
-)
+from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
-from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
 from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
 
 if TYPE_CHECKING:
@@ -56,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.rpc.message import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
     from penstock.taskexecutor.checkpointing.channel_state import Buffers
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
     from penstock.taskexecutor.state.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -103,7 +94,7 @@ class _Snapshot:
     barrier: CheckpointBarrier
     figures: AlignmentFigures
     started_ns: int
-    bases: Mapping[bytes, IncrementalBase] = field(default_factory=dict)
+    bases: Mapping[bytes, Any] = field(default_factory=dict)
     operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
     slices: SlicedSnapshot | None = None
     sync_ms: float = 0.0
@@ -124,9 +115,10 @@ class SubtaskCheckpointCoordinator:
         self,
         chain: OperatorChain,
         environment: TaskEnvironment,
-        open_stream: Callable[[CheckpointBarrier, bool], StateOutputStream],
+        open_stream: Callable[..., StateOutputStream],
         report: Callable[[Message], None],
         execute: Callable[[Callable[[], object]], None],
+        register_timer: Callable[[int, Callable[[], None]], None],
         *,
         head_id: bytes,
         outputs: Sequence[OutputEdge],
@@ -138,10 +130,12 @@ class SubtaskCheckpointCoordinator:
         Args:
             chain: The operators.
             environment: The subtask.
-            open_stream: Opens a stream of state of a checkpoint, or, given True, one that later
-                checkpoints may refer to as well.
+            open_stream: Opens a stream of state of a barrier's checkpoint, or, given True, one
+                that later checkpoints may refer to as well; with ``is_log``, one of the log; given
+                None for the barrier, one that was written beside checkpoints.
             report: Sends a message to the JobMaster, from any thread.
             execute: Has the task's thread call something between two elements.
+            register_timer: Has it call something after a number of milliseconds.
             head_id: The operator that in-flight input belongs to.
             outputs: What the partitions are, by their indices.
             unconsumed: What the task has taken of a channel and not processed.
@@ -163,15 +157,18 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
-        self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
-        self._increments: IncrementalStates | None = None
-        self._files: UploadedFiles | None = None
-        if INCREMENTAL.read(environment.configuration):
-            self._increments = IncrementalStates(environment.files, compresses=self._compresses)
-            self._files = UploadedFiles(
-                environment.files, TRANSFER_THREADS.read(environment.configuration)
-            )
         self._writer: WritingThread | None = None
+        self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
+        self._keyed = KeyedWriting(environment)
+        if not is_finished:
+            self._keyed.materialize(
+                open_snapshots=self._open_wholes,
+                slices=self._slices,
+                open_stream=lambda: open_stream(None, True),
+                write=self._submit,
+                execute=execute,
+                register_timer=register_timer,
+            )
         self._inline_bytes = INLINE_THRESHOLD.read(environment.configuration)
 
     def data_ended(self) -> None:
@@ -200,8 +197,7 @@ class SubtaskCheckpointCoordinator:
     def hears_of_completion(self) -> bool:
         """Whether something is done here when a checkpoint is complete."""
         return (
-            self._increments is not None
-            or self._files is not None
+            self._keyed.refers
             or self._environment.local_state is not None
             or self._synchronous_id >= 0
             or (not self._is_finished and self._chain.hears_of_completion)
@@ -235,8 +231,7 @@ class SubtaskCheckpointCoordinator:
             self._chain.prepare_snapshot_pre_barrier(checkpoint_id)
         self._send_barrier(snapshot)
         if not self._is_finished:
-            if self._increments is not None and not barrier.kind.is_savepoint:
-                snapshot.bases = self._increments.begin(checkpoint_id, is_full=_is_full(barrier))
+            snapshot.bases = self._keyed.begin(barrier)
             snapshot.operators = self._chain.snapshot_state(
                 checkpoint_id, barrier.timestamp_ms, snapshot.bases
             )
@@ -285,10 +280,7 @@ class SubtaskCheckpointCoordinator:
         self._last_complete_id = checkpoint_id
         if self._environment.local_state is not None:
             self._environment.local_state.completed(checkpoint_id)
-        if self._files is not None:
-            self._files.completed(checkpoint_id)
-        if self._increments is not None:
-            self._increments.completed(checkpoint_id)
+        self._keyed.completed(checkpoint_id)
         if not self._is_finished:
             self._chain.notify_checkpoint_complete(checkpoint_id)
 
@@ -312,6 +304,7 @@ class SubtaskCheckpointCoordinator:
             self._discard(checkpoint_id)
         if self._writer is not None:
             self._writer.close()
+        self._keyed.close()
 
     # ---- inside ----------------------------------------------------------------------------
 
@@ -362,9 +355,7 @@ class SubtaskCheckpointCoordinator:
                 self._slices.stop(snapshot.slices)
             for operator in snapshot.operators.values():
                 operator.close()
-        for increments in (self._increments, self._files):
-            if increments is not None:
-                increments.aborted(checkpoint_id)
+        self._keyed.aborted(checkpoint_id)
         if self._environment.local_state is not None:
             self._environment.local_state.aborted(checkpoint_id)
 
@@ -388,9 +379,16 @@ class SubtaskCheckpointCoordinator:
         if self._needs_no_file(snapshot):
             self._write(snapshot)
             return
+        self._submit(partial(self._write, snapshot))
+
+    def _open_wholes(self, snapshot_id: int) -> Mapping[bytes, KeyedSnapshot]:
+        return self._chain.open_wholes(snapshot_id)
+
+    def _submit(self, action: Callable[[], None]) -> None:
+        """Has the thread that writes do something."""
         if self._writer is None:
             self._writer = WritingThread(f"{self._environment.task_name} checkpoints")
-        self._writer.submit(partial(self._write, snapshot))
+        self._writer.submit(action)
 
     def _needs_no_file(self, snapshot: _Snapshot) -> bool:
         """Whether all goes with the report, so that no storage can hold up the task.
@@ -403,7 +401,7 @@ class SubtaskCheckpointCoordinator:
             and snapshot.inputs is None
             and not snapshot.outputs
             and not snapshot.timeoutable
-            and self._increments is None
+            and not self._keyed.refers
             and self._environment.local_state is None
             and all(
                 operator.is_little(self._inline_bytes) for operator in snapshot.operators.values()
@@ -418,8 +416,8 @@ class SubtaskCheckpointCoordinator:
         started_ns = time.monotonic_ns()
         streams: list[StateOutputStream] = []
 
-        def open_stream(is_shared: bool = False) -> StateOutputStream:
-            stream = self._open_stream(snapshot.barrier, is_shared)
+        def open_stream(is_shared: bool = False, **of: bool) -> StateOutputStream:
+            stream = self._open_stream(snapshot.barrier, is_shared, **of)
             streams.append(stream)
             return stream
 
@@ -434,11 +432,7 @@ class SubtaskCheckpointCoordinator:
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
-            for increments in (self._increments, self._files):
-                if increments is not None:
-                    with suppress(Exception):
-                        # What cannot be written cannot be deleted, perhaps; the error is the first.
-                        increments.failed(checkpoint_id)
+            self._keyed.failed(checkpoint_id)
             self._fail(snapshot, error)
             return
         finally:
@@ -495,26 +489,17 @@ class SubtaskCheckpointCoordinator:
     ) -> tuple[dict[bytes, OperatorSubtaskState], int]:
         """Writes the operators' state; gives the handles, and the bytes of other checkpoints."""
         writer = OperatorSnapshotWriter(open_stream, compresses=self._compresses)
-        increments = None if snapshot.barrier.kind.is_savepoint else self._increments
         operators: dict[bytes, OperatorSubtaskState] = {}
         referred_bytes = 0
         for operator_id, operator in snapshot.operators.items():
-            folder = None if increments is None else operator.database_files()
-            finished, keyed = operator.finished(), None
-            if folder is not None and self._files is not None:
-                keyed, referred = self._files.write(
-                    finished.checkpoint_id,
-                    operator_id,
-                    folder,
-                    open_stream,
-                    is_full=_is_full(snapshot.barrier),
-                )
-                referred_bytes += referred
-            elif increments is not None:
-                keyed, referred = increments.write(
-                    operator_id, finished, snapshot.bases.get(operator_id), open_stream
-                )
-                referred_bytes += referred
+            finished, keyed, referred = self._keyed.write(
+                snapshot.barrier,
+                operator_id,
+                operator,
+                snapshot.bases.get(operator_id),
+                open_stream,
+            )
+            referred_bytes += referred
             handles = writer.write(finished, keyed)
             if not handles.is_empty:
                 operators[operator_id] = handles
@@ -544,11 +529,6 @@ class SubtaskCheckpointCoordinator:
                 operators.get(owner, OperatorSubtaskState()), **fields
             )
         return in_flight.size
-
-
-def _is_full(barrier: CheckpointBarrier) -> bool:
-    """Whether the user wants a checkpoint that refers to no file of another one."""
-    return barrier.kind is SnapshotKind.FULL_CHECKPOINT
 
 
 def _overtaking(barrier: CheckpointBarrier) -> tuple[bytes, int]:

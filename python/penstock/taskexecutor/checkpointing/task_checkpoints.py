@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Final
 from penstock.checkpoint_storage.storage import (
     checkpoint_directory,
     configured_directory,
+    log_base,
+    log_directory,
     shared_directory,
 )
-from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
+from penstock.checkpoint_storage.streams import (
+    TOO_LONG_LOG,
+    DriverStateStream,
+    StateOutputStream,
+)
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
 from penstock.network.events import (
@@ -87,6 +93,7 @@ class TaskCheckpoints:
         configuration = environment.configuration
         self._inline_threshold_bytes = checkpointing.INLINE_THRESHOLD.read(configuration)
         self._folder = configured_directory(configuration)
+        self._log_base = log_base(configuration)
         outputs = {
             leaving.partition: OutputEdge(operator.id, leaving.supports_unaligned_checkpoints)
             for operator in config.operators
@@ -98,6 +105,7 @@ class TaskCheckpoints:
             self._open_stream,
             environment.report_checkpoint,
             execute,
+            register_timer,
             head_id=config.operators[0].id,
             outputs=[outputs[index] for index in range(len(environment.partitions))],
             unconsumed=_nothing if channels is None else channels.unconsumed,
@@ -203,9 +211,23 @@ class TaskCheckpoints:
         else:
             self.stop_mode, self._stop_barrier = mode, barrier
 
-    def _open_stream(self, barrier: CheckpointBarrier, is_shared: bool) -> StateOutputStream:
+    def _open_stream(
+        self, barrier: CheckpointBarrier | None, is_shared: bool, is_log: bool = False
+    ) -> StateOutputStream:
+        """Opens a stream of state.
+
+        Args:
+            barrier: Of the checkpoint; None for one beside checkpoints, which is shared.
+            is_shared: Whether several checkpoints may refer to it.
+            is_log: Whether it is of the log.
+        """
+        if is_log and self._log_base is None:
+            return DriverStateStream(TOO_LONG_LOG)
         files, threshold = self._environment.files, self._inline_threshold_bytes
-        if barrier.location is not None:
+        if is_log and self._log_base is not None:
+            location = log_directory(self._log_base, self._environment.job_id)
+            files.of(location).make_directory(location)
+        elif barrier is not None and barrier.location is not None:
             location = barrier.location.decode()
         else:
             directory = self._folder
@@ -216,9 +238,10 @@ class TaskCheckpoints:
                 location = shared_directory(directory, job_id)
                 files.of(location).make_directory(location)
             else:
+                assert barrier is not None, "what is beside checkpoints is shared"
                 location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
         copies = self._environment.local_state
-        if copies is not None and barrier.location is None:
+        if copies is not None and barrier is not None and barrier.location is None:
             return CopiedStateStream(
                 files.of(location), location, threshold, copies, barrier.checkpoint_id
             )

@@ -20,7 +20,7 @@ from penstock.checkpoint_storage.handles import (
 from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
@@ -79,22 +79,20 @@ class UploadedFiles:
             OSError: A stream cannot be written; nothing is left of those that were.
         """
         base = {} if is_full else self._base.get(operator_id, {})
-        names = sorted(path.name for path in Path(folder.path).iterdir())
+        names = needed_names(folder.path)
         rows = [name for name in names if name.endswith(_ROWS)]
         kept = {name: base[name] for name in rows if name in base}
         new = [name for name in rows if name not in base]
-        private = [name for name in names if name.startswith(_DESCRIPTIONS)]
+        private = [name for name in names if not name.endswith(_ROWS)]
         written: dict[str, StreamHandle] = {}
-
-        def write(name: str) -> None:
-            handle = _written(Path(folder.path, name), open_stream(name in new))
-            # An empty file has no stream.
-            written[name] = handle or ByteStreamHandle(name, b"")
-
         try:
-            with ThreadPoolExecutor(self._threads, "penstock-rocksdb-write") as pool:
-                for one in [pool.submit(partial(write, name)) for name in (*new, *private)]:
-                    one.result()
+            write_files(
+                folder.path,
+                (*new, *private),
+                lambda name: open_stream(name in new),
+                self._threads,
+                written,
+            )
             meta = open_stream(False)
             try:
                 meta.write(TypeSerializer[Any]().serialize(dict(folder.meta)))
@@ -145,6 +143,42 @@ class UploadedFiles:
 def file_name(shared_name: str) -> str:
     """The name of a file in its folder, by that among a handle's shared files."""
     return shared_name.partition("/")[2]
+
+
+def needed_names(folder: str) -> list[str]:
+    """The files of a folder that a database needs."""
+    names = sorted(path.name for path in Path(folder).iterdir())
+    return [name for name in names if name.endswith(_ROWS) or name.startswith(_DESCRIPTIONS)]
+
+
+def write_files(
+    folder: str,
+    names: Iterable[str],
+    open_stream: Callable[[str], StateOutputStream],
+    threads: int,
+    written: dict[str, StreamHandle],
+) -> None:
+    """Writes files to streams.
+
+    Args:
+        folder: Has them.
+        names: Their names.
+        open_stream: Opens the stream of one, from any thread.
+        threads: How many are written at a time.
+        written: Takes the streams by the names of files, also if some cannot be written.
+
+    Raises:
+        OSError: A stream cannot be written.
+    """
+
+    def write(name: str) -> None:
+        handle = _written(Path(folder, name), open_stream(name))
+        # An empty file has no stream.
+        written[name] = handle or ByteStreamHandle(name, b"")
+
+    with ThreadPoolExecutor(threads, "penstock-rocksdb-write") as pool:
+        for one in [pool.submit(partial(write, name)) for name in names]:
+            one.result()
 
 
 def _written(path: Path, stream: StateOutputStream) -> FileHandle | ByteStreamHandle | None:

@@ -8,26 +8,29 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.common.options import rocksdb
+from penstock.common.options import changelog, rocksdb
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
 from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.namespaces import state_tail
 from penstock.taskexecutor.rocksdb.restoring import restore_files
+from penstock.taskexecutor.rocksdb.row_log import RowLog
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
-from penstock.taskexecutor.rocksdb.snapshot import RocksDBSnapshot
+from penstock.taskexecutor.rocksdb.snapshot import RocksDBLog, RocksDBSnapshot
 from penstock.taskexecutor.rocksdb.states import (
     ElementListState,
     ElementMapState,
     ExpiringListState,
     ExpiringMapState,
 )
+from penstock.taskexecutor.state.changelog import LogBase, TableChanges, forget_removals
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.snapshot import ROWS
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
         KeyedBase,
         KeyGrouping,
     )
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates, LogSegment
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 _DATABASE = "db"
@@ -59,8 +62,13 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
 
     def __init__(self, surroundings: BackendSurroundings) -> None:
         """Creates a backend without states."""
-        super().__init__(surroundings.clock_ms, surroundings.evaluation)
+        super().__init__(
+            surroundings.clock_ms,
+            surroundings.evaluation,
+            logs_changes=changelog.ENABLED.read(surroundings.configuration),
+        )
         self._surroundings = surroundings
+        self._row_log = RowLog()
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
         self._directory: LocalDirectory | None = None
         self._store: RowStore | None = None
@@ -85,33 +93,70 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         return self._store is None and super().is_unused
 
     def open_snapshot(  # type: ignore[override]
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
-    ) -> RocksDBSnapshot:
-        """All states and timers as they are now.
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
+    ) -> RocksDBSnapshot | RocksDBLog:
+        """All states and timers as they are now; of a ``LogBase`` what has changed since.
 
         What has changed is written to the database, whose files are linked; they tell by their
         names what a base has.
         """
-        del checkpoint_id, base
+        if self._logs_changes:
+            # A log has a database in front of it.
+            self._opened_store()
+        failure = self._written_back()
+        if isinstance(base, LogBase):
+            log = self._log_of_rows(grouping, checkpoint_id, base, failure)
+            if log is not None:
+                return log
         timers = {
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()
         }
+        if self._logs_changes:
+            self._row_log.begin(checkpoint_id)
+            self._epochs[checkpoint_id] = {
+                self._timers[name]: snapshot.epoch for name, (_, snapshot) in timers.items()
+            }
         states = [] if self._store is None else self._store.stored_kinds()
-        folder, failure = None, None
+        folder = None
         if self._store is not None:
             assert self._directory is not None, "the database is in it"
             folder = f"{self._directory.path}/snapshot-{os.urandom(8).hex()}"
-            try:
-                self._store.write_back()
-            except ValueError as error:
-                # It cannot be serialised: it is the checkpoint that fails, not the task.
-                failure = error
-            else:
+            if failure is None:
                 self._store.database.checkpoint(folder)
         kept = {name: table.snapshot_filter for name, table in self._tables.items()}
         sequence = 0 if self._store is None else self._store.sequence
         return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, sequence, failure)
+
+    def _written_back(self) -> Exception | None:
+        """Writes what has changed; why it cannot be serialised.
+
+        Then it is the checkpoint that fails, not the task.
+        """
+        if self._store is not None:
+            self._store.database.log = self._row_log if self._logs_changes else None
+            try:
+                self._store.write_back()
+            except ValueError as error:
+                return error
+        return None
+
+    def _log_of_rows(
+        self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase, failure: Exception | None
+    ) -> RocksDBLog | None:
+        """What has changed since; None when that is not known any more."""
+        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
+        self._row_log.begin(checkpoint_id)
+        changes = self._row_log.since(base.snapshot_id)
+        self._row_log.forget(base.needed)
+        if changes is None:
+            return None
+        timers = TableChanges(self._timers, grouping, self._epochs[base.snapshot_id])
+        self._epochs[checkpoint_id] = timers.epochs
+        for table in self._timers.values():
+            forget_removals(table, self._epochs.values())
+        store = self._opened_store()
+        return RocksDBLog(changes, store.stored_kinds(), store.sequence, timers, failure)
 
     def restore(
         self,
@@ -120,8 +165,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         key_groups: range,
         keys: KeyReader,
         files: tuple[DatabaseFiles, ...] = (),
+        log: tuple[LogSegment, ...] = (),
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns.
+        """Adds the entries of those key groups that this subtask owns, then changes them.
 
         Args: As of the heap's backend; ``files`` are those of checkpoints.
 
@@ -131,10 +177,12 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             InvalidProgramError: They are of another type than is declared.
         """
         if files:
-            self._restore_files(files, key_groups, keys)
+            self._restore_files(files, log, key_groups, keys)
         for name, (kind, _) in keyed.items():
             self._table_of_elements(name, kind)
-        super().restore(keyed, timers, key_groups, keys)
+        # The rows that a log has changed are those of files, and are changed with them.
+        others = tuple(replace(one, keyed=_without_rows(one.keyed)) for one in log)
+        super().restore(keyed, timers, key_groups, keys, (), others)
 
     def dispose(self) -> None:
         """Closes the database and removes its files."""
@@ -243,7 +291,11 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         )
 
     def _restore_files(
-        self, files: tuple[DatabaseFiles, ...], key_groups: range, keys: KeyReader
+        self,
+        files: tuple[DatabaseFiles, ...],
+        log: tuple[LogSegment, ...],
+        key_groups: range,
+        keys: KeyReader,
     ) -> None:
         """Puts the files of checkpoints in the place of the database, which has no rows yet.
 
@@ -256,6 +308,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         shutil.rmtree(f"{directory}/{_DATABASE}")
         store.database, states = restore_files(
             files,
+            log,
             f"{directory}/{_DATABASE}",
             directory,
             key_groups,
@@ -290,6 +343,10 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         table = self._tables.get(name)
         has_elements = state.kind in _KINDS_WITH_ELEMENTS if table is None else _has_elements(table)
         return has_elements != state.has_elements
+
+
+def _without_rows(keyed: KeyedStates) -> KeyedStates:
+    return {name: state for name, state in keyed.items() if state[0] != ROWS}
 
 
 def _has_elements(table: Any) -> bool:

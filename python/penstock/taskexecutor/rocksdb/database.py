@@ -11,8 +11,9 @@ import rocksdict
 from penstock.errors import StateBackendError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
+    from penstock.taskexecutor.rocksdb.row_log import RowLog
     from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, SharedMemory
 
 #: What no row begins with: key groups are below 32768.
@@ -23,7 +24,12 @@ class Database:
     """The database of one operator of one subtask.
 
     Without a write-ahead log: what is not in a checkpoint is lost with the process.
+
+    Attributes:
+        log: Is told what is written; None for nobody.
     """
+
+    log: RowLog | None = None
 
     def __init__(
         self, directory: str, settings: RocksDBSettings, memory: SharedMemory | None
@@ -51,7 +57,7 @@ class Database:
         found: bytes | None = self._rows.get(key)
         return found
 
-    def write(self, removed: Iterable[bytes], rows: Iterable[tuple[bytes, bytes]]) -> None:
+    def write(self, removed: Collection[bytes], rows: Collection[tuple[bytes, bytes]]) -> None:
         """Removes rows, then sets others; quicker if both are in order.
 
         Raises:
@@ -64,6 +70,8 @@ class Database:
         for key, value in rows:
             put(key, value)
         self._checked(lambda: self._rows.write(batch, self._write_options))
+        if self.log is not None:
+            self.log.written(removed, rows)
 
     def remove_range(self, first: bytes, end: bytes) -> None:
         """Removes the rows from one key up to another, which stays.
@@ -72,6 +80,8 @@ class Database:
             StateBackendError: It cannot be written.
         """
         self._checked(lambda: self._rows.delete_range(first, end, write_opt=self._write_options))
+        if self.log is not None:
+            self.log.range_removed(first, end)
 
     def items(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The rows from a key on, as they are now."""

@@ -21,13 +21,16 @@ from penstock.taskexecutor.rocksdb.database import (
 )
 from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind, states_in
 from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in, state_tail
+from penstock.taskexecutor.rocksdb.row_log import replay_rows
 from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of
+from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+from penstock.taskexecutor.state.snapshot import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.checkpoint_storage.handles import StreamHandle
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates, LogSegment
 
 #: Rows that are copied at a time from one database to another.
 _BATCH_ROWS: Final = 16_384
@@ -39,6 +42,7 @@ States = dict[str, StoredKind]
 
 def restore_files(
     files: Sequence[DatabaseFiles],
+    log: Sequence[LogSegment],
     target: str,
     scratch: str,
     key_groups: range,
@@ -52,6 +56,7 @@ def restore_files(
 
     Args:
         files: Those of the checkpoints' subtasks that have some of the key groups.
+        log: What has changed since in the rows of any of them, in order.
         target: The folder of the database, which is not there yet.
         scratch: A folder for what is needed meanwhile.
         key_groups: The key groups.
@@ -75,28 +80,53 @@ def restore_files(
         database.remove_range(group_prefix(0), group_prefix(key_groups.start))
     if base.key_groups.stop > key_groups.stop:
         database.remove_range(group_prefix(key_groups.stop), END)
+    _replay(log, base.key_groups, key_groups, database, None)
     for number, other in enumerate(one for one in files if one is not base):
         folder = f"{scratch}/part-{number}"
         fetch_files(other, folder, threads)
         part = ReadOnlyDatabase(folder)
         wanted = [group for group in other.key_groups if group in key_groups]
-        _copy_rows(part, wanted, _renumbered(states, states_in(other.meta)), database)
+        numbers = _renumbered(states, states_in(other.meta))
+        _copy_rows(part, wanted, numbers, database)
         part.close()
+        _replay(log, other.key_groups, key_groups, database, numbers)
         shutil.rmtree(folder)
     return database, states
 
 
-def states_of_files(files: DatabaseFiles, folder: str, key_groups: range) -> KeyedStates:
+def _replay(
+    log: Sequence[LogSegment],
+    logged: range,
+    key_groups: range,
+    database: Database,
+    numbers: Mapping[int, bytes] | None,
+) -> None:
+    """Changes the rows of some files' key groups as their log says."""
+    for segment in log:
+        if ROWS in segment.keyed:
+            for group, data in segment.keyed[ROWS][1].items():
+                if group in logged and group in key_groups:
+                    replay_rows(data, group, database, numbers)
+
+
+def states_of_files(
+    files: DatabaseFiles, log: Sequence[LogSegment], folder: str, key_groups: range
+) -> KeyedStates:
     """The keyed states in the files of a checkpoint, to be read while the folder is there.
 
     Args:
         files: The files.
+        log: What has changed since in their rows.
         folder: Where they are put; not there yet.
         key_groups: The key groups that are read.
 
     Raises: As `restore_files`.
     """
     fetch_files(files, folder, 1)
+    if log:
+        changed = Database(folder, RocksDBSettings.of({}), None)
+        _replay(log, files.key_groups, key_groups, changed, None)
+        changed.close()
     database = ReadOnlyDatabase(folder)
     return {
         name: (state.kind, StateEntries(database, state, key_groups))

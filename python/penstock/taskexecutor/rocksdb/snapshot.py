@@ -9,16 +9,91 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.entries import StateEntries
+from penstock.taskexecutor.rocksdb.row_log import grouped
 from penstock.taskexecutor.state.keyed_backend import taken
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot import FILES_FORMAT, FILES_VERSION, DatabaseFolder
+from penstock.taskexecutor.state.snapshot import (
+    FILES_FORMAT,
+    FILES_VERSION,
+    ROWS,
+    DatabaseFolder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.taskexecutor.rocksdb.entries import StoredKind
+    from penstock.taskexecutor.rocksdb.row_log import Change
+    from penstock.taskexecutor.state.changelog import TableChanges
     from penstock.taskexecutor.state.heap import TableSnapshot
     from penstock.taskexecutor.state.snapshot import KeyedStates
+
+
+class RocksDBLog:
+    """What has changed in a database and in the timers since an earlier snapshot."""
+
+    def __init__(
+        self,
+        changes: Sequence[Sequence[Change]],
+        states: Sequence[tuple[str, StoredKind]],
+        sequence: int,
+        timers: TableChanges,
+        failure: Exception | None,
+    ) -> None:
+        """Begins.
+
+        Args:
+            changes: Those of rows, in order.
+            states: Name of each state, and how it is kept.
+            sequence: The number of the last row that came after others.
+            timers: What has changed in the timers.
+            failure: Why not all changes are here.
+        """
+        self._changes = changes
+        self._state_names = states
+        self._sequence = sequence
+        self._timers = timers
+        self._failure = failure
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: Something cannot be serialised.
+        """
+        if self._failure is not None:
+            self.close()
+            raise self._failure
+        return self._timers.advance(deadline_ns)
+
+    def close(self) -> None:
+        """Gives it up."""
+        self._timers.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """There is a database."""
+        return False
+
+    def database_files(self) -> DatabaseFolder | None:
+        """None: the files are those of another snapshot."""
+        return None
+
+    def database_states(self) -> Mapping[str, Any]:
+        """What describes the states as they are now."""
+        return _description(self._state_names, self._sequence)
+
+    def states(self) -> tuple[KeyedStates, KeyedStates]:
+        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        rows: KeyedStates = {ROWS: (ROWS, grouped(self._changes))}
+        return rows, self._timers.states()
+
+    def release(self) -> None:
+        """What ``states`` has given is not read any more: that is its readers' alone."""
+
+
+def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dict[str, Any]:
+    return {"states": [[name, *state] for name, state in states], "sequence": sequence}
 
 
 class RocksDBSnapshot:
@@ -97,13 +172,16 @@ class RocksDBSnapshot:
         meta: dict[str, Any] = {
             "format": FILES_FORMAT,
             "version": FILES_VERSION,
-            "states": [[name, *state] for name, state in self._state_names],
-            "sequence": self._sequence,
+            **_description(self._state_names, self._sequence),
             "timers": {
                 name: [kind, dict(groups)] for name, (kind, groups) in self._timer_states().items()
             },
         }
         return DatabaseFolder(self._folder, meta, self._key_groups)
+
+    def database_states(self) -> Mapping[str, Any]:
+        """Nothing: it is whole."""
+        return {}
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True, to be read until ``release``.

@@ -15,6 +15,13 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
+from penstock.taskexecutor.state.changelog import (
+    HeapKeyedLog,
+    LogBase,
+    TableChanges,
+    forget_removals,
+    replay,
+)
 from penstock.taskexecutor.state.declared_types import DeclaredTypes, migrate_table
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
@@ -45,7 +52,12 @@ if TYPE_CHECKING:
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyGrouping
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, DatabaseFolder, KeyedStates
+    from penstock.taskexecutor.state.snapshot import (
+        DatabaseFiles,
+        DatabaseFolder,
+        KeyedStates,
+        LogSegment,
+    )
     from penstock.taskexecutor.state.table import TableSnapshot
 
 
@@ -68,6 +80,7 @@ class HeapKeyedStateBackend(KeyContext):
         evaluation: Evaluation | None = None,
         *,
         is_incremental: bool = False,
+        logs_changes: bool = False,
     ) -> None:
         """Creates a backend without states.
 
@@ -75,6 +88,7 @@ class HeapKeyedStateBackend(KeyContext):
             clock_ms: The clock of times to live.
             evaluation: Says which functions that fold values are evaluated; None calls them all.
             is_incremental: Whether snapshots may leave out key groups that have not changed.
+            logs_changes: Whether snapshots may be logs of changes.
         """
         super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
@@ -83,7 +97,8 @@ class HeapKeyedStateBackend(KeyContext):
         self._timers: dict[str, StateTable] = {}
         self.types = DeclaredTypes(clock_ms)
         self._cleanups: dict[str, IncrementalCleanup] = {}
-        self._is_incremental = is_incremental
+        self._is_incremental = is_incremental and not logs_changes
+        self._logs_changes = logs_changes
         #: Of the snapshots that later ones may be based on, the epochs of the tables.
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
@@ -97,6 +112,8 @@ class HeapKeyedStateBackend(KeyContext):
         table = self._timers.get(name)
         if table is None:
             table = self._timers[name] = StateTable(name, "timer")
+            if self._logs_changes:
+                table.note_removals()
         return table
 
     def table(self, name: str, kind: str) -> StateTable:
@@ -117,7 +134,10 @@ class HeapKeyedStateBackend(KeyContext):
         return table
 
     def _new_table(self, name: str, kind: str) -> StateTable:
-        return StateTable(name, kind)
+        table = StateTable(name, kind)
+        if self._logs_changes:
+            table.note_removals()
+        return table
 
     def value_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ValueStateDescriptor``."""
@@ -228,16 +248,18 @@ class HeapKeyedStateBackend(KeyContext):
         return not self._tables and not self._timers
 
     def open_snapshot(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
-    ) -> HeapKeyedSnapshot:
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
+    ) -> HeapKeyedSnapshot | HeapKeyedLog:
         """All states and timers as they are now, to be serialised while they change.
 
         Args:
             grouping: How keys are in key groups.
             checkpoint_id: The checkpoint, which later ones may be based on.
             base: What an earlier one has of this backend, and need not be serialised again; None
-                for nothing.
+                for nothing; a ``LogBase`` gives what has changed since.
         """
+        if isinstance(base, LogBase):
+            return self._open_log(grouping, checkpoint_id, base)
         kept: Collection[int] = ()
         if self._is_incremental:
             tables = (*self._tables.values(), *self._timers.values())
@@ -253,9 +275,20 @@ class HeapKeyedStateBackend(KeyContext):
                     id_: of for id_, of in self._epochs.items() if id_ >= base.checkpoint_id
                 }
         snapshot = HeapKeyedSnapshot(self._tables, self._timers, grouping, kept)
-        if self._is_incremental:
+        if self._is_incremental or self._logs_changes:
             self._epochs[checkpoint_id] = snapshot.epochs
         return snapshot
+
+    def _open_log(self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase) -> HeapKeyedLog:
+        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
+        since = self._epochs[base.snapshot_id]
+        log = HeapKeyedLog(
+            TableChanges(self._tables, grouping, since), TableChanges(self._timers, grouping, since)
+        )
+        self._epochs[checkpoint_id] = log.epochs
+        for table in (*self._tables.values(), *self._timers.values()):
+            forget_removals(table, self._epochs.values())
+        return log
 
     def restore(
         self,
@@ -264,8 +297,9 @@ class HeapKeyedStateBackend(KeyContext):
         key_groups: range,
         keys: KeyReader,
         files: tuple[DatabaseFiles, ...] = (),
+        log: tuple[LogSegment, ...] = (),
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns.
+        """Adds the entries of those key groups that this subtask owns, then changes them.
 
         Args:
             keyed: From a snapshot, as the next.
@@ -273,6 +307,7 @@ class HeapKeyedStateBackend(KeyContext):
             key_groups: The groups that are here.
             keys: Gives what stands for a key in state.
             files: From a snapshot of the RocksDB backend; refused.
+            log: What has changed since, in order.
 
         Raises:
             CorruptStreamError: The entries are not what was serialised.
@@ -289,8 +324,14 @@ class HeapKeyedStateBackend(KeyContext):
             for group, entries in groups.items():
                 if group in key_groups:
                     table.load(entries, keys)
+        for segment in log:
+            replay(segment, self.table, self._timers_of, key_groups, keys)
         for _, name, migrate in self.types.pending():
             migrate_table(self._tables[name], migrate)
+
+    def _timers_of(self, name: str, kind: str) -> StateTable:
+        del kind
+        return self.timer_table(name)
 
     def dispose(self) -> None:
         """Lets go of all that is kept, whoever still has a hold on its tables.
@@ -392,6 +433,10 @@ class HeapKeyedSnapshot:
     def database_files(self) -> DatabaseFolder | None:
         """None: there is no database."""
         return None
+
+    def database_states(self) -> Mapping[str, Any]:
+        """Nothing: there is no database."""
+        return {}
 
     def release(self) -> None:
         """What ``states`` has given is not read any more: that is its readers' alone."""

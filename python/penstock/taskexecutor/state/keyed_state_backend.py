@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.options import changelog
 from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, DatabaseFolder, KeyedStates
+    from penstock.taskexecutor.state.snapshot import (
+        DatabaseFiles,
+        DatabaseFolder,
+        KeyedStates,
+        LogSegment,
+    )
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,9 @@ class KeyedSnapshot(Protocol):
 
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True; None without."""
+
+    def database_states(self) -> Mapping[str, Any]:
+        """What describes the states of a database, if it has changes of it; else nothing."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
@@ -135,11 +145,11 @@ class KeyedStateBackend(Protocol):
         """Forgets a namespace in every state that holds no key in it."""
 
     def open_snapshot(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
     ) -> KeyedSnapshot:
         """All states and timers as they are now, without what is kept of a base.
 
-        Several may be open.
+        Several may be open.  Of a ``LogBase`` it is what has changed since, as a `LogSegment`.
         """
 
     def restore(
@@ -149,8 +159,9 @@ class KeyedStateBackend(Protocol):
         key_groups: range,
         keys: KeyReader,
         files: tuple[DatabaseFiles, ...],
+        log: tuple[LogSegment, ...],
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns."""
+        """Adds the entries of those key groups that this subtask owns, then changes them."""
 
     def dispose(self) -> None:
         """Lets go of all that is kept."""
@@ -197,4 +208,5 @@ def create_keyed_state_backend(surroundings: BackendSurroundings) -> KeyedStateB
         surroundings.clock_ms,
         surroundings.evaluation,
         is_incremental=INCREMENTAL.read(configuration),
+        logs_changes=changelog.ENABLED.read(configuration),
     )

@@ -72,6 +72,30 @@ class DatabaseFiles:
     copies: Copies | None = None
 
 
+#: What the names of states begin with in a log: entries that have changed, and keys that are gone.
+CHANGED: Final = "+"
+REMOVED: Final = "-"
+
+#: The kind of what a log has of the rows of a database.
+ROWS: Final = "rows"
+
+
+@dataclass(frozen=True)
+class LogSegment:
+    """What has changed in keyed state from one snapshot to another.
+
+    What is gone comes first: a key that was removed and set again is in both.
+
+    Attributes:
+        keyed: By the name of a state behind `CHANGED` its entries, and behind `REMOVED` those that
+            are gone, without values.
+        timers: The same of timers.
+    """
+
+    keyed: KeyedStates
+    timers: KeyedStates
+
+
 class EncodedValues(Sequence[Any]):
     """Values that are serialised, one by one; each access gives a new one.
 
@@ -127,6 +151,8 @@ class OperatorSnapshot:
         raw_operator: What the function wrote in partitions; spread as ``lists`` are.
         types: The declared types of the states; see `DeclaredTypes`.
         files: Databases that hold keyed states, in place of ``keyed``.
+        log: What has changed since in keyed states and timers, in order.
+        database: What describes the states of a database, where only changes of it are here.
     """
 
     checkpoint_id: int
@@ -139,6 +165,8 @@ class OperatorSnapshot:
     raw_operator: tuple[bytes, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     files: tuple[DatabaseFiles, ...] = ()
+    log: tuple[LogSegment, ...] = ()
+    database: Mapping[str, Any] = field(default_factory=dict)
 
     def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
         """The entries of a keyed state by key group, as (namespace, key, value)."""
@@ -234,6 +262,7 @@ class RunningSnapshot:
             types=operator.types,
             keyed=keyed,
             timers=timers,
+            database={} if self._keyed is None else self._keyed.database_states(),
             lists=states.lists,
             union_lists=states.union_lists,
             broadcast=states.broadcast,

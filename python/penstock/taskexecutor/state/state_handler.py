@@ -9,6 +9,7 @@ from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.state.function_state import InitializationContext, SnapshotContext
 
 if TYPE_CHECKING:
+    from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.state.keyed_state_backend import KeyedBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -48,7 +49,7 @@ class StreamOperatorStateHandler:
         self.operator.prepare_snapshot_pre_barrier(checkpoint_id)
 
     def snapshot_state(
-        self, checkpoint_id: int, timestamp_ms: int, base: KeyedBase | None = None
+        self, checkpoint_id: int, timestamp_ms: int, base: KeyedBase | LogBase | None = None
     ) -> RunningSnapshot | None:
         """The operator's state as it is now: operator and function first, then the backends.
 

@@ -42,7 +42,8 @@ class MailboxUser:
 WAKE_UPS: Final = MailboxUser("wake-ups", 1)
 COORDINATORS: Final = MailboxUser("messages of coordinators", 65_536)
 CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
-SLICES: Final = MailboxUser("slices of snapshots", 1)
+#: The next slice, and word that state was written as a whole beside checkpoints.
+SLICES: Final = MailboxUser("slices of snapshots", 2)
 PINGS: Final = MailboxUser("pings", 1)
 LOOKS: Final = MailboxUser("looks at records and states", 256)
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase
+    from penstock.taskexecutor.state.changelog import LogBase
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyedSnapshot
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -155,7 +156,7 @@ class OperatorChain:
         self,
         checkpoint_id: int,
         timestamp_ms: int,
-        bases: Mapping[bytes, KeyedBase] = _NO_BASES,
+        bases: Mapping[bytes, KeyedBase | LogBase] = _NO_BASES,
     ) -> dict[bytes, RunningSnapshot]:
         """The state of every operator that has some, by its id, tail to head.
 
@@ -173,6 +174,11 @@ class OperatorChain:
             if snapshot is not None:
                 taken[operator_id] = snapshot
         return taken
+
+    def open_wholes(self, snapshot_id: int) -> dict[bytes, KeyedSnapshot]:
+        """The keyed state of every operator that has some, by its id, beside checkpoints."""
+        wholes = {context.config.id: context.open_whole(snapshot_id) for context in self.contexts}
+        return {id_: snapshot for id_, snapshot in wholes.items() if snapshot is not None}
 
     @cached_property
     def hears_of_completion(self) -> bool:

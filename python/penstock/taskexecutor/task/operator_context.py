@@ -25,6 +25,7 @@ from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyedBase,
+    KeyedSnapshot,
     KeyedStateBackend,
     KeyGrouping,
     create_keyed_state_backend,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.task.mailbox import Mailbox, MailboxUser
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
@@ -255,7 +257,7 @@ class OperatorContext:
         checkpoint_id: int,
         raw_keyed: dict[int, bytes],
         raw_operator: tuple[bytes, ...],
-        base: KeyedBase | None = None,
+        base: KeyedBase | LogBase | None = None,
     ) -> RunningSnapshot:
         """Timers, operator state and keyed state as they are now, beside the raw state."""
         types = self.operator_state.types.texts()
@@ -272,6 +274,12 @@ class OperatorContext:
             types=types,
         )
         return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
+
+    def open_whole(self, snapshot_id: int) -> KeyedSnapshot | None:
+        """Keyed states and timers as they are now, beside checkpoints; None without any."""
+        if "keyed_state" not in self.__dict__ or self.keyed_state.is_unused:
+            return None
+        return self.keyed_state.open_snapshot(self._key_grouping, snapshot_id)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
         """Fills the backends and the timer services, of the key groups that are here.
@@ -296,7 +304,12 @@ class OperatorContext:
                 }
             )
         self.keyed_state.restore(
-            snapshot.keyed, snapshot.timers, self.key_groups, self._restored_keys, snapshot.files
+            snapshot.keyed,
+            snapshot.timers,
+            self.key_groups,
+            self._restored_keys,
+            snapshot.files,
+            snapshot.log,
         )
         self.operator_state.restore(
             OperatorStates(snapshot.lists, snapshot.union_lists, snapshot.broadcast)

@@ -84,6 +84,7 @@ class Task:
             lambda barrier, is_shared: self.open_stream(barrier),
             self._report,
             lambda action: action(),
+            lambda delay_ms, action: None,
             head_id=HEAD,
             outputs=[OutputEdge(TAIL, True), OutputEdge(TAIL, False)],
             unconsumed=lambda channel: self.begun[channel],

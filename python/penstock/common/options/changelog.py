@@ -1,0 +1,103 @@
+"""Options of the changelog of state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    BooleanType,
+    ChoiceType,
+    DurationType,
+    IntegerType,
+    TextType,
+)
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.options.value_types import ValueType
+
+T = TypeVar("T")
+
+
+def _changelog(name: str, value_type: ValueType[T], default: T, meaning: str) -> Option[T]:
+    return Option(
+        f"state.changelog.{name}",
+        value_type,
+        default,
+        meaning,
+        alternate_keys=(f"state.backend.changelog.{name}",),
+    )
+
+
+def _dstl(name: str, value_type: ValueType[T], default: T, meaning: str) -> Option[T]:
+    return Option(
+        f"state.changelog.dstl.dfs.{name}",
+        value_type,
+        default,
+        meaning,
+        alternate_keys=(f"dstl.dfs.{name}",),
+    )
+
+
+ENABLED: Final = _changelog(
+    "enabled",
+    BooleanType(),
+    False,
+    "whether checkpoints write a log of what has changed, and the whole of keyed state is written "
+    "beside them (docs/fault_tolerance.md)",
+)
+STORAGE: Final = _changelog(
+    "storage",
+    ChoiceType("memory", "filesystem"),
+    "memory",
+    "where the log is: with the metadata of checkpoints, or in files",
+)
+MATERIALIZE: Final = _changelog(
+    "periodic-materialize.enabled",
+    BooleanType(),
+    True,
+    "whether the whole of keyed state is written from time to time, so that the log begins anew",
+)
+MATERIALIZE_INTERVAL: Final = _changelog(
+    "periodic-materialize.interval", DurationType(1), 600_000, "how often"
+)
+MAX_FAILURES: Final = _changelog(
+    "max-failures-allowed",
+    IntegerType(0),
+    3,
+    "how often in a row that may fail before the task does",
+)
+BASE_PATH: Final[Option[str | None]] = _dstl(
+    "base-path", TextType(), None, "where the files of the log are"
+)
+COMPRESSION: Final = _dstl(
+    "compression.enabled", BooleanType(), False, "whether the log is compressed, by zlib"
+)
+RETRY_POLICY: Final = _dstl(
+    "upload.retry-policy",
+    ChoiceType("fixed", "none"),
+    "fixed",
+    "whether it is tried again to write a part of the log that could not be written",
+)
+MAX_ATTEMPTS: Final = _dstl("upload.max-attempts", IntegerType(1), 3, "how often it is tried")
+ATTEMPT_DELAY: Final = _dstl(
+    "upload.next-attempt-delay", DurationType(), 500, "how long after an attempt the next one is"
+)
+
+
+def check_changelog(configuration: Mapping[str, str]) -> None:
+    """Checks that the log has a place.
+
+    Raises:
+        ConfigurationError: It has not.
+    """
+    if not ENABLED.read(configuration) or STORAGE.read(configuration) != "filesystem":
+        return
+    if not BASE_PATH.read(configuration):
+        raise ConfigurationError(
+            f"{STORAGE.key} is filesystem: set {BASE_PATH.key} to a directory or URL that all "
+            "workers reach"
+        )

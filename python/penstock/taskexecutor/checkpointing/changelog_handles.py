@@ -1,0 +1,222 @@
+"""What a checkpoint has of keyed state whose changes are logged: a whole, and segments of the log.
+
+`docs/formats/checkpoint.md` has the description that goes with the handle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.checkpoint_storage.disposal import discard_streams
+from penstock.checkpoint_storage.handles import IncrementalKeyGroupsHandle
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.checkpointing.incremental_states import placed
+from penstock.taskexecutor.checkpointing.snapshot_format import (
+    CHANGELOG_FORMAT,
+    CHANGELOG_VERSION,
+    write_keyed,
+)
+from penstock.taskexecutor.checkpointing.uploaded_files import needed_names, write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.taskexecutor.state.snapshot import DatabaseFolder, OperatorSnapshot
+
+#: The name of the stream of a whole that is no database.
+_WHOLE: Final = "whole"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Keyed state that was written as a whole.
+
+    Attributes:
+        snapshot_id: The snapshot.
+        streams: Where it is, by the names of files of a database; or one stream, or none.
+        offsets: Where each key group begins in the one stream.
+        description: That of a database's files; None without a database.
+        key_groups: Those of the database.
+        owner: The checkpoint that has reported it first.
+    """
+
+    snapshot_id: int
+    streams: Mapping[str, StreamHandle]
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    description: Mapping[str, Any] | None = None
+    key_groups: range = range(0)
+    owner: int = -1
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(stream.size for stream in self.streams.values())
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of the log.
+
+    Attributes:
+        stream: The stream.
+        offsets: Where each key group begins in it.
+        since: The snapshot that it goes on from.
+        owner: The checkpoint that has reported it first.
+    """
+
+    stream: StreamHandle
+    offsets: Mapping[int, int]
+    since: int
+    owner: int
+
+
+@dataclass(frozen=True)
+class LoggedState:
+    """What a checkpoint has of one operator.
+
+    Attributes:
+        whole: What was written as a whole.
+        segments: What follows, in order.
+    """
+
+    whole: Whole
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def streams(self) -> dict[str, StreamHandle]:
+        """By the names that they have in a handle: of their checkpoint, and their own."""
+        whole = self.whole
+        named = {f"{whole.owner}/{name}": stream for name, stream in whole.streams.items()}
+        return named | {f"{segment.owner}/log": segment.stream for segment in self.segments}
+
+    def handle(
+        self,
+        checkpoint_id: int,
+        operator_id: bytes,
+        states: Mapping[str, Any],
+        open_stream: Callable[[], StateOutputStream],
+    ) -> IncrementalKeyGroupsHandle | None:
+        """The handle, once its description is written; None without any entry.
+
+        Args:
+            checkpoint_id: The checkpoint.
+            operator_id: The operator.
+            states: What describes the states of a database now; empty without a database.
+            open_stream: Opens the stream of the description.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        named = self.streams
+        if not named:
+            return None
+        whole = self.whole
+        pieces = [(f"{segment.owner}/log", segment.offsets) for segment in self.segments]
+        wholes = [(f"{whole.owner}/{_WHOLE}", whole.offsets)] if whole.offsets else []
+        description: dict[str, Any] = {
+            "format": CHANGELOG_FORMAT,
+            "version": CHANGELOG_VERSION,
+            "whole": [placed(*piece) for piece in wholes],
+            "log": [placed(*piece) for piece in pieces],
+        }
+        groups = {group for _, offsets in (*wholes, *pieces) for group in offsets}
+        if whole.description is not None:
+            description["files"] = [f"{whole.owner}/{name}" for name in whole.streams]
+            description["database"] = {**whole.description, **states}
+            groups |= {whole.key_groups.start, whole.key_groups.stop - 1}
+        meta = open_stream()
+        try:
+            meta.write(TypeSerializer[Any]().serialize(description))
+            meta_handle = meta.handle()
+        finally:
+            meta.close()
+        assert meta_handle is not None, "something was written"
+        first, last = min(groups), max(groups)
+        own = f"{checkpoint_id}/"
+        return IncrementalKeyGroupsHandle(
+            checkpoint_id,
+            operator_id.hex(),
+            first,
+            last - first + 1,
+            sum(stream.size for name, stream in named.items() if name.startswith(own)),
+            meta_handle,
+            named,
+            {},
+        )
+
+    def discard_own(self, checkpoint_id: int, files: FileSystems) -> None:
+        """Deletes the files that a checkpoint was the first to have.
+
+        Raises:
+            OSError: A file cannot be deleted.
+        """
+        own = f"{checkpoint_id}/"
+        discard_streams((s for name, s in self.streams.items() if name.startswith(own)), files)
+
+
+def write_whole(
+    snapshot: OperatorSnapshot,
+    folder: DatabaseFolder | None,
+    open_stream: Callable[[], StateOutputStream],
+    *,
+    compresses: bool,
+    threads: int,
+    files: FileSystems,
+    owner: int = -1,
+) -> Whole:
+    """Writes keyed state as a whole.
+
+    Args:
+        snapshot: The state.
+        folder: The files of its database; None without a database.
+        open_stream: Opens a stream, from any thread.
+        compresses: Whether key groups are compressed; files of a database are as they are.
+        threads: How many files are written at a time.
+        files: Where files are deleted.
+        owner: The checkpoint; -1 beside checkpoints.
+
+    Raises:
+        OSError: A stream cannot be written; nothing is left of those that were.
+    """
+    if folder is None:
+        stream, offsets = write_stream(snapshot, open_stream, compresses=compresses)
+        streams = {} if stream is None else {_WHOLE: stream}
+        return Whole(snapshot.checkpoint_id, streams, offsets, owner=owner)
+    written: dict[str, StreamHandle] = {}
+    try:
+        names = needed_names(folder.path)
+        write_files(folder.path, names, lambda _: open_stream(), threads, written)
+    except BaseException:
+        discard_streams(written.values(), files)
+        raise
+    return Whole(snapshot.checkpoint_id, written, {}, folder.meta, folder.key_groups, owner)
+
+
+def write_stream(
+    snapshot: OperatorSnapshot, open_stream: Callable[[], StateOutputStream], *, compresses: bool
+) -> tuple[StreamHandle | None, Mapping[int, int]]:
+    """Writes keyed state to a stream; gives it, and where each key group begins.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it.
+    """
+    stream = open_stream()
+    try:
+        offsets = write_keyed(stream, snapshot, compresses=compresses)
+        return stream.handle(), offsets
+    finally:
+        stream.close()
+
+
+def discard_wholes(wholes: Iterable[Whole], files: FileSystems) -> None:
+    """Deletes what was written as a whole, and no checkpoint has.
+
+    Raises:
+        OSError: A file cannot be deleted.
+    """
+    for whole in wholes:
+        discard_streams(whole.streams.values(), files)

@@ -1,0 +1,147 @@
+"""Writes keyed state as a whole from time to time, so that its log begins anew (SEMANTICS F15)."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.options import changelog
+from penstock.errors import StateBackendError
+from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.task.mailbox import MailboxClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.taskexecutor.checkpointing.changelog_handles import Whole
+    from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
+
+logger = logging.getLogger(__name__)
+
+#: Snapshots of checkpoints have their numbers, from 0; -1 is none.
+_FIRST_ID: Final = -2
+
+
+class PeriodicMaterialization:
+    """The snapshots of a task that are written beside checkpoints, one at a time.
+
+    All methods run in the task's thread; writing is done by another one.
+    """
+
+    def __init__(
+        self,
+        states: ChangelogStates,
+        configuration: Mapping[str, str],
+        task_name: str,
+        *,
+        open_snapshots: Callable[[int], Mapping[bytes, KeyedSnapshot]],
+        slices: SnapshotSlices,
+        open_stream: Callable[[], StateOutputStream],
+        write: Callable[[Callable[[], None]], None],
+        execute: Callable[[Callable[[], object]], None],
+        register_timer: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        """Begins with the first interval.
+
+        Args:
+            states: Takes what is written.
+            configuration: The job's.
+            task_name: For messages.
+            open_snapshots: The keyed state of each operator, given the number of the snapshot.
+            slices: Has it serialised between the elements.
+            open_stream: Opens a stream that several checkpoints may refer to, in any thread.
+            write: Has the thread that writes call something.
+            execute: Has the task's thread call something between two elements, from any thread.
+            register_timer: Has it call something after a number of milliseconds.
+        """
+        self._states = states
+        self._open_snapshots = open_snapshots
+        self._slices = slices
+        self._open_stream = open_stream
+        self._write = write
+        self._execute = execute
+        self._register_timer = register_timer
+        self._task_name = task_name
+        self._most_failures = changelog.MAX_FAILURES.read(configuration)
+        self._interval_ms = changelog.MATERIALIZE_INTERVAL.read(configuration)
+        self._next_id = _FIRST_ID
+        self._failures = 0
+        self._is_closed = False
+        register_timer(self._interval_ms, self._due)
+
+    def checkpoint_completed(self) -> None:
+        """Looks whether the log has become so long that it is time before the interval is over."""
+        if self._states.is_log_long:
+            self._begin()
+
+    def close(self) -> None:
+        """Begins no more."""
+        self._is_closed = True
+
+    def _due(self) -> None:
+        if not self._is_closed:
+            self._begin()
+            self._register_timer(self._interval_ms, self._due)
+
+    def _begin(self) -> None:
+        if self._is_closed or not self._states.is_whole_wanted:
+            return
+        snapshot_id, self._next_id = self._next_id, self._next_id - 1
+        self._states.begin_whole(snapshot_id)
+        snapshots = self._open_snapshots(snapshot_id)
+
+        def serialised(failure: Exception | None) -> None:
+            if failure is None:
+                self._write(partial(self._written, snapshot_id, snapshots))
+            else:
+                for snapshot in snapshots.values():
+                    snapshot.release()
+                self._ended({}, failure)
+
+        self._slices.start(SlicedSnapshot(snapshots.values(), serialised))
+
+    def _written(self, snapshot_id: int, snapshots: Mapping[bytes, KeyedSnapshot]) -> None:
+        """In the thread that writes."""
+        wholes: dict[bytes, Whole] = {}
+        failure: Exception | None = None
+        try:
+            for operator_id, snapshot in snapshots.items():
+                folder = snapshot.database_files()
+                keyed, timers = snapshot.states()
+                wholes[operator_id] = self._states.write_whole(
+                    OperatorSnapshot(snapshot_id, keyed, timers), folder, self._open_stream
+                )
+        except Exception as error:
+            failure = error
+        finally:
+            for snapshot in snapshots.values():
+                snapshot.release()
+        try:
+            self._execute(lambda: self._ended(wholes, failure))
+        except MailboxClosedError:
+            self._states.discard(wholes)
+
+    def _ended(self, wholes: Mapping[bytes, Whole], failure: Exception | None) -> None:
+        if failure is None:
+            self._failures = 0
+            self._states.end_whole(wholes)
+            return
+        self._states.discard(wholes)
+        self._states.end_whole({})
+        self._failures += 1
+        logger.warning(
+            "%s: keyed state cannot be written as a whole, %d in a row: %s",
+            self._task_name,
+            self._failures,
+            failure,
+        )
+        if self._failures > self._most_failures:
+            raise StateBackendError(
+                f"{self._task_name}: keyed state could not be written as a whole {self._failures} "
+                f"times in a row ({changelog.MAX_FAILURES.key}: {self._most_failures}), at last: "
+                f"{failure}"
+            ) from failure

@@ -1,0 +1,166 @@
+"""Keyed state as a log of its changes, and the log put back (SEMANTICS F15).
+
+A log is cut into segments.  What an entry of a table was changed to is taken when a segment is cut,
+not at each change: the entry knows the epoch of its last change, so that the record path does
+nothing for the log, and an entry that changes often is written once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.state.heap import KeyGroupEntries
+from penstock.taskexecutor.state.removals import RemovalsSnapshot
+from penstock.taskexecutor.state.sliced_parts import SlicedParts
+from penstock.taskexecutor.state.snapshot import CHANGED, REMOVED, entries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
+    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+    from penstock.taskexecutor.state.snapshot import DatabaseFolder, KeyedStates, LogSegment
+
+
+@dataclass(frozen=True)
+class LogBase:
+    """What a segment goes on from.
+
+    Attributes:
+        snapshot_id: The snapshot: what has changed since it was opened is logged.
+        needed: The snapshots that later segments may go on from.
+    """
+
+    snapshot_id: int
+    needed: frozenset[int]
+
+
+class TableChanges(SlicedParts):
+    """What has changed in some tables since an earlier snapshot of them was opened.
+
+    Attributes:
+        epochs: What ``since`` is for one that goes on from here.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, StateTable],
+        grouping: KeyGrouping,
+        since: Mapping[StateTable, int],
+    ) -> None:
+        """Opens a snapshot of each table, and of what was removed from it.
+
+        Args:
+            tables: The tables, which note what is removed.
+            grouping: How keys are in key groups.
+            since: The epochs of the earlier snapshot; a table without has all of it written.
+        """
+        self.epochs: dict[StateTable, int] = {}
+        self._parts: dict[str, tuple[str, TableSnapshot | RemovalsSnapshot]] = {}
+        for name, table in tables.items():
+            epoch = since.get(table, 0)
+            changed = table.open_snapshot(*grouping.arguments, (), epoch)
+            self.epochs[table] = changed.epoch
+            assert table.removals is not None, "it notes what is removed"
+            removed = RemovalsSnapshot(
+                table.removals.since(epoch),
+                KeyGroupEntries(*grouping.arguments, table.kind == "timer"),
+            )
+            self._parts[CHANGED + name] = table.kind, changed
+            self._parts[REMOVED + name] = table.kind, removed
+        super().__init__(part for _, part in self._parts.values())
+
+    def states(self) -> KeyedStates:
+        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        taken: KeyedStates = {}
+        for name, (kind, part) in self._parts.items():
+            groups = {group: part.entries.take(group) for group in part.entries.key_groups()}
+            if groups:
+                taken[name] = kind, groups
+        return taken
+
+
+class HeapKeyedLog(SlicedParts):
+    """What has changed in a heap backend since an earlier snapshot: a `KeyedSnapshot`."""
+
+    def __init__(self, states: TableChanges, timers: TableChanges) -> None:
+        """Begins with what has changed in states and timers."""
+        self.epochs = states.epochs | timers.epochs
+        self._states = states
+        self._timers = timers
+        super().__init__((states, timers))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither states nor timers."""
+        return not self.epochs
+
+    def database_files(self) -> DatabaseFolder | None:
+        """None: there is no database."""
+        return None
+
+    def database_states(self) -> Mapping[str, Any]:
+        """Nothing: there is no database."""
+        return {}
+
+    def release(self) -> None:
+        """What ``states`` has given is not read any more: that is its readers' alone."""
+
+    def states(self) -> tuple[KeyedStates, KeyedStates]:
+        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        return self._states.states(), self._timers.states()
+
+
+def forget_removals(table: StateTable, since: Iterable[Mapping[StateTable, int]]) -> None:
+    """Has a table forget what was removed before all of some snapshots, given their epochs."""
+    assert table.removals is not None, "it notes what is removed"
+    table.removals.forget(min(of.get(table, 0) for of in since))
+
+
+def replay(
+    segment: LogSegment,
+    state_table: Callable[[str, str], StateTable],
+    timer_table: Callable[[str, str], StateTable],
+    key_groups: range,
+    keys: KeyReader,
+) -> None:
+    """Brings tables from where a segment goes on from to where it ends.
+
+    Args:
+        segment: The segment.
+        state_table: Opens the table of a state, given its name and kind.
+        timer_table: The same of timers.
+        key_groups: Those that are here.
+        keys: Gives what stands for a key in state.
+
+    Raises:
+        CorruptStreamError: The segment is not what was serialised.
+    """
+    states = [(state_table, *item) for item in segment.keyed.items()]
+    states += [(timer_table, *item) for item in segment.timers.items()]
+    # What is gone first: a key that was removed and set again is in both.
+    for wanted in (REMOVED, CHANGED):
+        for opened, name, (kind, groups) in states:
+            if not name.startswith(wanted):
+                continue
+            table = opened(name.removeprefix(wanted), kind)
+            for group, data in groups.items():
+                if group in key_groups:
+                    if wanted == REMOVED:
+                        _remove(table, data, keys)
+                    else:
+                        table.load(data, keys)
+
+
+def _remove(table: StateTable, data: bytes, keys: KeyReader) -> None:
+    namespaces: set[Any] = set()
+    for namespace, key, of_timer in entries_of(data):
+        identity = keys.identity(key)
+        if table.kind == "timer" and not (of_timer is None and type(identity) is not tuple):
+            identity = identity, of_timer
+        table.map(namespace).remove(identity)
+        namespaces.add(namespace)
+    for namespace in namespaces:
+        table.drop_if_empty(namespace)

@@ -1,0 +1,88 @@
+"""Keyed state of a checkpoint with its log put into it, as bytes: for those who look into it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.serialization.pure.dynamic_codec import decode_dynamic
+from penstock.serialization.pure.value_bytes import Reader
+from penstock.taskexecutor.state.key_group_entries import NAMESPACE
+from penstock.taskexecutor.state.snapshot import CHANGED, REMOVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.taskexecutor.state.snapshot import KeyedStates, OperatorSnapshot
+
+#: Serialised namespace, key and, of a timer, its own namespace.
+_Place = tuple[bytes, bytes, bytes]
+
+
+def with_log(snapshot: OperatorSnapshot) -> OperatorSnapshot:
+    """A snapshot whose keyed states and timers are as at the end of its log.
+
+    What a log has of the rows of a database is left to who reads the database.
+    """
+    if not snapshot.log:
+        return snapshot
+    return replace(
+        snapshot,
+        keyed=_merged(snapshot.keyed, [segment.keyed for segment in snapshot.log]),
+        timers=_merged(snapshot.timers, [segment.timers for segment in snapshot.log]),
+    )
+
+
+def _merged(states: KeyedStates, log: list[KeyedStates]) -> KeyedStates:
+    merged: KeyedStates = {}
+    for name, (kind, groups) in states.items():
+        is_timer = kind == "timer"
+        changed = dict(groups)
+        touched = {
+            group
+            for segment in log
+            for prefix in (CHANGED, REMOVED)
+            if prefix + name in segment
+            for group in segment[prefix + name][1]
+        }
+        for group in touched:
+            entries = dict(_entries(changed.get(group, b""), is_timer))
+            for segment in log:
+                gone = segment.get(REMOVED + name, (kind, {}))[1].get(group, b"")
+                for place, _ in _entries(gone, is_timer):
+                    entries.pop(place, None)
+                entries.update(
+                    _entries(segment.get(CHANGED + name, (kind, {}))[1].get(group, b""), is_timer)
+                )
+            changed[group] = _joined(entries)
+        merged[name] = kind, changed
+    return merged
+
+
+def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
+    """Each entry's place, and its bytes as they are."""
+    reader = Reader(data)
+    namespace = b""
+    while reader.position < reader.end:
+        begin = reader.position
+        if reader.take(1)[0] == NAMESPACE:
+            is_none = decode_dynamic(reader) is None
+            namespace = b"" if is_none else bytes(data[begin : reader.position])
+            continue
+        decode_dynamic(reader)
+        middle = reader.position
+        decode_dynamic(reader)
+        rest = bytes(data[middle : reader.position]) if is_timer else b""
+        yield (namespace, bytes(data[begin:middle]), rest), bytes(data[begin : reader.position])
+
+
+def _joined(entries: dict[_Place, bytes]) -> bytes:
+    out = bytearray()
+    last = b""
+    # Those without a namespace come first: there is no way back to it.
+    for (namespace, _, _), entry in sorted(entries.items(), key=lambda item: item[0][0]):
+        if namespace != last:
+            out += namespace
+            last = namespace
+        out += entry
+    return bytes(out)

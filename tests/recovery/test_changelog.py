@@ -1,0 +1,187 @@
+"""Jobs whose checkpoints log the changes of keyed state (SEMANTICS F15).
+
+Method: the jobs of `chaos` and `savepoint_programs`.  That workers may die is shown by `chaos
+--kind changelog`.
+"""
+
+from pathlib import Path
+
+import pytest
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
+from penstock.checkpoint_storage.storage import load_metadata
+from penstock.errors import JobCancelledError
+from penstock.state_processor import Savepoint
+from recovery.savepoint_programs import (
+    KEYS,
+    counted,
+    environment,
+    last_counts,
+    numbers,
+    stopped,
+)
+from recovery.test_storage_faults import FAILS, Job, await_log
+
+pytestmark = pytest.mark.timeout(120)
+
+ELEMENTS = 50_000
+ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
+CHANGELOG = {
+    "state.changelog.enabled": "true",
+    "state.changelog.storage": "filesystem",
+    "execution.checkpointing.data-inline-threshold": "0 b",
+}
+BACKENDS = ["hashmap", "rocksdb"]
+
+
+def logged(folder, **options):
+    return {
+        **CHANGELOG,
+        "state.changelog.dstl.dfs.base-path": str(folder / "log"),
+        **{key.replace("_", "-"): value for key, value in options.items()},
+    }
+
+
+def handles_of(path):
+    metadata, _ = load_metadata(str(path), FileSystems({}))
+    return [
+        handle
+        for operator in metadata.operators.values()
+        for subtask in operator.subtasks.values()
+        for handle in subtask.managed_keyed
+    ]
+
+
+def retained(folder, options, wanted):
+    """The last checkpoint of a job that is cancelled once one is as wanted."""
+    options = {
+        **options,
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+        "execution.checkpointing.num-retained": "3",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    with counted(
+        numbers(environment(options), ELEMENTS), slowly=True
+    ).execute_and_collect() as results:
+        found = None
+        while found is None:
+            for path in sorted(folder.glob("checkpoints/*/chk-*/_metadata")):
+                try:
+                    # It may be deleted meanwhile.
+                    names = [name for handle in handles_of(path) for name in handle.shared]
+                except Exception:
+                    continue
+                if wanted(names):
+                    found = path
+                    break
+        results.get_job_client().cancel().result()
+        with pytest.raises(JobCancelledError):
+            list(results)
+    return sorted(
+        folder.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name.partition("-")[2])
+    )[-1]
+
+
+def has_log(names):
+    return any(name.endswith("/log") for name in names)
+
+
+def is_log_begun_anew(names):
+    """What was written as a whole is not of the first checkpoints."""
+    wholes = [int(name.partition("/")[0]) for name in names if not name.endswith("/log")]
+    return bool(wholes) and min(wholes) > 3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("then", ["logged", "not logged"])
+def test_a_checkpoint_is_restored_with_a_log_or_without(tmp_path, backend, then):
+    """At another parallelism; and whoever looks into it sees what was counted."""
+    options = {**logged(tmp_path), "state.backend.type": backend}
+    path = retained(tmp_path, options, has_log)
+    states = Savepoint.read(str(path)).keyed_state("counts", "_reduce_state")
+    seen = dict(zip(states["key"].to_pylist(), states["value"].to_pylist(), strict=True))
+    assert set(seen) <= set(range(KEYS))
+    from_there = {
+        "state.backend.type": backend,
+        "execution.state-recovery.path": str(path),
+        **(options if then == "logged" else {}),
+    }
+    with counted(numbers(environment(from_there, 3), ELEMENTS)).execute_and_collect() as results:
+        assert last_counts(results) == ALL
+
+
+def test_a_log_of_the_hashmap_backend_is_restored_by_rocksdb(tmp_path):
+    path = retained(tmp_path, logged(tmp_path), has_log)
+    from_there = {"state.backend.type": "rocksdb", "execution.state-recovery.path": str(path)}
+    with counted(numbers(environment(from_there, 3), ELEMENTS)).execute_and_collect() as results:
+        assert last_counts(results) == ALL
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_each_option_has_its_effect(tmp_path, backend):
+    """enabled, storage, dstl.dfs.base-path; periodic-materialize.enabled and .interval."""
+    options = {**logged(tmp_path), "state.backend.type": backend}
+    often = {**options, "state.changelog.periodic-materialize.interval": "10 ms"}
+    path = retained(tmp_path, often, is_log_begun_anew)
+    below = f"{tmp_path}/log/{path.parent.name}/dstl/"
+    of_log = [
+        stream.path
+        for handle in handles_of(path)
+        for name, stream in handle.shared.items()
+        if name.endswith("/log")
+    ]
+    assert all(p.startswith(below) and Path(p).exists() for p in of_log)
+    never = {**often, "state.changelog.periodic-materialize.enabled": "false"}
+    other = tmp_path / "other"
+    path = retained(
+        other,
+        {**never, "state.changelog.storage": "memory"},
+        lambda names: sum(name.endswith("/log") for name in names) > 6,
+    )
+    wholes = [
+        name for handle in handles_of(path) for name in handle.shared if not name.endswith("/log")
+    ]
+    assert {int(name.partition("/")[0]) for name in wholes} <= {1, 2, 3}
+    assert not list(other.glob("log/*"))
+
+
+def test_a_savepoint_is_as_without_a_log(tmp_path):
+    """Restored by another backend, which logs nothing."""
+    with counted(
+        numbers(environment(logged(tmp_path)), ELEMENTS), slowly=True
+    ).execute_and_collect() as results:
+        path, counts = stopped(results, tmp_path / "savepoints")
+    assert 0 < sum(counts.values()) < ELEMENTS
+    assert not list(tmp_path.glob("log/*")), "it goes with the job"
+    for options in ({"state.backend.type": "rocksdb"}, logged(tmp_path)):
+        from_there = {**options, "execution.state-recovery.path": path}
+        with counted(
+            numbers(environment(from_there, 3), ELEMENTS)
+        ).execute_and_collect() as results:
+            assert last_counts(results) == ALL
+
+
+@pytest.mark.parametrize("fault", ["full disk", "no permission"])
+def test_a_job_outlives_a_log_that_cannot_be_written(tmp_path, monkeypatch, caplog, fault):
+    """Checkpoints fail after some attempts, with words; the job goes on from the last good one."""
+    method, error = FAILS[fault]
+    options = logged(tmp_path)
+    options["state.changelog.dstl.dfs.upload.next-attempt-delay"] = "1 ms"
+    job = Job(tmp_path, **options)
+    real = getattr(LocalFileSystem, method)
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+
+        def fails(self, path, *arguments):
+            if "/dstl" in path:
+                raise type(error)(error.errno, error.strerror, path)
+            return real(self, path, *arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalFileSystem, method, fails)
+            await_log(caplog, "attempt 2 of 3 to write the log of state", error.strerror)
+            await_log(caplog, "a checkpoint failed", error.strerror, "dstl")
+            job.fail()
+        job.progress.await_checkpoint()
+        job.end(results)
+    assert not list(tmp_path.glob("log/*"))
