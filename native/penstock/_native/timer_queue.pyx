@@ -15,9 +15,6 @@ from penstock._native.state_table cimport StateMap, StateTable
 
 from penstock.errors import IllegalStateError
 
-cdef extern from *:
-    void __builtin_prefetch(const void *address) noexcept
-
 
 cdef inline object object_of(PsWord word):
     cdef PyObject *made = ps_unpack(word)
@@ -98,24 +95,40 @@ cdef class TimerHeap:
             self.note_places(index, lowest)
 
     cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept:
-        """Puts a timer where a place is free, or where a descendant of the place is; gives it."""
+        """Puts a timer where a place is free, or where a descendant of the place is; gives it.
+
+        The place goes down to the bottom first, where what was the last timer mostly belongs, and
+        up again from there: it ends where it would on its way down.  It goes down by two levels
+        at once: which child is the earlier one cannot be foretold, so that nothing jumps, and
+        those of both are compared without waiting for it.
+        """
         cdef PsTimer *timers = self.timers
         cdef Py_ssize_t highest = index
         cdef Py_ssize_t count = self.count
-        cdef Py_ssize_t child = index << 1
-        while child < count:
-            # Of two children of one time it is the first one that moves up.  Which one cannot be
-            # foretold: nothing jumps, and what will be compared next is fetched for both.
-            __builtin_prefetch(&timers[child << 1])
-            child += timers[child + 1].time < timers[child].time
-            if timers[child].time >= timer.time:
-                break
+        cdef PsTimer *children
+        cdef PsTimer *grandchildren
+        cdef Py_ssize_t child, of_first, of_second
+        # Of two children of one time it is the first one that moves up.
+        while (index << 2) + 3 <= count:
+            children = &timers[index << 1]
+            grandchildren = &timers[index << 2]
+            child = children[1].time < children[0].time
+            of_first = grandchildren[1].time < grandchildren[0].time
+            of_second = 2 + (grandchildren[3].time < grandchildren[2].time)
+            of_first ^= (of_first ^ of_second) & -child
+            timers[index] = children[child]
+            children[child] = grandchildren[of_first]
+            index = (index << 2) + of_first
+        child = index << 1
+        while child <= count:
+            if child < count:
+                child += timers[child + 1].time < timers[child].time
             timers[index] = timers[child]
             index = child
             child <<= 1
-        if child == count and timers[child].time < timer.time:
-            timers[index] = timers[child]
-            index = child
+        while index > highest and timers[index >> 1].time >= timer.time:
+            timers[index] = timers[index >> 1]
+            index >>= 1
         timers[index] = timer
         if self.is_indexed:
             self.note_places(highest, index)
