@@ -24,6 +24,9 @@ cdef class Expression:
     cdef PsProgram machine
 
     cpdef long long number_of(self, object value, long long number) except? -1
+    cdef PsProgram *ready(self) noexcept
+    # `ps_end` is owed for a tuple.
+    cdef bint begin(self, PsMade *made) except -1
 
 
 @cython.final

@@ -11,7 +11,7 @@ from types import WrapperDescriptorType
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 
 from penstock._native.integer_run cimport IntegerRun
@@ -181,6 +181,22 @@ cdef class Expression:
                 return timestamp_of(result, self.function)
         result = self.function(value, number)
         return timestamp_of(result, self.function)
+
+    cdef PsProgram *ready(self) noexcept:
+        """The machine, whose first registers take the arguments; NULL if the function is called."""
+        return &self.machine if ps_is_ready(&self.machine) else NULL
+
+    cdef bint begin(self, PsMade *made) except -1:
+        """Evaluates a program that ends with tuples on the arguments in the first registers.
+
+        Returns:
+            Whether there is a tuple, left in its fields; else the function is called.
+        """
+        cdef PsValue found
+        cdef int outcome = ps_begin(&self.machine, made, &found, True)
+        if outcome == PS_DONE:
+            Py_XDECREF(found.object)
+        return outcome == PS_FIELDS
 
     def over(self, values):
         """What the function returns for each of many, made when it is asked for, undropped.

@@ -5,6 +5,7 @@ cimport cython
 from penstock._native.heap_states cimport KeyContext as Context
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, Output, StreamOperator
+from penstock._native.procedure cimport Procedure
 from penstock._native.timers cimport InternalTimerService, TimerTarget
 from penstock._native.timestamps cimport timestamp_of
 
@@ -29,15 +30,19 @@ cdef class KeyedElementContext(ElementContext):
     cpdef get_current_key(self)
 
 
-@cython.locals(pair=tuple)
 cpdef emit_results(Output output, object result, long long timestamp, object tag_class)
+
+
+@cython.locals(pair=tuple)
+cdef emit_result(Output output, object element, long long timestamp, object tag_class)
 
 
 @cython.final
 cdef class FunctionTimers(TimerTarget):
     cdef public InternalTimerService service
     cdef StreamOperator operator
-    cdef object on_timer
+    cdef readonly object on_timer
+    cdef public Procedure procedure
     cdef object tag_class
     cdef object event_time
     cdef object processing_time
@@ -46,8 +51,9 @@ cdef class FunctionTimers(TimerTarget):
     cdef long long last_time
     cdef object time_object
 
-    @cython.locals(done=bint)
+    @cython.locals(done=bint, outcome=int)
     cdef fire(self, long long timestamp, object domain)
+    cdef call(self, long long timestamp, object domain)
     cdef enter(self, long long timestamp, object domain)
 
 
@@ -63,7 +69,8 @@ cdef class KeyedProcessOperator(ProcessOperator):
     cdef public Keys keys
     cdef public Context state
     cdef public FunctionTimers timers
+    cdef public Procedure procedure
 
-    @cython.locals(done=bint)
+    @cython.locals(done=bint, outcome=int)
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)

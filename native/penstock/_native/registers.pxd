@@ -29,7 +29,8 @@ cdef extern from "registers.h":
 
     # What an evaluation made; `ps_field` gives the fields of a tuple that it did not make.
     ctypedef struct PsMade:
-        pass
+        PsProgram *program
+        const PsInstruction *fields
 
     bint ps_as_number(const PsValue *value, int64_t *number) noexcept
     Py_ssize_t ps_field_count(const PsMade *made) noexcept

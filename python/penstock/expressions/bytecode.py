@@ -13,7 +13,7 @@ import logging
 import sys
 from dataclasses import dataclass
 from functools import cache
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.expressions.bytecode_tables import (
@@ -41,8 +41,9 @@ _OF_LOCALS: Final = frozenset(
 )  # fmt: skip
 
 #: Flags of code.
+GENERATOR: Final = 0x20
 _VARARGS: Final = 0x04 | 0x08
-_GENERATORS: Final = 0x20 | 0x80 | 0x200
+_GENERATORS: Final = GENERATOR | 0x80 | 0x200
 
 
 def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
@@ -59,11 +60,20 @@ def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) 
     Raises:
         NotComputedError: It is no such function.
     """
+    return Translation(builder, known_table(), plain_function(function), list(arguments)).result()
+
+
+def known_table() -> ByteCode:
+    """How this interpreter's byte code is read.
+
+    Raises:
+        NotComputedError: That is not known.
+    """
     byte_code = table()
     if byte_code is None:
         _log_unknown_version()
         raise NotComputedError(f"is made of the byte code of {interpreter()}, which is not known")
-    return _Translation(builder, byte_code, _plain(function), list(arguments)).result()
+    return byte_code
 
 
 @cache
@@ -75,7 +85,7 @@ def _log_unknown_version() -> None:
 
 
 @dataclass(frozen=True)
-class _PlainFunction:
+class PlainFunction:
     """A function of positional arguments, of which the first may be bound."""
 
     function: FunctionType
@@ -90,25 +100,43 @@ class _PlainFunction:
         return defaults[len(defaults) - missing :]
 
 
-def _plain(function: Any) -> _PlainFunction:
+def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
+    """What can be looked at of a function or bound method.
+
+    Args:
+        function: What is called.
+        may_yield: Whether a generator will do.
+
+    Raises:
+        NotComputedError: It is no such function.
+    """
     bound = isinstance(function, MethodType)
-    plain = function.__func__ if bound else function
-    if not isinstance(plain, FunctionType):
-        raise NotComputedError(f"is no function of Python but a {type(plain).__name__}")
-    code = plain.__code__
+    found = function.__func__ if bound else function
+    if not isinstance(found, FunctionType):
+        raise NotComputedError(f"is no function of Python but a {type(found).__name__}")
+    code = found.__code__
+    refused = _GENERATORS & ~GENERATOR if may_yield else _GENERATORS
     for is_so, reason in (
-        (code.co_flags & _GENERATORS, "is a generator or a coroutine"),
+        (code.co_flags & refused, "is a generator or a coroutine"),
         (code.co_flags & _VARARGS, "takes any number of arguments"),
         (code.co_kwonlyargcount, "has parameters that only keywords set"),
         (code.co_cellvars, "has variables that other functions use"),
-        (code.co_exceptiontable, "handles exceptions"),
+        (_handles_exceptions(code), "handles exceptions"),
         (code.co_argcount < bound, "takes no arguments"),
-        (type(plain.__globals__) is not dict, "has globals that are no plain dict"),
+        (type(found.__globals__) is not dict, "has globals that are no plain dict"),
         (_is_watched(), "is watched by a debugger or a profiler"),
     ):
         if is_so:
             raise NotComputedError(reason)
-    return _PlainFunction(plain, int(bound))
+    return PlainFunction(found, int(bound))
+
+
+def _handles_exceptions(code: CodeType) -> bool:
+    if not code.co_exceptiontable:
+        return False
+    # From 3.12 on every generator has a handler, which lets no StopIteration out.
+    is_own = any(found.opname == "PUSH_EXC_INFO" for found in dis.get_instructions(code))
+    return is_own or not code.co_flags & GENERATOR
 
 
 def _is_watched() -> bool:
@@ -120,28 +148,33 @@ def _is_watched() -> bool:
 
 
 @dataclass
-class _State:
+class State:
     """Where values are at one point of the code.
 
     Attributes:
         stack: The registers of the values on Python's stack.
         locals: The register of each local variable, None before it is set.
         label: The point, if jumps lead to it.
+        actions: What a procedure does besides computing on the way to the point: kinds and
+            registers.
+
+    What is below zero is no register but stands for what a procedure is given; it never moves.
     """
 
     stack: list[int]
     locals: list[int | None]
     label: int = -1
+    actions: tuple[tuple[str, int], ...] = ()
 
 
-class _Translation:
+class Translation:
     """Adds a function to a program: follows Python's stack with the names of registers."""
 
     def __init__(
         self,
         body: ProgramBuilder,
         byte_code: ByteCode,
-        plain: _PlainFunction,
+        plain: PlainFunction,
         arguments: list[int],
     ) -> None:
         """Prepares for byte code; what is bound to a method's first parameter must go unused."""
@@ -150,50 +183,60 @@ class _Translation:
         body.rely_on(plain.function, defaults=bool(defaults))
         self._body = body
         self._byte_code = byte_code
+        self._steps = byte_code.steps
+        self._has_returned = False
         self._function = plain.function
         self._code = plain.function.__code__
         self._bound = plain.bound
         self._instructions = list(dis.get_instructions(self._code))
         unset = self._code.co_nlocals - self._code.co_argcount
         # None behind a return or an unconditional jump.
-        self._state: _State | None = _State(
-            [], [*[None] * plain.bound, *arguments, *[None] * unset]
-        )
+        self._state: State | None = State([], [*[None] * plain.bound, *arguments, *[None] * unset])
         # By the offset that jumps lead to: where values are on arrival.
-        self._arrivals: dict[int, _State] = {}
+        self._arrivals: dict[int, State] = {}
 
     def result(self) -> int:
         """Adds the function's code; returns the register of its result."""
+        self._end, self._result = self._body.label(), self._body.register()
+        self._only_value: int | None = None
+        self._walk()
+        if self._only_value is not None:
+            return self._only_value
+        self._body.place(self._end)
+        return self._result
+
+    def _walk(self) -> None:
+        """Adds the function's code."""
         body = self._body
-        end, result = body.label(), body.register()
-        has_returned = False
-        instructions = self._instructions
-        for found in instructions:
+        for found in self._instructions:
             if found.offset in self._arrivals:
                 if self._state is not None:
                     self._arrive(self._state, found.offset)
                 self._state = self._arrivals.pop(found.offset)
                 body.place(self._state.label)
-            what, kind = self._byte_code.steps.get(found.opname, ("", ""))
+            what, kind = self._steps.get(found.opname, ("", ""))
             if self._state is None or what == "ignore":
                 continue
             if what not in ("return", "return constant"):
                 self._translate(found, what, kind, self._state)
                 continue
+            state, self._state = self._state, None
             is_value = what == "return"
-            value = self._state.stack.pop() if is_value else body.constant(found.argval)
-            self._state = None
-            if found is instructions[-1] and not self._arrivals and not has_returned:
-                return value
-            has_returned = True
-            body.emit("move", target=result, left=value)
-            body.emit("jump", number=end)
+            value = state.stack.pop() if is_value else body.constant(found.argval)
+            self._leave(state, value, is_last=found is self._instructions[-1])
         if self._arrivals:
             raise NotComputedError("loops")
-        body.place(end)
-        return result
 
-    def _translate(self, found: dis.Instruction, what: str, kind: str, state: _State) -> None:
+    def _leave(self, state: State, value: int, *, is_last: bool) -> None:  # noqa: ARG002
+        """Adds a return."""
+        if is_last and not self._arrivals and not self._has_returned:
+            self._only_value = value
+            return
+        self._has_returned = True
+        self._body.emit("move", target=self._result, left=value)
+        self._body.emit("jump", number=self._end)
+
+    def _translate(self, found: dis.Instruction, what: str, kind: str, state: State) -> None:
         body, stack = self._body, state.stack
         argument = found.arg or 0
         if what in _OF_LOCALS:
@@ -245,10 +288,10 @@ class _Translation:
 
     def _is_followed_by_value(self, found: dis.Instruction) -> bool:
         after = [i for i in self._instructions if i.offset > found.offset and i.opname != "CACHE"]
-        what, kind = self._byte_code.steps.get(after[0].opname, ("", ""))
+        what, kind = self._steps.get(after[0].opname, ("", ""))
         return what != "jump if" and (what, kind) != ("unary", "not")
 
-    def _move_locals(self, what: str, argument: int, state: _State) -> None:
+    def _move_locals(self, what: str, argument: int, state: State) -> None:
         # Two of them are in the upper and in the lower half of a byte.
         first, second = argument >> 4, argument & 15
         if what == "load local":
@@ -265,7 +308,7 @@ class _Translation:
             else:
                 self._load(second, state)
 
-    def _load(self, local: int, state: _State) -> None:
+    def _load(self, local: int, state: State) -> None:
         if local >= len(state.locals):
             # A cell: from 3.13 on that is how a nested function gets one.
             raise NotComputedError("makes a function")
@@ -298,7 +341,7 @@ class _Translation:
             raise NotComputedError(f"uses {name!r}, which is no variable of its surroundings")
         return self._function.__closure__[free.index(name)]
 
-    def _arrive(self, state: _State, offset: int) -> int:
+    def _arrive(self, state: State, offset: int) -> int:
         """Moves values to where they are to be at ``offset``, alike for all who come there.
 
         Returns:
@@ -307,15 +350,23 @@ class _Translation:
         body = self._body
         known = self._arrivals.get(offset)
         if known is None:
-            places = [None if local is None else body.register() for local in state.locals]
-            known = _State([body.register() for _ in state.stack], places, body.label())
+            stack = [body.register() if place >= 0 else place for place in state.stack]
+            places = [
+                local if local is None or local < 0 else body.register() for local in state.locals
+            ]
+            known = State(stack, places, body.label(), state.actions)
             self._arrivals[offset] = known
+        if known.actions != state.actions:
+            raise NotComputedError("goes on after it has done something in one case only")
         for source, target in zip(state.stack, known.stack, strict=True):
-            body.emit("move", target=target, left=source)
+            if target >= 0:
+                body.emit("move", target=target, left=source)
+            elif target != source:
+                raise NotComputedError("takes what it is given in one case only")
         for i, local in enumerate(state.locals):
             place = known.locals[i]
-            if local is None:
+            if local is None or place is None or (min(local, place) < 0 and local != place):
                 known.locals[i] = None
-            elif place is not None:
+            elif place >= 0:
                 body.emit("move", target=place, left=local)
         return known.label

@@ -31,10 +31,12 @@ class ByteCode:
     Attributes:
         steps: What an instruction does, by its name, as ``bytecode`` knows it; and of which kind.
         comparison_shift: By how many bits the operator of ``COMPARE_OP`` is shifted.
+        procedure_steps: The same as ``steps``, of what ``procedures`` knows besides.
     """
 
     steps: Mapping[str, tuple[str, str]]
     comparison_shift: int
+    procedure_steps: Mapping[str, tuple[str, str]]
 
 
 def _steps(what: str, names: str) -> dict[str, tuple[str, str]]:
@@ -95,10 +97,28 @@ _313: Final = {
     "STORE_FAST_STORE_FAST": ("store two locals", ""),
 }
 
+_PROCEDURES: Final = {
+    "RETURN_GENERATOR": ("generator", ""),
+    "YIELD_VALUE": ("yield", ""),
+    "CALL": ("call", ""),
+}
+
+_PROCEDURES_311: Final = {
+    **_PROCEDURES,
+    "LOAD_METHOD": ("load method", ""),
+    "PRECALL": ("ignore", ""),
+}
+
+_PROCEDURES_312: Final = {
+    **_PROCEDURES,
+    # The lowest bit says that it is a method, to be called next.
+    "LOAD_ATTR": ("load method", ""),
+}
+
 TABLES: Final[Mapping[tuple[int, int], ByteCode]] = {
-    (3, 11): ByteCode(_311, 0),
-    (3, 12): ByteCode(_312, 4),
-    (3, 13): ByteCode(_313, 5),
+    (3, 11): ByteCode(_311, 0, _PROCEDURES_311),
+    (3, 12): ByteCode(_312, 4, _PROCEDURES_312),
+    (3, 13): ByteCode(_313, 5, _PROCEDURES_312),
 }
 
 #: Why other instructions keep a function from being evaluated, by how their names begin.

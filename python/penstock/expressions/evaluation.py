@@ -10,6 +10,7 @@ from penstock.common.options.user_code import EVALUATE_FUNCTIONS
 from penstock.expressions.bytecode import translate
 from penstock.expressions.compilation import compile_into
 from penstock.expressions.computed import computed_by
+from penstock.expressions.procedures import Procedure, procedure_of
 from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
 from penstock.network import runtime
 from penstock.serialization.key_selection import field_of, part_of
@@ -55,12 +56,8 @@ class Evaluation:
                 or drops it.
             arguments: How many the first is given, at least one; those behind it are given one.
         """
-        if not self._enabled:
-            return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
-        if runtime() != "native":
-            return Called(f"is not looked at by the {runtime()} runtime")
-        if sys.flags.bytes_warning:
-            return Called("is not looked at, as the interpreter warns of bytes (-b)")
+        if (called := self._called_anyway()) is not None:
+            return called
         builder = ProgramBuilder()
         values = [builder.register() for _ in range(arguments)]
         try:
@@ -75,6 +72,29 @@ class Evaluation:
         builder.emit("return", left=values[0])
         program = builder.program(arguments)
         return Called(f"takes more than {LIMIT} steps") if program is None else program
+
+    def decide_procedure(self, function: Any) -> Procedure | Called:
+        """What a process function computes and does, or why it is called.
+
+        Args:
+            function: ``function(value, context)``, of keyed elements or of their timers.
+        """
+        if (called := self._called_anyway()) is not None:
+            return called
+        try:
+            return procedure_of(function)
+        except NotComputedError as error:
+            return Called(str(error))
+
+    def _called_anyway(self) -> Called | None:
+        """Why any function is called; None if it depends on the function."""
+        if not self._enabled:
+            return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
+        if runtime() != "native":
+            return Called(f"is not looked at by the {runtime()} runtime")
+        if sys.flags.bytes_warning:
+            return Called("is not looked at, as the interpreter warns of bytes (-b)")
+        return None
 
     def program(self, function: Any, arguments: int) -> Program | None:
         """What a function computes of so many positional arguments; None if it is called."""

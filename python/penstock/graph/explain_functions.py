@@ -62,16 +62,18 @@ def function_facts(node: StreamNode, evaluation: Evaluation) -> list[str]:
 def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     descriptor = node.descriptor
     function = descriptor.user_function
+    keyed = any(s is not None for s in node.key_selectors)
     if type(descriptor) in _METHODS:
         method, arguments = _METHODS[type(descriptor)]
         called = bound_function(function, method)
-        keyed = any(s is not None for s in node.key_selectors)
         if keyed and method != "reduce" and hasattr(function, "open"):
             yield method, "called, because it may use the state of a key"
         else:
             yield method, _fact(called, arguments, evaluation)
     elif isinstance(descriptor, operators.Window):
         yield from _window_functions(descriptor, evaluation)
+    elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:
+        yield from _process_functions(function, evaluation)
     elif function is not None and not isinstance(descriptor, operators.SplitSource):
         reason = _CALLED.get(type(descriptor), "as it is given more than elements")
         yield type(function).__name__, f"called, {reason}"
@@ -83,6 +85,15 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
     if strategy is not None and strategy.timestamp_assigner is not None:
         assigned = strategy.timestamp_assigner.extract_timestamp
         yield "timestamp assigner", _fact(assigned, 2, evaluation)
+
+
+def _process_functions(function: Any, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    for method in ("process_element", "on_timer"):
+        called = getattr(function, method, None)
+        if called is None:
+            continue
+        decided = evaluation.decide_procedure(called)
+        yield method, f"called, it {decided.reason}" if isinstance(decided, Called) else "evaluated"
 
 
 def _window_functions(

@@ -5,7 +5,12 @@ from penstock.common.configuration import Configuration
 from penstock.common.time import Time
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.functions import AggregateFunction, MapFunction, ProcessFunction
+from penstock.datastream.functions import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+)
 from penstock.datastream.window import CountEvictor, TumblingEventTimeWindows
 from penstock.network import runtime
 
@@ -29,6 +34,15 @@ class SecondField(TimestampAssigner):
 class Passing(ProcessFunction):
     def process_element(self, value, ctx):
         yield value
+
+
+class Reminding(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1])
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp
+        yield timestamp
 
 
 class Count(AggregateFunction):
@@ -107,6 +121,11 @@ def test_every_place():
     ]
     assert facts(lambda s: s.process(Passing())) == [
         "Passing: called, as it is given more than elements"
+    ]
+    assert facts(lambda s: s.key_by(lambda x: x[0]).process(Reminding())) == [
+        "process_element: evaluated",
+        "on_timer: called, it goes on when it has emitted an element",
+        "key selector: field 0, taken without a call",
     ]
 
 

@@ -19,6 +19,7 @@ from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock._native.procedure import Procedure
     from penstock.datastream.time_domain import TimeDomain
     from penstock.serialization.pure.keys import KeyReader
 
@@ -119,24 +120,25 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
         tag_class: A pair that starts with an instance of it goes to a side output.
     """
     for element in result:
-        if type(element) is tuple:
-            pair: tuple[Any, ...] = element
-            if len(pair) == 2:
-                first = pair[0]
-                # The usual first fields are known by their class at less cost.
-                if (
-                    type(first) is not int
-                    and type(first) is not str
-                    and isinstance(first, tag_class)
-                ):
-                    output.collect_side(first.tag_id, pair[1], timestamp)
-                    continue
-        elif isinstance(element, tuple) and len(element) == 2:
-            tag, value = element
-            if isinstance(tag, tag_class):
-                output.collect_side(tag.tag_id, value, timestamp)
-                continue
-        output.collect(element, timestamp)
+        emit_result(output, element, timestamp, tag_class)
+
+
+def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) -> None:
+    """Emits one element, or a pair of a tag and a value, as ``emit_results`` does."""
+    if type(element) is tuple:
+        pair: tuple[Any, ...] = element
+        if len(pair) == 2:
+            first = pair[0]
+            # The usual first fields are known by their class at less cost.
+            if type(first) is not int and type(first) is not str and isinstance(first, tag_class):
+                output.collect_side(first.tag_id, pair[1], timestamp)
+                return
+    elif isinstance(element, tuple) and len(element) == 2:
+        tag, value = element
+        if isinstance(tag, tag_class):
+            output.collect_side(tag.tag_id, value, timestamp)
+            return
+    output.collect(element, timestamp)
 
 
 class FunctionTimers(TimerTarget):
@@ -167,6 +169,7 @@ class FunctionTimers(TimerTarget):
         self.service: InternalTimerService = None  # type: ignore[assignment]
         self.operator = operator
         self.on_timer = on_timer
+        self.procedure: Procedure | None = None
         self.tag_class = tag_class
         self.event_time = event_time
         self.processing_time = processing_time
@@ -196,17 +199,30 @@ class FunctionTimers(TimerTarget):
             return
         done = False
         try:
-            self.enter(timestamp, domain)
             if timestamp != self.last_time:
                 self.last_time = timestamp
                 self.time_object = timestamp
-            result = self.on_timer(self.time_object, self.element_context)
-            if result is not None:
-                emit_results(self.operator.output, result, timestamp, self.tag_class)
+            outcome = 0
+            if self.procedure is not None:
+                outcome = self.procedure.run(self.time_object, timestamp)
+            if outcome == 0:
+                self.call(timestamp, domain)
+            elif outcome == 2:
+                element = self.procedure.taken()  # type: ignore[union-attr]
+                emit_result(self.operator.output, element, timestamp, self.tag_class)
             done = True
         finally:
             if not done:
                 self.operator.note_failure()
+
+    def call(self, timestamp: int, domain: Any) -> None:
+        """Calls the function and emits what it returns."""
+        try:
+            self.enter(timestamp, domain)
+            result = self.on_timer(self.time_object, self.element_context)  # type: ignore[misc]
+            if result is not None:
+                emit_results(self.operator.output, result, timestamp, self.tag_class)
+        finally:
             self.enter(timestamp, None)
 
     def enter(self, timestamp: int, domain: Any) -> None:
@@ -283,6 +299,12 @@ class KeyedProcessOperator(ProcessOperator):
         self.keys = keys
         self.state = state
         self.timers: FunctionTimers = None  # type: ignore[assignment]
+        self.procedure: Procedure | None = None
+
+    def use_procedures(self, procedure: Procedure | None, on_timer: Procedure | None) -> None:
+        """Says what does the same as the functions without a call; None where they are called."""
+        self.procedure = procedure
+        self.timers.procedure = on_timer
 
     def use_timers(self, timers: FunctionTimers) -> None:
         """Says which timers the function has; called once, before anything else."""
@@ -303,9 +325,16 @@ class KeyedProcessOperator(ProcessOperator):
             if self.state.on_key is not None:
                 self.state.on_key()
             self.element_context.current_timestamp = timestamp
-            result = self.function(value, self.element_context)
-            if result is not None:
-                emit_results(self.output, result, timestamp, self.tag_class)
+            outcome = 0
+            if self.procedure is not None:
+                outcome = self.procedure.run(value, timestamp)
+            if outcome == 0:
+                result = self.function(value, self.element_context)
+                if result is not None:
+                    emit_results(self.output, result, timestamp, self.tag_class)
+            elif outcome == 2:
+                element = self.procedure.taken()  # type: ignore[union-attr]
+                emit_result(self.output, element, timestamp, self.tag_class)
             done = True
         finally:
             if not done:

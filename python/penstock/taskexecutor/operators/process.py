@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import InvalidProgramError
+from penstock.expressions.evaluation import Called
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ElementContext,
@@ -17,6 +18,7 @@ from penstock.taskexecutor.operators.function_timers import function_timers
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
+    from penstock._native.procedure import Procedure
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -47,7 +49,23 @@ def _keyed(
         function, _process_element(function), OutputTag, keys, context.keyed_state
     )
     operator.use_timers(function_timers(operator, context))
+    operator.use_procedures(
+        _procedure(context, operator, operator.function),
+        _procedure(context, operator, operator.timers.on_timer),
+    )
     return operator
+
+
+def _procedure(
+    context: OperatorContext, operator: KeyedProcessOperator, function: Any
+) -> Procedure | None:
+    """What does the same as a function of an operator without a call; None if it is called."""
+    decided = context.evaluation.decide_procedure(function)
+    if isinstance(decided, Called):
+        return None
+    from penstock._native.procedure import Procedure
+
+    return Procedure(function, decided, operator.timers.service, operator.state)
 
 
 class PlainProcessOperator(ProcessOperator):

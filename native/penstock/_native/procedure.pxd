@@ -1,0 +1,31 @@
+# Process functions that only compute, set timers and emit; see expressions/procedures.py.
+
+cimport cython
+
+from penstock._native.expression cimport Expression
+from penstock._native.heap_states cimport KeyContext
+from penstock._native.registers cimport PS_MAX_REGISTERS, PsMade
+from penstock._native.timers cimport InternalTimerService
+
+
+# What became of an element.
+cdef enum Outcome:
+    RAISED = -1
+    TO_CALL = 0     # nothing was done: the function is to be called
+    DONE
+    EMITTED         # one element is left to be taken
+
+
+@cython.final
+cdef class Procedure:
+    cdef Expression expression
+    cdef InternalTimerService timers
+    cdef KeyContext state
+    cdef bint uses_key
+    cdef signed char actions[PS_MAX_REGISTERS]  # by place in the program's lists
+    cdef object emitted
+
+    cpdef int run(self, object value, long long timestamp) except -1
+    cpdef object taken(self)
+    cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept
+    cdef Outcome act(self, const PsMade *made, const signed char *actions) except RAISED

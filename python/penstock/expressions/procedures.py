@@ -1,0 +1,193 @@
+"""Recognises process functions that only compute, set timers and emit one element at their end.
+
+Their byte code becomes a program that computes all they need; what they do with it is done behind
+it, so that an evaluation can still be given up without a trace.  For the same reason nothing may
+be computed once an element is out: whoever takes it may change what would be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.expressions.bytecode import (
+    GENERATOR,
+    Translation,
+    known_table,
+    plain_function,
+)
+from penstock.expressions.bytecode_tables import why_refused
+from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
+
+if TYPE_CHECKING:
+    import dis
+
+    from penstock.expressions.bytecode import State
+
+#: What a program is given: the first registers.
+VALUE: Final = 0
+KEY: Final = 1
+TIMESTAMP: Final = 2
+WATERMARK: Final = 3
+PARAMETERS: Final = 4
+
+#: What a function does: it emits, or it calls its timer service.
+EMIT: Final = "emit"
+ACTIONS: Final = (
+    EMIT,
+    "register_event_time_timer",
+    "register_processing_time_timer",
+    "delete_event_time_timer",
+    "delete_processing_time_timer",
+)
+
+#: Stand on the stack for what is no value: the context, its timer service, and the methods of both.
+_CONTEXT: Final = -1
+_TIMERS: Final = -2
+_FIRST_METHOD: Final = -3
+_GETTERS: Final = {
+    (_CONTEXT, "timer_service"): _TIMERS,
+    (_CONTEXT, "timestamp"): TIMESTAMP,
+    (_CONTEXT, "get_current_key"): KEY,
+    (_TIMERS, "current_watermark"): WATERMARK,
+}
+
+#: Steps behind an element that do not compute.
+_LAST_STEPS: Final = frozenset({"pop", "load constant", "jump"})
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """What a process function computes and does.
+
+    Attributes:
+        program: Gives a tuple of what the actions are done with, from ``VALUE``, ``KEY``,
+            ``TIMESTAMP`` and ``WATERMARK``.
+        actions: By place in the program's lists: which of ``ACTIONS``, -1 for none.
+        uses_key: Whether the key is looked at.
+    """
+
+    program: Program
+    actions: tuple[int, ...]
+    uses_key: bool
+
+
+def procedure_of(function: Any) -> Procedure:
+    """What ``function(value, context)`` does, be it a generator or not.
+
+    Raises:
+        NotComputedError: It does more than compute, set timers and emit one element at its end.
+    """
+    found = plain_function(function, may_yield=True)
+    builder = _ProcedureBuilder()
+    for _ in range(PARAMETERS):
+        builder.register()
+    translation = _ProcedureTranslation(builder, known_table(), found, [VALUE, _CONTEXT])
+    translation.result()
+    program = builder.program(PARAMETERS)
+    if program is None:
+        raise NotComputedError(f"takes more than {LIMIT} steps")
+    actions = [-1] * len(program.lists)
+    for place, names in translation.done.items():
+        actions[place : place + len(names)] = [ACTIONS.index(name) for name in names]
+    return Procedure(program, tuple(actions), translation.uses_key)
+
+
+class _ProcedureBuilder(ProgramBuilder):
+    """Refuses to compute with what stands for no value."""
+
+    def emit(
+        self, operation: str, *, target: int = 0, left: int = 0, right: int = 0, number: int = 0
+    ) -> None:
+        if min(left, right) < 0:
+            raise NotComputedError("computes with its context")
+        super().emit(operation, target=target, left=left, right=right, number=number)
+
+    def gather(self, operation: str, registers: list[int], left: int = 0) -> int:
+        if min(registers, default=0) < 0:
+            raise NotComputedError("computes with its context")
+        return super().gather(operation, registers, left)
+
+    def is_none(self, register: int) -> bool:
+        """Whether a register holds None from the beginning."""
+        return self.constant_in(register) is None and register in self._constants
+
+    def last_place(self) -> int:
+        """The place in the lists of what is gathered next."""
+        return len(self._lists)
+
+
+class _ProcedureTranslation(Translation):
+    """Adds a process function to a program.
+
+    Attributes:
+        done: By place in the program's lists: the actions that are done with what is there.
+        uses_key: Whether it asks for the key.
+    """
+
+    def __init__(self, body: _ProcedureBuilder, *arguments: Any) -> None:
+        super().__init__(body, *arguments)
+        self._builder = body
+        self._steps = {**self._byte_code.steps, **self._byte_code.procedure_steps}
+        self._is_generator = bool(self._code.co_flags & GENERATOR)
+        self._methods: list[tuple[int, str]] = []
+        self.done: dict[int, list[str]] = {}
+        self.uses_key = False
+
+    def _leave(self, state: State, value: int, *, is_last: bool) -> None:  # noqa: ARG002
+        """Adds a return: what the actions of this way are done with is the program's result."""
+        if not self._is_generator and not self._builder.is_none(value):
+            raise NotComputedError("returns elements")
+        self.done[self._builder.last_place()] = [action for action, _ in state.actions]
+        made = self._body.gather("tuple", [register for _, register in state.actions])
+        self._body.emit("return", left=made)
+
+    def _translate(self, found: dis.Instruction, what: str, kind: str, state: State) -> None:
+        if state.actions and state.actions[-1][0] == EMIT and what not in _LAST_STEPS:
+            raise NotComputedError("goes on when it has emitted an element")
+        if what == "generator":
+            state.stack.append(self._body.constant(None))
+        elif what == "yield":
+            self._act(state, EMIT, state.stack.pop())
+        elif what == "load method":
+            self._load_method(found, state)
+        elif what == "call":
+            self._call(found, state)
+        else:
+            super()._translate(found, what, kind, state)
+
+    def _act(self, state: State, action: str, register: int) -> None:
+        """Notes something that is done; what that gives is None."""
+        if register < 0:
+            raise NotComputedError("computes with its context")
+        state.actions = (*state.actions, (action, register))
+        state.stack.append(self._body.constant(None))
+
+    def _load_method(self, found: dis.Instruction, state: State) -> None:
+        owner = state.stack.pop()
+        is_method = found.opname == "LOAD_METHOD" or (found.arg or 0) & 1
+        known = (owner, found.argval) in _GETTERS or (
+            owner == _TIMERS and found.argval in ACTIONS[1:]
+        )
+        if not is_method or not known:
+            raise NotComputedError(why_refused(found))
+        self._methods.append((owner, found.argval))
+        state.stack += [_FIRST_METHOD - len(self._methods) + 1, owner]
+
+    def _call(self, found: dis.Instruction, state: State) -> None:
+        count = found.arg or 0
+        begin = len(state.stack) - count - 2
+        called = state.stack[begin] if begin >= 0 else 0
+        if called > _FIRST_METHOD:
+            raise NotComputedError(why_refused(found))
+        arguments = state.stack[begin + 2 :]
+        del state.stack[begin:]
+        owner, name = self._methods[_FIRST_METHOD - called]
+        gives = _GETTERS.get((owner, name))
+        if count != (gives is None):
+            raise NotComputedError(f"calls {name} with {count} arguments")
+        if gives is None:
+            self._act(state, name, arguments[0])
+            return
+        self.uses_key = self.uses_key or gives == KEY
+        state.stack.append(gives)
