@@ -318,6 +318,15 @@ def test_nothing_is_removed_from_a_database_when_that_is_disabled():
         assert test.num_keyed_state_entries == 100
 
 
+def left_when_expired(test, clock):
+    """Of 1,200 values, how many are in the database after they have expired and one checkpoint."""
+    for key in range(1200):
+        clock.after(0, key, "write", 1)
+    test.snapshot(1)
+    clock.after(600, 9999, "nothing", 0)
+    return sum(map(len, test.snapshot(2).entries("v").values()))
+
+
 @in_rocksdb
 @pytest.mark.parametrize(("period_ms", "num_left"), [(0, 200), (1_000_000, 200), (500, 0)])
 def test_all_rows_of_a_database_are_looked_at_after_a_time(period_ms, num_left):
@@ -327,12 +336,7 @@ def test_all_rows_of_a_database_are_looked_at_after_a_time(period_ms, num_left):
         for key in range(1200):
             clock.after(0, key, "value", 0)
             test.process_element((key, "value", 0))
-        for key in range(1200):
-            clock.after(0, key, "write", 1)
-        test.snapshot(1)
-        clock.after(600, 9999, "nothing", 0)
-        snapshot = test.snapshot(2)
-        assert sum(map(len, snapshot.entries("v").values())) == num_left
+        assert left_when_expired(test, clock) == num_left
 
 
 FILTER_QUERY_ROWS = "state.backend.rocksdb.compaction.filter.query-time-after-num-entries"
@@ -360,13 +364,7 @@ def test_an_option_says_when_all_rows_are_looked_at(cleanup, period, num_left):
     """Unless the state does."""
     options = {} if period is None else {FILTER_PERIOD: period}
     with harness(ttl(cleanup=cleanup), options) as test:
-        clock = Clock(test)
-        for key in range(1200):
-            clock.after(0, key, "write", 1)
-        test.snapshot(1)
-        clock.after(600, 9999, "nothing", 0)
-        snapshot = test.snapshot(2)
-        assert sum(map(len, snapshot.entries("v").values())) == num_left
+        assert left_when_expired(test, Clock(test)) == num_left
 
 
 @in_rocksdb
