@@ -24,8 +24,10 @@ cdef class Procedure:
     cdef bint uses_key
     cdef signed char actions[PS_MAX_REGISTERS]  # by place in the program's lists
     cdef object emitted
+    cdef int since_turn     # runs since others had their turn
 
     cpdef int run(self, object value, long long timestamp) except -1
     cpdef object taken(self)
+    cdef int give_turn(self) except -1
     cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept
     cdef Outcome act(self, const PsMade *made, const signed char *actions) except RAISED

@@ -4,6 +4,7 @@ The program computes all that is needed; only then something is done with it.
 """
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
@@ -40,6 +41,11 @@ if procedures.ACTIONS != (
 ):
     raise ImportError(f"actions that differ: {procedures.ACTIONS}")
 
+# After so many runs other threads get the GIL: timers that fire one after the other, and register
+# the next ones, run nothing else that would let go of it, nor look at signals.
+cdef enum:
+    RUNS_OF_A_TURN = 1024
+
 
 @cython.final
 cdef class Procedure:
@@ -74,11 +80,15 @@ cdef class Procedure:
             0 when nothing was done and the function is to be called, 1 when all is done, 2 when
             one element is left, for `taken`.
         """
-        cdef PsProgram *program = self.expression.ready()
+        cdef PsProgram *program
         cdef PsMade made
         cdef object key = None
         cdef Outcome outcome = TO_CALL
         cdef const signed char *actions
+        self.since_turn += 1
+        if self.since_turn >= RUNS_OF_A_TURN:
+            self.give_turn()
+        program = self.expression.ready()
         if program == NULL:
             return TO_CALL
         if self.uses_key:
@@ -109,6 +119,14 @@ cdef class Procedure:
         cdef object emitted = self.emitted
         self.emitted = None
         return emitted
+
+    cdef int give_turn(self) except -1:
+        """Does what the interpreter does between two calls: handles signals, offers the GIL."""
+        self.since_turn = 0
+        PyErr_CheckSignals()
+        with nogil:
+            pass
+        return 0
 
     cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept:
         """Whether all times of timers are whole numbers of 64 bits."""

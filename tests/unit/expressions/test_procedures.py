@@ -1,5 +1,7 @@
 """Process functions that only compute, set timers and emit do the same evaluated and called."""
 
+import threading
+
 import pytest
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions import KeyedProcessFunction
@@ -241,3 +243,27 @@ def test_a_function_with_new_code_is_called():
         Changing.process_element.__code__ = other.__code__
         test.process_element(("a", 1))
         assert test.values == [1, 2]
+
+
+def test_other_threads_run_while_timers_register_the_next_ones():
+    step = 1
+
+    class Endless(Function):
+        def on_timer(self, timestamp, ctx):
+            if step:
+                ctx.timer_service().register_event_time_timer(timestamp + step)
+
+    def end():
+        nonlocal step
+        step = 0
+
+    with KeyedOneInputStreamOperatorTestHarness(
+        operators.KeyedProcess(Endless()), lambda value: value[0]
+    ) as test:
+        test.process_element(("a", 1))
+        ending = threading.Timer(0.01, end)
+        ending.start()
+        # Nobody who waited for the end of this would have `end` called before 10 million timers.
+        test.process_watermark(10**7)
+        ending.join()
+        assert test.num_event_time_timers == 0
