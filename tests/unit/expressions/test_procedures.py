@@ -267,3 +267,19 @@ def test_other_threads_run_while_timers_register_the_next_ones():
         test.process_watermark(10**7)
         ending.join()
         assert test.num_event_time_timers == 0
+
+
+def test_a_context_that_was_kept_has_the_time_of_the_last_timer():
+    kept = []
+
+    class Keeping(Function):
+        def process_element(self, value, ctx):
+            kept.append(ctx)
+            ctx.timer_service().register_event_time_timer(value[1])
+
+    with KeyedOneInputStreamOperatorTestHarness(
+        operators.KeyedProcess(Keeping()), lambda value: value[0]
+    ) as test:
+        test.process_element(("a", 5), 3)
+        test.process_watermark(9)
+        assert kept[0].timestamp() == 5

@@ -207,7 +207,10 @@ class FunctionTimers(TimerTarget):
                 outcome = self.procedure.run(self.time_object, timestamp)
             if outcome == 0:
                 self.call(timestamp, domain)
-            elif outcome == 2:
+            else:
+                # For those who have kept the context.
+                self.enter(timestamp, None)
+            if outcome == 2:
                 element = self.procedure.taken()  # type: ignore[union-attr]
                 emit_result(self.operator.output, element, timestamp, self.tag_class)
             done = True
