@@ -26,7 +26,12 @@ from penstock.taskexecutor.rocksdb.states import (
     ExpiringListState,
     ExpiringMapState,
 )
-from penstock.taskexecutor.state.changelog import LogBase, TableChanges, forget_removals
+from penstock.taskexecutor.state.changelog import (
+    LogBase,
+    TableChanges,
+    forget_removals,
+    note_removals,
+)
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
@@ -108,6 +113,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             log = self._log_of_rows(grouping, checkpoint_id, base, failure)
             if log is not None:
                 return log
+        if self._logs_changes:
+            note_removals(self._timers.values())
         timers = {
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()

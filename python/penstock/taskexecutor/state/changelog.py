@@ -53,12 +53,13 @@ class TableChanges(SlicedParts):
         """Opens a snapshot of each table, and of what was removed from it.
 
         Args:
-            tables: The tables, which note what is removed.
+            tables: The tables; what is removed from now on is noted.
             grouping: How keys are in key groups.
             since: The epochs of the earlier snapshot; a table without has all of it written.
         """
         self.epochs: dict[StateTable, int] = {}
         self._parts: dict[str, tuple[str, TableSnapshot | RemovalsSnapshot]] = {}
+        note_removals(tables.values())
         for name, table in tables.items():
             epoch = since.get(table, 0)
             changed = table.open_snapshot(*grouping.arguments, (), epoch)
@@ -111,6 +112,16 @@ class HeapKeyedLog(SlicedParts):
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
         return self._states.states(), self._timers.states()
+
+
+def note_removals(tables: Iterable[StateTable]) -> None:
+    """Has tables note what is removed, before a snapshot of them that a log may go on from.
+
+    Before the first one nothing is noted: no checkpoint has what was removed until then.  A job
+    that takes none would note for ever.
+    """
+    for table in tables:
+        table.note_removals()
 
 
 def forget_removals(table: StateTable, since: Iterable[Mapping[StateTable, int]]) -> None:

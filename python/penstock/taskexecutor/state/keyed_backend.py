@@ -20,6 +20,7 @@ from penstock.taskexecutor.state.changelog import (
     LogBase,
     TableChanges,
     forget_removals,
+    note_removals,
     replay,
 )
 from penstock.taskexecutor.state.declared_types import DeclaredTypes, migrate_table
@@ -112,8 +113,6 @@ class HeapKeyedStateBackend(KeyContext):
         table = self._timers.get(name)
         if table is None:
             table = self._timers[name] = StateTable(name, "timer")
-            if self._logs_changes:
-                table.note_removals()
         return table
 
     def table(self, name: str, kind: str) -> StateTable:
@@ -134,10 +133,7 @@ class HeapKeyedStateBackend(KeyContext):
         return table
 
     def _new_table(self, name: str, kind: str) -> StateTable:
-        table = StateTable(name, kind)
-        if self._logs_changes:
-            table.note_removals()
-        return table
+        return StateTable(name, kind)
 
     def value_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ValueStateDescriptor``."""
@@ -260,6 +256,8 @@ class HeapKeyedStateBackend(KeyContext):
         """
         if isinstance(base, LogBase):
             return self._open_log(grouping, checkpoint_id, base)
+        if self._logs_changes:
+            note_removals((*self._tables.values(), *self._timers.values()))
         kept: Collection[int] = ()
         if self._is_incremental:
             tables = (*self._tables.values(), *self._timers.values())

@@ -543,6 +543,26 @@ def test_after_a_checkpoint_that_is_not_complete_a_segment_begins_earlier(subtas
     assert not whole & set(names(taken(one, 6)))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_removals_are_noted_from_the_first_snapshot_on(subtask, backend):
+    """A job without checkpoints keeps nothing of what it has removed."""
+    one = subtask(backend)
+    timers = one.backend.timer_table(TIMERS)
+    tables = [timers] if backend == "rocksdb" else [timers, one.backend.table("value", "value")]
+    fill(one, [7])
+    timers.map(5).put(KEYS.identity(7), None)
+    timers.map(5).remove(KEYS.identity(7))
+    one.state("value", 7).clear()
+    assert all(table.removals is None for table in tables)
+    fill(one, [8])
+    timers.map(5).put(KEYS.identity(8), None)
+    taken(one, 1)
+    timers.map(5).remove(KEYS.identity(8))
+    one.state("value", 8).clear()
+    assert "2/log" in names(taken(one, 2))
+    assert all(table.removals is not None for table in tables)
+
+
 def test_a_segment_without_a_file_is_written_with_the_next(subtask):
     one = subtask(storage="memory")
     one.states = ChangelogStates(
