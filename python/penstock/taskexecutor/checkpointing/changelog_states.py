@@ -93,6 +93,9 @@ class ChangelogStates:
         #: Those of which it is not known whether they will be complete, and the wholes that each
         #: is the first to have; None where it writes them itself.
         self._undecided: dict[int, dict[bytes, Whole] | None] = {}
+        #: The snapshots that segments of undecided ones go on from: one that is small and complete
+        #: after others has the next segment begin there.
+        self._since: dict[int, set[int]] = {}
         self._complete_id = -1
         #: The snapshot that is being written as a whole, or was and no checkpoint has it yet.
         self._whole_id: int | None = None
@@ -128,6 +131,7 @@ class ChangelogStates:
                     since = segments.pop().since
                 kept = LoggedState(state.whole, tuple(segments))
                 bases[operator_id] = ChangelogBase(since, needed, kept)
+        self._since[checkpoint_id] = {base.snapshot_id for base in bases.values()}
         return bases
 
     def write(
@@ -197,6 +201,7 @@ class ChangelogStates:
             return
         self._complete_id = checkpoint_id
         self._undecided = {id_: of for id_, of in self._undecided.items() if id_ > checkpoint_id}
+        self._since = {id_: of for id_, of in self._since.items() if id_ > checkpoint_id}
         # In place, and of a copy: the thread that writes adds to it.
         for earlier_id in list(self._written):
             if earlier_id < checkpoint_id:
@@ -210,6 +215,7 @@ class ChangelogStates:
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will not be complete, nor what it was the first to have be used."""
         wholes = self._undecided.pop(checkpoint_id, None)
+        self._since.pop(checkpoint_id, None)
         self._written.pop(checkpoint_id, None)
         if wholes:
             self.discard(wholes)
@@ -275,7 +281,7 @@ class ChangelogStates:
 
     def _needed(self) -> frozenset[int]:
         """The snapshots that a segment may go on from, now or later."""
-        needed = {self._complete_id, *self._undecided}
+        needed = {self._complete_id, *self._undecided}.union(*self._since.values())
         if self._whole_id is not None:
             needed.add(self._whole_id)
         for of_checkpoint in list(self._written.values()):

@@ -563,6 +563,26 @@ def test_removals_are_noted_from_the_first_snapshot_on(subtask, backend):
     assert all(table.removals is not None for table in tables)
 
 
+def test_a_small_segment_of_a_slow_checkpoint_is_gone_on_from(subtask):
+    """It began before one that was large and complete, and is complete after it."""
+    one = subtask()
+    options = {**one.configuration, "execution.checkpointing.data-inline-threshold": "200 b"}
+    one.states = ChangelogStates(FILES, options)
+    fill(one)
+    whole = set(names(taken(one, 1)))
+    one.state("objects", 1).update(["x" * 1000])
+    assert set(names(taken(one, 2, completes=False))) == whole | {"2/log"}
+    one.state("objects", 1).clear()
+    write = one.take(3)
+    one.states.completed(2)
+    one.take(4)()
+    one.states.aborted(4)
+    write()
+    one.states.completed(3)
+    fill(one, [7])
+    assert set(names(taken(one, 5))) == whole | {"5/log"}, "it has what the third has"
+
+
 def test_a_segment_without_a_file_is_written_with_the_next(subtask):
     one = subtask(storage="memory")
     one.states = ChangelogStates(
