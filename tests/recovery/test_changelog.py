@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.errors import JobCancelledError
+from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
 from recovery.savepoint_programs import (
     KEYS,
@@ -185,3 +185,10 @@ def test_a_job_outlives_a_log_that_cannot_be_written(tmp_path, monkeypatch, capl
         job.progress.await_checkpoint()
         job.end(results)
     assert not list(tmp_path.glob("log/*"))
+
+
+def test_a_folder_of_the_log_is_judged_before_the_start(tmp_path):
+    """A scheme that nobody knows is refused then, not by each checkpoint."""
+    options = {**logged(tmp_path), "state.changelog.dstl.dfs.base-path": "nobody://knows"}
+    with pytest.raises(ConfigurationError, match="nobody"):
+        numbers(environment(options), 10).execute_and_collect()

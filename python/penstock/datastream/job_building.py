@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.options import adaptive, checkpointing, pipeline, state_recovery, user_code
+from penstock.common.options import (
+    adaptive,
+    changelog,
+    checkpointing,
+    pipeline,
+    state_recovery,
+    user_code,
+)
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.dependencies.declarations import (
@@ -294,7 +301,7 @@ class JobBuilder:
 
 def _make_folders_absolute(configuration: Configuration) -> None:
     """Workers, and the jobmanager of a session, have other working directories."""
-    for option in (checkpointing.FOLDER, checkpointing.SAVEPOINT_FOLDER):
+    for option in (checkpointing.FOLDER, checkpointing.SAVEPOINT_FOLDER, changelog.BASE_PATH):
         folder = option.read(configuration)
         if folder is not None:
             from penstock.checkpoint_storage.file_systems import absolute

@@ -119,9 +119,10 @@ class JobMaster:
         logs = log_base(job_graph.configuration)
         files = FileSystems(job_graph.configuration)
         savepoints = checkpointing.SAVEPOINT_FOLDER.read(job_graph.configuration)
-        if savepoints is not None:
-            # A scheme that nobody knows is refused now, not by the first savepoint.
-            files.of(savepoints)
+        for folder in (savepoints, logs):
+            if folder is not None:
+                # A scheme that nobody knows is refused now, not by the first savepoint or segment.
+                files.of(folder)
         self._checkpoints = CheckpointService(
             job_graph,
             self._scheduler.graph,

@@ -9,8 +9,8 @@ from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
     DurationType,
+    FolderType,
     IntegerType,
-    TextType,
 )
 from penstock.errors import ConfigurationError
 
@@ -71,7 +71,7 @@ MAX_FAILURES: Final = _changelog(
     "how often in a row that may fail before the task does",
 )
 BASE_PATH: Final[Option[str | None]] = _dstl(
-    "base-path", TextType(), None, "where the files of the log are"
+    "base-path", FolderType(), None, "where the files of the log are"
 )
 COMPRESSION: Final = _dstl(
     "compression.enabled", BooleanType(), False, "whether the log is compressed, by zlib"
