@@ -306,4 +306,6 @@ def _make_folders_absolute(configuration: Configuration) -> None:
         if folder is not None:
             from penstock.checkpoint_storage.file_systems import absolute
 
-            option.write(configuration, absolute(folder))
+            if absolute(folder) != folder:
+                option.remove(configuration)
+                option.write(configuration, absolute(folder))
