@@ -299,9 +299,13 @@ class SubtaskCheckpointCoordinator:
             self._chain.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Waits for nothing: what is being written is discarded."""
+        """Waits for nothing: what is being written is discarded.
+
+        Wholes beside a log stay, since the thread that writes may be about to report what refers to
+        them; the end of the job deletes those that nobody has heard of.
+        """
         for checkpoint_id in list(self._under_way):
-            self._discard(checkpoint_id)
+            self._stop_writing(checkpoint_id)
         if self._writer is not None:
             self._writer.close()
         self._keyed.close()
@@ -348,6 +352,10 @@ class SubtaskCheckpointCoordinator:
                 self._aborted.popitem(last=False)
 
     def _discard(self, checkpoint_id: int) -> None:
+        self._stop_writing(checkpoint_id)
+        self._keyed.aborted(checkpoint_id)
+
+    def _stop_writing(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id, None)
         if snapshot is not None:
             snapshot.is_discarded = True
@@ -355,7 +363,6 @@ class SubtaskCheckpointCoordinator:
                 self._slices.stop(snapshot.slices)
             for operator in snapshot.operators.values():
                 operator.close()
-        self._keyed.aborted(checkpoint_id)
         if self._environment.local_state is not None:
             self._environment.local_state.aborted(checkpoint_id)
 
