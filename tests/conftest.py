@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
+import shutil
 import signal
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -33,13 +35,18 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_temporary_folder(tmp_path_factory):
-    """What lies in it is of these tests, whatever else this machine does."""
-    folder = str(tmp_path_factory.mktemp("temporary"))
+def own_temporary_folder():
+    """What lies in it is of these tests, whatever else this machine does.
+
+    Not one of pytest's folders, which other users, as whom servers run, cannot enter.
+    """
+    folder = tempfile.mkdtemp(prefix="penstock-tests-")
+    Path(folder).chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 from penstock.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
 from penstock.graph.wiring import DistributionPattern
+from penstock.serialization.code_pickle import dumps
 
 Body = Callable[["FakeInvokable"], None]
 
@@ -51,7 +52,7 @@ def vertex(body: Body, name: str = "fake", parallelism: int = 1) -> JobVertex:
     for own in (module, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(own)
     try:
-        code = cloudpickle.dumps(lambda environment: FakeInvokable(body, environment))
+        code = dumps(lambda environment: FakeInvokable(body, environment))
     finally:
         for own in (module, sys.modules[__name__]):
             cloudpickle.unregister_pickle_by_value(own)

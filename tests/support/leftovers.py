@@ -83,7 +83,12 @@ def _ports() -> list[str]:
 
 
 def _files() -> list[str]:
-    return [f"temporary file {path}" for path in Path(tempfile.gettempdir()).iterdir()]
+    # pytest keeps the folders of tests for those who look into what has failed.
+    return [
+        f"temporary file {path}"
+        for path in Path(tempfile.gettempdir()).iterdir()
+        if not path.name.startswith("pytest-of-")
+    ]
 
 
 def _shared_memory() -> list[str]:
