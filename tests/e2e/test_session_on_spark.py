@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from e2e.running import run_program
+from support.processes import children
 from support.sessions import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -52,8 +53,7 @@ def test_jobs_share_what_spark_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert (outcome.code, outcome.out) == (0, "[1, 4, 9]\n"), outcome.err
 
         def hosts() -> list[psutil.Process]:
-            found = jobmanager.children(recursive=True)
-            return [one for one in found if "--fork-server" in one.cmdline()]
+            return children("--fork-server", of=jobmanager)
 
         eventually(lambda: len(hosts()) == 2, "Spark hosts two taskexecutors")
         os.kill(hosts()[0].ppid(), 9)

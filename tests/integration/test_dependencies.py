@@ -14,13 +14,13 @@ import venv
 import zipfile
 from pathlib import Path
 
-import psutil
 import pytest
 from e2e.running import run_program
 from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.errors import ConfigurationError, InvalidProgramError, NoResourceAvailableError
+from support.processes import children
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def scratch(tmp_path, monkeypatch):
     folder.mkdir()
     yield folder
     assert sorted(folder.iterdir()) == []
-    assert [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()] == []
+    assert children("penstock.taskexecutor") == []
 
 
 @pytest.fixture

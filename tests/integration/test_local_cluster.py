@@ -29,6 +29,7 @@ from penstock.errors import (
 from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.local import LocalExecutor
 from penstock.jobmaster.states import JobStatus
+from support.processes import children
 
 QUIET = {"logging.level": "WARNING"}
 END_S = 60
@@ -64,7 +65,7 @@ def nothing_is_left(
 
 
 def workers() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()]
+    return children("penstock.taskexecutor")
 
 
 # ---- what the fakes do; they run in the workers ----------------------------------------------

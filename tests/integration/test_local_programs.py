@@ -17,12 +17,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.errors import JobExecutionError
+from support.processes import children
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
 MakeEnvironment = Callable[..., StreamExecutionEnvironment]
@@ -51,7 +51,7 @@ def environment(runtime: str) -> Iterator[MakeEnvironment]:
         return made
 
     yield make
-    assert [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()] == []
+    assert children("penstock.taskexecutor") == []
 
 
 def text(lines: int) -> list[str]:

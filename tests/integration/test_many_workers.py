@@ -4,20 +4,20 @@ import os
 import signal
 import sys
 
-import psutil
 import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmaster.local_driver import LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
+from support.processes import children
 
 END_S = 120
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 
 
 def own_processes():
-    return [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()]
+    return children("penstock.taskexecutor")
 
 
 def test_fifty_workers_of_one_slot_connect():

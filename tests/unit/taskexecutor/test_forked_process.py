@@ -9,6 +9,7 @@ import psutil
 import pytest
 from penstock.taskexecutor.worker.forked_process import ForkServers, Surroundings
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
+from support.processes import children
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 
@@ -25,7 +26,7 @@ def servers():
     servers = ForkServers()
     yield servers
     servers.close()
-    assert [p for p in psutil.Process().children() if "--fork-server" in p.cmdline()] == []
+    assert children("--fork-server") == []
 
 
 def launch(driver, runtime, number=0):
