@@ -22,7 +22,7 @@ import click
 
 from penstock import __version__
 from penstock.common.configuration import Configuration
-from penstock.common.options.check import check_options
+from penstock.common.options.check import check_options, check_values
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
@@ -80,11 +80,15 @@ def parse_option(text: str) -> tuple[str, str]:
     """Key and value of a ``-D`` option.
 
     Raises:
-        BadParameter: It is not of the form ``key=value``.
+        BadParameter: It is not of the form ``key=value``, or the value is none of the option.
     """
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
         raise click.BadParameter(f"'{text}' is not of the form key=value", param_hint="-D")
+    try:
+        check_values({key.strip(): value})
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="-D") from None
     return key.strip(), value
 
 

@@ -79,9 +79,9 @@ def execution_target(configuration: Configuration) -> str:
     Raises:
         ConfigurationError: The target is unknown.
     """
-    chosen = TARGET.read(configuration)
-    if chosen is None and (named := os.environ.get(TARGET_VARIABLE)):
-        chosen = TARGET.parse(named, TARGET_VARIABLE)
+    named = os.environ.get(TARGET_VARIABLE)
+    of_variable = TARGET.parse(named, TARGET_VARIABLE) if named else None
+    chosen = TARGET.read(configuration) or of_variable
     return chosen or ("spark" if _spark_session_is_active() else "local")
 
 

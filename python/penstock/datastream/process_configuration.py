@@ -16,6 +16,7 @@ from typing import Any, Final
 from penstock import pyflink_alias
 from penstock.common.configuration import Configuration
 from penstock.common.options import cluster
+from penstock.common.options.check import check_values
 from penstock.datastream.configuration_file import read_configuration_file, read_project_file
 from penstock.datastream.execution import CONFIGURATION_VARIABLE
 from penstock.errors import ConfigurationError
@@ -51,8 +52,19 @@ def configured_layers() -> list[tuple[str, dict[str, Any]]]:
     """The options of this process by where they are set, in the order in which later ones win.
 
     Raises:
-        ConfigurationError: A file is not there, or one of them is malformed.
+        ConfigurationError: A file is not there, one of them is malformed, or a value in one of
+            them cannot be, whether another place overrides it or not.
     """
+    layers = _layers()
+    for where, options in layers:
+        try:
+            check_values(Configuration.from_dict(options).to_dict())
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{where}: {error}") from None
+    return layers
+
+
+def _layers() -> list[tuple[str, dict[str, Any]]]:
     layers: list[tuple[str, dict[str, Any]]] = []
     if pyflink_alias.is_installed():
         options = _from_folder(FLINK_FOLDER_VARIABLE)

@@ -11,7 +11,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
 from penstock.common.options import changelog, checkpointing, cluster, pipeline
-from penstock.common.options.check import warn_of_idle_options
+from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.collection_elements import encoded_elements
@@ -63,6 +63,7 @@ class StreamExecutionEnvironment(MissingMethods):
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Makes an environment with a copy of a configuration; see `get_execution_environment`."""
         self._configuration = Configuration(configuration)
+        check_values(self._configuration.to_dict())
         self._config = ExecutionConfig(self._configuration)
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._job = JobBuilder(self._configuration)
@@ -79,8 +80,8 @@ class StreamExecutionEnvironment(MissingMethods):
                 the folder PENSTOCK_CONF_DIR; as PyFlink, also the one in FLINK_CONF_DIR.
 
         Raises:
-            ConfigurationError: The variable is not a JSON object, or a file is not there or
-                malformed.
+            ConfigurationError: The variable is not a JSON object, a file is not there or
+                malformed, or a value is none of its option.
         """
         settings = process_configuration()
         if configuration is not None:
@@ -98,12 +99,22 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._configuration
 
     def configure(self, configuration: Configuration) -> None:
-        """Takes over all values of a configuration."""
+        """Takes over all values of a configuration.
+
+        Raises:
+            ConfigurationError: A value is none of its option.
+        """
+        check_values(configuration.to_dict())
         self._configuration.add_all(configuration)
 
     def configure_option(self, key: str, value: object) -> StreamExecutionEnvironment:
-        """Sets one option (beyond PyFlink)."""
+        """Sets one option (beyond PyFlink).
+
+        Raises:
+            ConfigurationError: The value is none of the option.
+        """
         text = str(value).lower() if isinstance(value, bool) else str(value)
+        check_values({key: text})
         self._configuration.set_string(key, text)
         return self
 

@@ -345,7 +345,7 @@ def test_a_wrong_option_can_be_mended(no_cluster):
     """What was built is there until it was handed over."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
-    env.configure_option("heartbeat.interval", "soon")
+    env.get_configuration().set_string("heartbeat.interval", "soon")
     with pytest.raises(ConfigurationError, match=r"heartbeat\.interval"):
         env.execute()
     env.configure_option("heartbeat.interval", "1 s")

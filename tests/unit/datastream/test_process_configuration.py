@@ -43,7 +43,7 @@ def test_keys_are_nested_or_flat_and_values_are_as_written(folder):
           type: fixed-delay
           fixed-delay.delay: 10 s
           fixed-delay:
-            attempts: 1_000
+            label: 1_000
         a:
         b: ~
         c: "~"
@@ -60,7 +60,7 @@ def test_keys_are_nested_or_flat_and_values_are_as_written(folder):
         "taskmanager.numberOfTaskSlots": "012",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.delay": "10 s",
-        "restart-strategy.fixed-delay.attempts": "1_000",
+        "restart-strategy.fixed-delay.label": "1_000",
         "c": "~",
         "d": "on",
         "e": "x;'y;z';'it''s'",

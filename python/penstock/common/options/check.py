@@ -41,19 +41,29 @@ SPARK_PREFIX: Final = "spark."
 """What the keys begin with that are Spark's."""
 
 
+def check_values(configuration: Mapping[str, str]) -> None:
+    """Checks the values of options alone, also of those that something later may override.
+
+    Raises:
+        ConfigurationError: A value cannot be; names key and value.
+    """
+    options = options_by_key()
+    for key, text in configuration.items():
+        if key in options:
+            options[key].parse(text, key)
+
+
 def check_options(configuration: Mapping[str, str]) -> None:
     """Checks that all keys are options and all values what their options take.
 
     Raises:
         ConfigurationError: A key is unknown, or a value cannot be; names key and value.
     """
-    options = options_by_key()
-    for key, text in configuration.items():
-        if key in options:
-            options[key].parse(text, key)
-        elif refusal := refusal_of(key):
+    check_values(configuration)
+    for key in configuration.keys() - options_by_key().keys():
+        if refusal := refusal_of(key):
             raise ConfigurationError(f"{key}: {refusal}")
-        elif not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
+        if not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
             nearest = nearest_key(key)
             hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
             raise ConfigurationError(f"there is no option {key!r}: {hint}")
