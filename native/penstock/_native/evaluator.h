@@ -101,7 +101,7 @@ at_PS_FIELD:
         target->object = PyTuple_GET_ITEM(object, instruction->number);
         PS_NEXT;
     }
-    PS_NEXT_IF_DONE(ps_item(made, target, object, instruction->number));
+    PS_NEXT_IF_DONE(ps_item(made, target, left, instruction->number));
 at_PS_ROW_FIELD:
     PS_NEXT_IF_DONE(ps_row_field(made, target, left->object, right->object, instruction->number));
 at_PS_UNPACK:
@@ -234,6 +234,23 @@ static inline int ps_begin(PsProgram *program, PsMade *made, PsValue *result, in
 static inline __attribute__((always_inline)) int ps_evaluate(PsProgram *program, PsValue *result) {
     PsMade made;
     return ps_begin(program, &made, result, 0);
+}
+
+/* The whole number that the program gives for a tuple that has not been made, whose fields are all
+ * it takes of its first argument: 1; 0 if it gives none, without a trace; -1 with an exception. */
+static inline int ps_number_of_fields(PsProgram *program, const PsMade *fields, int64_t *number) {
+    PsMade made;
+    PsValue result;
+    int outcome;
+    program->fields = fields;
+    outcome = ps_begin(program, &made, &result, 0);
+    program->fields = NULL;
+    if (outcome != PS_DONE) {
+        return outcome == PS_RAISED ? -1 : 0;
+    }
+    outcome = ps_as_number(&result, number);
+    Py_XDECREF(result.object);
+    return outcome;
 }
 
 /* The tuple after all, a new reference; NULL with an exception. */

@@ -2,6 +2,7 @@
 
 cimport cython
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 
 from penstock._native.integer_run cimport IntegerRun
 from penstock._native.registers cimport PsMade, PsProgram
@@ -13,6 +14,7 @@ cdef enum Step:
     DROPPED = 0
     MADE        # an object
     FIELDS      # a tuple that was not made; `ps_end` is owed once its fields have been read
+    ENDED       # there are no more elements
 
 
 @cython.final
@@ -22,8 +24,10 @@ cdef class Expression:
     cdef object function_of_all
     cdef object program
     cdef PsProgram machine
+    cdef readonly bint takes_fields     # of its first argument, which is nothing else to it
 
     cpdef long long number_of(self, object value, long long number) except? -1
+    cdef int number_of_fields(self, const PsMade *fields, int64_t *number) except -1
     cdef PsProgram *ready(self) noexcept
     # `ps_end` is owed for a tuple.
     cdef bint begin(self, PsMade *made) except -1
@@ -33,10 +37,13 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
+    cdef object current         # that `step` took last
     cdef IntegerRun integers    # the same, if they are such; else None
 
     cdef object next_of_integers(self)
     # The object is a new reference.
-    cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED
+    cdef Step step(self, PsMade *made, PyObject **result) except FAILED
+    cdef Step step_of(self, PyObject *value, int64_t number, PsMade *made,
+                      PyObject **result) except FAILED
     cdef object made_tuple(self, PsMade *made)
     cdef object called(self, object value)

@@ -12,9 +12,9 @@ from types import WrapperDescriptorType
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 
-from penstock._native.integer_run cimport IntegerRun
+from penstock._native.integer_run cimport IntegerRun, integer_of
 from penstock._native.registers cimport (
     PS_MAX_REGISTERS, PsInstruction, PsMade, PsProgram, PsValue, ps_as_number,
 )
@@ -30,6 +30,7 @@ cdef extern from "Python.h":
         int ml_flags
         const char *ml_doc
     int METH_FASTCALL
+    PyObject *PyIter_Next(object iterator) except? NULL
     object PyCFunction_New(PyMethodDef *definition, object self)
     PyObject *PyLong_FromLongLong(long long value) except NULL
     object PyObject_Vectorcall(object function, PyObject **arguments, size_t count, PyObject *names)
@@ -63,6 +64,7 @@ cdef extern from "evaluator.h":
     bint ps_is_given_up(const PsProgram *program) noexcept
     bint ps_is_ready(const PsProgram *program) noexcept
     int ps_evaluate(PsProgram *program, PsValue *result) except -1
+    int ps_number_of_fields(PsProgram *program, const PsMade *fields, int64_t *number) except -1
     int ps_begin(PsProgram *program, PsMade *made, PsValue *result, bint leaves_fields) except -1
     object ps_make_tuple(PsMade *made)
 
@@ -139,6 +141,7 @@ cdef class Expression:
             else:
                 machine.instructions[i].right = &machine.registers[<Py_ssize_t>right]
         note_last_tuples(machine, len(program.instructions))
+        self.takes_fields = program.parameters == 2 and program.takes_only_fields
         for i, register in enumerate(program.lists):
             machine.lists[i] = register
         # The program keeps the constants.
@@ -182,6 +185,20 @@ cdef class Expression:
         result = self.function(value, number)
         return timestamp_of(result, self.function)
 
+    cdef int number_of_fields(self, const PsMade *fields, int64_t *number) except -1:
+        """As `number_of` of a tuple that has not been made, in the place of the number given.
+
+        Returns:
+            Whether the program computes it; else the function is given the tuple.
+        """
+        cdef PsProgram *program = &self.machine
+        if not self.takes_fields or not ps_is_ready(program):
+            return False
+        program.registers[0].object = NULL
+        program.registers[1].object = NULL
+        program.registers[1].number = number[0]
+        return ps_number_of_fields(program, fields, number)
+
     cdef PsProgram *ready(self) noexcept:
         """The machine, whose first registers take the arguments; NULL if the function is called."""
         return &self.machine if ps_is_ready(&self.machine) else NULL
@@ -209,6 +226,11 @@ cdef class Expression:
         if self.function_of_all is not None and ps_is_given_up(&self.machine):
             return self.function_of_all(values)
         return ExpressionIterator(self, values)
+
+
+cdef inline bint are_counted(numbers) except -1:
+    """Whether a range is one of integers of 64 bits, one after the other."""
+    return numbers.step == 1 and numbers.start >= INT64_MIN and numbers.stop <= INT64_MAX
 
 
 cdef void note_last_tuples(PsProgram *machine, Py_ssize_t count) noexcept:
@@ -252,6 +274,8 @@ cdef class ExpressionIterator:
 
     def __cinit__(self, Expression expression, values):
         self.expression = expression
+        if type(values) is range and are_counted(values):
+            values = IntegerRun(values)
         self.values = iter(values)
         self.integers = self.values if type(self.values) is IntegerRun else None
 
@@ -287,8 +311,7 @@ cdef class ExpressionIterator:
         cdef int64_t number
         cdef int outcome
         while integers.position < integers.end:
-            number = integers.values[integers.position]
-            integers.position += 1
+            number = integer_of(integers)
             if ps_is_ready(program):
                 program.registers[0].object = NULL
                 program.registers[0].number = number
@@ -302,13 +325,31 @@ cdef class ExpressionIterator:
                 return made
         raise StopIteration
 
-    cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED:
-        """What comes of an element; a tuple at the end of the program is left in its fields."""
+    cdef Step step(self, PsMade *made, PyObject **result) except FAILED:
+        """What comes of the next element; a tuple at the end of the program is left in its fields."""
+        cdef PyObject *value
+        if self.integers is not None:
+            if self.integers.position >= self.integers.end:
+                return ENDED
+            return self.step_of(NULL, integer_of(self.integers), made, result)
+        value = PyIter_Next(self.values)
+        if value == NULL:
+            return ENDED
+        # The fields borrow of it.
+        self.current = <object>value
+        Py_DECREF(self.current)
+        return self.step_of(value, 0, made, result)
+
+    cdef Step step_of(self, PyObject *value, int64_t number, PsMade *made,
+                      PyObject **result) except FAILED:
+        """As `step`, of an object, or of a number where there is none."""
         cdef PsProgram *program = &self.expression.machine
         cdef PsValue found
+        cdef object called
         cdef int outcome
         if ps_is_ready(program):
-            program.registers[0].object = <PyObject *>value
+            program.registers[0].object = value
+            program.registers[0].number = number
             outcome = ps_begin(program, made, &found, True)
             if outcome == PS_FIELDS:
                 return FIELDS
@@ -319,11 +360,11 @@ cdef class ExpressionIterator:
                 if found.object == NULL:
                     result[0] = PyLong_FromLongLong(found.number)
                 return MADE
-        value = self.called(value)
-        if value is self.expression.dropped:
+        called = self.called(number if value == NULL else <object>value)
+        if called is self.expression.dropped:
             return DROPPED
-        Py_INCREF(value)
-        result[0] = <PyObject *>value
+        Py_INCREF(called)
+        result[0] = <PyObject *>called
         return MADE
 
     cdef object made_tuple(self, PsMade *made):

@@ -330,10 +330,21 @@ static inline int ps_put_item(PsMade *made, PsValue *target, PyObject *values, i
     return PS_DONE;
 }
 
-/* target = left[number] for what is no tuple. */
-static int ps_item(PsMade *made, PsValue *target, PyObject *container, int32_t number) {
-    if (container == NULL) {
+/* target = field `number` of a tuple that has not been made, if the first register stands for one. */
+static int ps_unmade_field(PsMade *made, PsValue *target, const PsValue *left, int32_t number) {
+    const PsMade *fields = made->program->fields;
+    if (fields == NULL || left != made->program->registers || number >= ps_field_count(fields)) {
         return PS_NOT_HERE;
+    }
+    ps_move(target, ps_field(fields, number));
+    return PS_DONE;
+}
+
+/* target = left[number] for what is no tuple that has been made. */
+static int ps_item(PsMade *made, PsValue *target, const PsValue *left, int32_t number) {
+    PyObject *container = left->object;
+    if (container == NULL) {
+        return ps_unmade_field(made, target, left, number);
     }
     if (ps_is_row(container)) {
         container = ps_list_of_row(container, ps_row_values);

@@ -8,6 +8,7 @@ from penstock._native.codec cimport Codec
 from penstock._native.computed_records cimport ComputedRecords
 from penstock._native.expression cimport ExpressionIterator
 from penstock._native.operator_loop cimport Output
+from penstock._native.registers cimport PsMade
 from penstock._native.wire cimport Writer
 
 
@@ -40,6 +41,7 @@ cdef class RecordWriter(Output):
     cdef int collect_computed(
         self, ExpressionIterator values, long long timestamp
     ) except -1
+    cdef bint write_computed(self, const PsMade *made, long long timestamp) except -1
     cdef inline PsCursor *cursor_of(self, int channel) noexcept
     cdef int write(self, int channel, const uint8_t *data, size_t size) except -1
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1

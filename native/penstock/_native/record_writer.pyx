@@ -21,7 +21,7 @@ from libc.stdlib cimport calloc, free
 from penstock._native.capi cimport import_capi, ps_commit, raise_last_error
 from penstock._native.channel_selector cimport ALL_CHANNELS
 from penstock._native.computed_records cimport NO_CHANNEL, computed_records
-from penstock._native.expression cimport FIELDS, MADE, ExpressionIterator, Step
+from penstock._native.expression cimport DROPPED, ENDED, FIELDS, ExpressionIterator, Step
 from penstock._native.failure cimport fail_too_large
 from penstock._native.limits cimport MAX_RECORD_BYTES
 from penstock._native.registers cimport PsMade, ps_end
@@ -100,27 +100,34 @@ cdef class RecordWriter(Output):
         cdef PsMade made
         cdef PyObject *result
         cdef Step step
-        cdef int channel
-        for value in values.values:
-            step = values.step(value, &made, &result)
+        cdef object value
+        while True:
+            step = values.step(&made, &result)
+            if step == ENDED:
+                return 0
+            if step == DROPPED:
+                continue
             if step == FIELDS:
                 try:
-                    channel = self.computed.channel_of(&made)
-                    if channel != NO_CHANNEL:
-                        begin_record(self, channel, timestamp)
-                        self.computed.encode_into(&self.writer, &made)
-                        end_record(self, channel)
+                    if self.write_computed(&made, timestamp):
                         continue
                     value = values.made_tuple(&made)
                 finally:
                     ps_end(&made)
-            elif step == MADE:
+            else:
                 value = <object>result
                 Py_DECREF(value)
-            else:
-                continue
             write_record(self, self.selector.choose(value), value, timestamp)
-        return 0
+
+    cdef bint write_computed(self, const PsMade *made, long long timestamp) except -1:
+        """Writes a tuple that has not been made; whether that can be done."""
+        cdef int channel = self.computed.channel_of(made)
+        if channel == NO_CHANNEL:
+            return False
+        begin_record(self, channel, timestamp)
+        self.computed.encode_into(&self.writer, made)
+        end_record(self, channel)
+        return True
 
     def emit(self, value, long long timestamp=INT64_MIN):
         """As :meth:`collect`, by default a record without a timestamp."""

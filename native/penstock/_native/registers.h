@@ -33,6 +33,8 @@ typedef struct {
     uint64_t version;
 } PsInstruction;
 
+struct PsMade;
+
 /* What a function has to have for the program to be what it computes. */
 typedef struct {
     PyObject **place;
@@ -44,6 +46,7 @@ typedef struct {
     int failures;   /* evaluations one after the other that were given up */
     int busy;
     int origin_count;
+    const struct PsMade *fields; /* of the first argument, where that is a tuple not made; else NULL */
     PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
     PsInstruction instructions[PS_MAX_REGISTERS];
     int16_t lists[PS_MAX_REGISTERS];
@@ -52,7 +55,7 @@ typedef struct {
 } PsProgram;
 
 /* What an evaluation made: one object for each register at most, and one for each that is boxed. */
-typedef struct {
+typedef struct PsMade {
     PsProgram *program;
     PyObject *objects[2 * PS_MAX_REGISTERS];
     int count;

@@ -13,6 +13,7 @@ from penstock._native.timestamps cimport timestamp_of
 cdef class TimestampsOperator(StreamOperator):
     cdef public object extract
     cdef public Expression expression
+    cdef public object stamped
     cdef public object on_event
     cdef public object emitter
     cdef public bint tracks_maximum
@@ -22,6 +23,7 @@ cdef class TimestampsOperator(StreamOperator):
 
     @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
+    cpdef process_all(self, object values, long long timestamp)
 
 
 cdef class TumblingWindowLoop(StreamOperator):

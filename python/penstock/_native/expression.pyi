@@ -5,6 +5,8 @@ from penstock.expressions.program import Program
 
 @final
 class Expression:
+    @property
+    def takes_fields(self) -> bool: ...
     def __new__(
         cls,
         function: Callable[..., Any],

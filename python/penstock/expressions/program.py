@@ -82,6 +82,14 @@ class Program:
             raise ValueError("a program ends with a return")
         _check_flow(self)
 
+    @property
+    def takes_only_fields(self) -> bool:
+        """Whether the first argument is looked into by ``field``, and used for nothing else."""
+        return all(
+            instruction[0] == "field" or 0 not in _used(self, place)
+            for place, instruction in enumerate(self.instructions)
+        )
+
 
 def _check_flow(program: Program) -> None:
     #: By instruction: the registers that are set wherever control comes from, as bits.

@@ -16,6 +16,9 @@ from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 from .timer_queue import TimerHeap  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock._native.stamped_records import StampedRecords
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
 
@@ -26,6 +29,8 @@ class TimestampsOperator(StreamOperator):
     Attributes:
         extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
         expression: What computes the new timestamp, instead of ``extract``; None if it is called.
+        stamped: Writes elements that are computed into the exchange behind, timestamped; None if they
+            are made.
         on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
             kept, which is all that the built-in generators need.
         had_events: Set by every element.
@@ -35,6 +40,7 @@ class TimestampsOperator(StreamOperator):
         StreamOperator.__init__(self)
         self.extract: Any = None
         self.expression: Any = None
+        self.stamped: StampedRecords | None = None
         self.on_event: Any = None
         self.emitter: Any = None
         self.tracks_maximum = False
@@ -67,6 +73,18 @@ class TimestampsOperator(StreamOperator):
         finally:
             if not done:
                 self.note_failure()
+
+    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp, each of them before it asks for the next."""
+        stamped = self.stamped
+        if stamped is None or self.idle:
+            StreamOperator.process_all(self, values, timestamp)
+            return
+        for value in stamped.rest_of(values, timestamp):
+            self.process(value, timestamp)
+        if stamped.count > 0:
+            self.had_events = True
+            self.max_timestamp = max(self.max_timestamp, stamped.latest)
 
 
 #: How a tumbling window keeps its elements.

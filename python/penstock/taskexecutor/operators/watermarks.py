@@ -115,6 +115,11 @@ class WatermarksOperator(TimestampsOperator):
         if self.assigner is not None:
             self.extract = self.assigner.extract_timestamp
             self.expression = self.context.evaluation.expression(self.extract, 2)
+            if self.expression is not None and self.tracks_maximum:
+                from penstock._native.stamped_records import stamped_records
+
+                # Nobody but the exchange sees the elements.
+                self.stamped = stamped_records(self.output, self.expression)
         self.on_event = self.generator.on_event
         self.quiet_time = QuietTime(self.context.input_clock)
         if self.periodic and self.interval_ms > 0 and not is_batch:

@@ -1,0 +1,88 @@
+"""Elements that a program computes, timestamped and written without being made.
+
+Between the function that makes a tuple and the exchange there may be an operator that takes the
+timestamp of one of its fields: both read the registers of the machine.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport INT64_MIN, int64_t
+
+from penstock._native.expression cimport DROPPED, ENDED, FIELDS, Step
+from penstock._native.registers cimport PsMade, ps_end
+
+
+@cython.final
+cdef class StampedRecords:
+    """Writes what it can of the elements of an iterator, and gives the others.
+
+    Attributes:
+        count: How many it has written since `rest_of`.
+        latest: The latest timestamp among them.
+    """
+
+    def __cinit__(self, RecordWriter writer not None, Expression stamps not None):
+        """Joins a writer with what computes timestamps, `stamps(element, timestamp)`."""
+        self.writer = writer
+        self.stamps = stamps
+
+    def rest_of(self, values, long long timestamp):
+        """An iterator over those of some elements that are not written when it comes to them.
+
+        Args:
+            values: The elements, each of them asked for when the one before has been written.
+            timestamp: That they have so far, in ms.
+        """
+        self.count = 0
+        self.latest = INT64_MIN
+        if type(values) is not ExpressionIterator:
+            return values
+        self.values = values
+        self.timestamp = timestamp
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef PsMade made
+        cdef PyObject *result
+        cdef Step step
+        cdef int64_t timestamp
+        cdef object value
+        while True:
+            step = self.values.step(&made, &result)
+            if step == ENDED:
+                self.values = None
+                raise StopIteration
+            if step == DROPPED:
+                continue
+            if step != FIELDS:
+                value = <object>result
+                Py_DECREF(value)
+                return value
+            try:
+                timestamp = self.timestamp
+                if not self.stamps.number_of_fields(&made, &timestamp):
+                    return self.values.made_tuple(&made)
+                if not self.writer.write_computed(&made, timestamp):
+                    return self.values.made_tuple(&made)
+            finally:
+                ps_end(&made)
+            self.count += 1
+            if timestamp > self.latest:
+                self.latest = timestamp
+
+
+def stamped_records(output, stamps):
+    """What writes to an output the elements that get their timestamps by an expression.
+
+    Returns:
+        None if no element can be written there without being made.
+    """
+    if type(output) is not RecordWriter or (<RecordWriter>output).computed is None:
+        return None
+    if not (<Expression?>stamps).takes_fields:
+        return None
+    return StampedRecords(output, stamps)
