@@ -6,7 +6,6 @@ import pickle
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.graph import operators
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
@@ -42,11 +41,11 @@ class SourceCoordinators:
                 descriptor: SourceDescriptor = pickle.loads(code)
                 self._operators.setdefault(vertex.id, []).append(operator_id)
                 self._vertex_of[operator_id] = vertex.id
-                if isinstance(descriptor, operators.SplitSource):
+                if descriptor.enumerating is not None:
                     self._enumerating[operator_id] = SourceCoordinator(
                         job_graph.job_id,
                         operator_id,
-                        descriptor.function,
+                        descriptor.enumerating,
                         vertex.parallelism,
                         fail,
                     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.connectors.base import Source
-from penstock.datastream.connectors.split_source import PythonSource
+from penstock.datastream.connectors.hybrid_splits import PartsEnumerating
+from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators
 
@@ -16,7 +18,12 @@ __all__ = ["HybridSource", "HybridSourceBuilder"]
 
 
 class HybridSource(Source):
-    """Reads finite sources to their end, and then a last one."""
+    """Reads finite sources to their end, and then a last one.
+
+    Each subtask goes on by itself to the next source, but for one with an enumerator, as
+    `KafkaSource`: if the last source has no end, such a one begins when all subtasks have read
+    what comes before it, and decides then where to begin.
+    """
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         """Makes a source; use `builder`."""
@@ -30,7 +37,19 @@ class HybridSource(Source):
 
     def source_operator(self) -> operators.HybridSource:
         """Reads one source after the other."""
-        return operators.HybridSource(sources=tuple(s.source_operator() for s in self._sources))
+        parts, enumerating = [], {}
+        for number, source in enumerate(self._sources):
+            part = source.source_operator()
+            if isinstance(part, operators.SplitSource):
+                part = replace(part, function=shipped(part.function, "HybridSource"))
+                enumerating[number] = part.function
+            parts.append(part)
+        return operators.HybridSource(
+            sources=tuple(parts),
+            parts_enumerating=PartsEnumerating(enumerating, is_bounded=self.is_bounded())
+            if enumerating
+            else None,
+        )
 
     def is_bounded(self) -> bool:
         """Whether the last source comes to an end."""
@@ -58,11 +77,6 @@ class HybridSourceBuilder:
         given: Any = source
         if not isinstance(given, Source):
             raise InvalidProgramError(f"a HybridSource consists of Sources, got {given!r}")
-        if isinstance(source, PythonSource):
-            raise InvalidProgramError(
-                "a HybridSource cannot contain a PythonSource: let its enumerator hand out the "
-                "splits of what is read before as well"
-            )
         if self._sources and not self._sources[-1].is_bounded():
             raise InvalidProgramError("only the last source of a HybridSource may have no end")
         if self._sources and self._sources[0].get_produced_type() != source.get_produced_type():

@@ -63,3 +63,8 @@ class SourceDescriptor(OperatorDescriptor):
     def is_coordinated(self) -> bool:
         """Whether it is aligned with other sources."""
         return self.watermark_strategy is not None and self.watermark_strategy.alignment is not None
+
+    @property
+    def enumerating(self) -> Any:
+        """What makes the enumerator beside the JobMaster; None of a source that has none."""
+        return None

@@ -117,9 +117,25 @@ class FileSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class HybridSource(SourceDescriptor):
-    """Several sources, one after the other, each without watermarks of its own."""
+    """Several sources, one after the other, each without watermarks of its own.
+
+    Attributes:
+        sources: The sources.
+        parts_enumerating: What makes the enumerators of those that have one; None if none has.
+    """
 
     sources: Sequence[SourceDescriptor]
+    parts_enumerating: Any = None
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether it is aligned with other sources, or one of the sources has an enumerator."""
+        return self.parts_enumerating is not None or super().is_coordinated
+
+    @property
+    def enumerating(self) -> Any:
+        """What makes the enumerators of its sources."""
+        return self.parts_enumerating
 
 
 @dataclass(frozen=True)
@@ -135,3 +151,8 @@ class SplitSource(SourceDescriptor, FunctionDescriptor):
     def is_coordinated(self) -> bool:
         """Always: by its enumerator."""
         return True
+
+    @property
+    def enumerating(self) -> Any:
+        """The source."""
+        return self.function

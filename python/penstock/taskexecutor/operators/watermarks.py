@@ -104,6 +104,7 @@ class WatermarksOperator(TimestampsOperator):
         #: Whether alignment keeps the source from emitting; of an operator it never does.
         self.is_held: Callable[[], bool] = lambda: False
         self.at_rest = False
+        self.is_stopped = False
         if self.tracks_maximum:
             self.max_timestamp = self.generator._max_timestamp
 
@@ -154,6 +155,10 @@ class WatermarksOperator(TimestampsOperator):
         """Emits what is still kept."""
         self._emit_periodic()
 
+    def stop(self) -> None:
+        """Emits nothing more: another source goes on with the emitter."""
+        self.is_stopped = True
+
     def _emit_periodic(self) -> None:
         if self.tracks_maximum:
             self.generator._max_timestamp = self.max_timestamp
@@ -166,6 +171,8 @@ class WatermarksOperator(TimestampsOperator):
 
     def _on_interval(self, timestamp: int) -> None:
         del timestamp
+        if self.is_stopped:
+            return
         before = self.emitter.watermark
         if self._is_quiet():
             self.idle = True

@@ -38,6 +38,7 @@ class AlignedReader:
         self._watermark = watermark
         self._is_idle = is_idle
         self._limit = MAX_TIMESTAMP
+        self._is_stopped = False
 
     @property
     def may_read(self) -> bool:
@@ -54,6 +55,8 @@ class AlignedReader:
         timers = self._context.processing_time
 
         def report(_: int) -> None:
+            if self._is_stopped:
+                return
             watermark = MAX_TIMESTAMP if self._is_idle() else self._watermark()
             if watermark > MIN_TIMESTAMP:
                 self._send(watermark)
@@ -64,6 +67,10 @@ class AlignedReader:
     def finish(self) -> None:
         """Nobody waits for a source that has ended."""
         self._send(MAX_TIMESTAMP)
+
+    def stop(self) -> None:
+        """Reports no more: another one does, or the task ends."""
+        self._is_stopped = True
 
     def handle(self, message: FromCoordinator) -> None:
         """Takes a new limit."""

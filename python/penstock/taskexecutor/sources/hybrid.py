@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, cast
 
+from penstock.datastream.connectors.hybrid_splits import HybridSplit, PartEvent, Signal
+from penstock.graph import operators
+from penstock.rpc.messages import (
+    AcknowledgeCheckpointEvent,
+    AddSplits,
+    ReaderRegistration,
+    SourceEvent,
+)
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MORE_AVAILABLE,
@@ -11,30 +22,112 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
-from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.source_watermarks import SourceWithWatermarks, with_watermarks
+from penstock.taskexecutor.sources.split_source import SplitSource, send_to_coordinator
 from penstock.taskexecutor.sources.split_state import Share, SplitState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.graph import operators
+    from penstock.common.watermark_strategy import WatermarkStrategy
+    from penstock.rpc.messages import FromCoordinator
+    from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_hybrid_source(
     context: OperatorContext, descriptor: operators.HybridSource
 ) -> StreamOperator:
-    """Reads the sources in their order."""
+    """Reads the sources in their order.
+
+    With an enumerated source among them each has its own watermarks, as those of its splits.
+    """
     from penstock.taskexecutor.operators.registry import create_operator
 
     parts: list[tuple[OperatorContext, Any]] = []
-    for of_part in descriptor.sources:
+    is_enumerated = descriptor.enumerating is not None
+    strategy = descriptor.watermark_strategy
+    for number, of_part in enumerate(descriptor.sources):
         part_context = context.with_descriptor(of_part)
+        if isinstance(of_part, operators.SplitSource):
+            parts.append((part_context, EnumeratedPart(number, of_part.function, strategy)))
+            continue
+        if is_enumerated:
+            part_context = context.with_descriptor(replace(of_part, watermark_strategy=strategy))
         part = create_operator(part_context)
         assert isinstance(part, SourceOperator), f"{type(of_part).__name__} is no source"
-        assert isinstance(part, SplitState), f"{type(of_part).__name__} has no splits"
+        assert isinstance(_split_state(part), SplitState), f"{type(of_part).__name__}: no splits"
         parts.append((part_context, part))
-    return with_watermarks(context, descriptor, HybridSource(parts))
+    whole = HybridSource(parts, is_enumerated=is_enumerated)
+    return whole if is_enumerated else with_watermarks(context, descriptor, whole)
+
+
+def _split_state(part: Any) -> Any:
+    """What keeps the splits of a source: the source itself, without its watermarks."""
+    return part.source if isinstance(part, SourceWithWatermarks) else part
+
+
+class EnumeratedPart(SplitSource):
+    """A PythonSource of several sources, which speaks with its own enumerator by events.
+
+    Attributes:
+        splits: What a snapshot held.
+        checkpoint_id: The checkpoint that is being taken.
+    """
+
+    looks_for_splits = False
+    checkpoint_id = 0
+
+    def __init__(self, number: int, source: Any, strategy: WatermarkStrategy | None) -> None:
+        """Creates the source of this number."""
+        super().__init__(source, strategy)
+        self.number = number
+        self.splits: list[Any] = []
+
+    def restored_splits(self) -> list[Any]:
+        """Those that a snapshot held."""
+        return self.splits
+
+    def remaining_splits(self) -> list[Any]:
+        """Those that are not read to their end."""
+        return self._reader().snapshot_state(self.checkpoint_id)
+
+    def taken_here(self) -> Iterable[Any]:
+        """Nothing: the enumerator knows."""
+        return ()
+
+    def register(self) -> None:
+        """Tells the enumerator that there is a reader."""
+        self._tell(Signal.REGISTERED)
+
+    def request_split(self) -> None:
+        """Asks the enumerator for a split."""
+        self._tell(Signal.SPLIT_WANTED)
+
+    def send_event(self, event: Any) -> None:
+        """Sends plain data to the enumerator."""
+        self._tell((event,))
+
+    def handle_part_event(self, event: Any) -> None:
+        """The enumerator sent an event."""
+        if event is Signal.NO_MORE_SPLITS:
+            self._reader().notify_no_more_splits()
+        else:
+            self._reader().handle_source_events(event[0])
+
+    def add_splits(self, splits: list[Any]) -> None:
+        """The enumerator assigned splits."""
+        self._reader().add_splits(splits)
+
+    def give_way(self) -> WatermarkEmitter:
+        """Ends; gives what emits watermarks to the source that comes next."""
+        self.close()
+        assert self.outputs is not None, "opened"
+        return self.outputs.emitter
+
+    def _tell(self, event: Any) -> None:
+        data = self.serializer.serialize(PartEvent(self.number, event))
+        send_to_coordinator(self.context, SourceEvent, data)
 
 
 class HybridSource(SplitState, SourceOperator):
@@ -44,13 +137,23 @@ class HybridSource(SplitState, SourceOperator):
     whole shares.
     """
 
-    def __init__(self, parts: list[tuple[OperatorContext, Any]]) -> None:
-        """Keeps the sources, which have a `SplitState` each, and their contexts."""
+    def __init__(
+        self, parts: list[tuple[OperatorContext, Any]], *, is_enumerated: bool = False
+    ) -> None:
+        """Keeps the sources and their contexts.
+
+        Args:
+            parts: Each has a `SplitState`, or is an `EnumeratedPart`.
+            is_enumerated: Whether one is.
+        """
         super().__init__()
         self.parts = parts
-        self.looks_for_splits = any(part.looks_for_splits for _, part in parts)
+        self.states = [_split_state(part) for _, part in parts]
+        self.is_enumerated = is_enumerated
+        self.looks_for_splits = any(state.looks_for_splits for state in self.states)
         self.current = 0
         self.cancelled = False
+        self.serializer: TypeSerializer[Any] = TypeSerializer()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """All sources have the same output."""
@@ -59,29 +162,46 @@ class HybridSource(SplitState, SourceOperator):
             part.setup(part_context, output)
 
     def divide(self, share: Share) -> list[tuple[int, Any]]:
-        """The same share of every source."""
-        return [(number, share) for number in range(len(self.parts))]
+        """The same share of every source that has no enumerator to divide it."""
+        return [
+            (number, share)
+            for number, state in enumerate(self.states)
+            if not isinstance(state, EnumeratedPart)
+        ]
 
     def open(self) -> None:
         """Opens the first source."""
         splits = self.divided()
-        for number, (_, source) in enumerate(self.parts):
-            source.next_split = self.next_split
+        for number, source in enumerate(self.states):
+            if self.next_split is not None:
+                source.next_split = self.next_split
             source.splits = [split for part, split in splits if part == number]
             source.taken = {found for part, found in self.taken if part == number}
+        if self.is_enumerated:
+            send_to_coordinator(self.context, ReaderRegistration)
         self.parts[0][1].open()
+
+    def snapshot_state(self, context: Any) -> None:
+        """Writes the splits that are not read to their end."""
+        current = self.states[self.current]
+        if isinstance(current, EnumeratedPart):
+            current.checkpoint_id = context.get_checkpoint_id()
+        super().snapshot_state(context)
+        if self.is_enumerated:
+            checkpoint_id = context.get_checkpoint_id()
+            send_to_coordinator(self.context, AcknowledgeCheckpointEvent, checkpoint_id)
 
     def remaining_splits(self) -> list[tuple[int, Any]]:
         """What is left of the current source, and all of those behind it."""
-        current = self.parts[self.current][1]
+        current = self.states[self.current]
         splits = [(self.current, split) for split in current.remaining_splits()]
         for number in range(self.current + 1, len(self.parts)):
-            splits.extend((number, split) for split in self.parts[number][1].splits)
+            splits.extend((number, split) for split in self.states[number].splits)
         return splits
 
     def taken_here(self) -> Iterable[tuple[int, Any]]:
         """What the sources have found."""
-        for number, (_, source) in enumerate(self.parts):
+        for number, source in enumerate(self.states):
             for found in source.taken_here():
                 yield number, found
 
@@ -91,16 +211,48 @@ class HybridSource(SplitState, SourceOperator):
         status: int = source.emit_next(limit)
         if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
             return status
-        source.close()
+        emitter: WatermarkEmitter | None = None
+        if hasattr(source, "give_way"):
+            emitter = source.give_way()
+        else:
+            source.close()
         self.current += 1
         if self.next_split is not None:
             self.next_split()
-        self.parts[self.current][1].open()
+        following = self.parts[self.current][1]
+        if emitter is not None:
+            emitter.mark_active()
+            following.former_emitter = emitter
+        following.open()
+        if self.cancelled:  # of another thread, which may have seen the former one
+            following.cancel()
         return MORE_AVAILABLE
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Takes a message of the coordinator, in the task's thread."""
+        if isinstance(message, AddSplits):
+            splits: list[HybridSplit] = [
+                self.serializer.deserialize(split) for split in message.splits
+            ]
+            for number, group in groupby(splits, lambda split: split.part):
+                self._enumerated(number).add_splits([split.split for split in group])
+        elif isinstance(message, SourceEvent):
+            event: PartEvent = self.serializer.deserialize(message.event)
+            self._enumerated(event.part).handle_part_event(event.event)
+        else:
+            self.parts[self.current][1].handle_operator_event(message)
+
+    def finish(self) -> None:
+        """Emits what the last source still keeps."""
+        self.parts[self.current][1].finish()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
         self.parts[self.current][1].notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+        self.parts[self.current][1].notify_checkpoint_aborted(checkpoint_id)
 
     def wait_available(self, timeout_ms: int) -> None:
         """Waits for the current source."""
@@ -117,5 +269,10 @@ class HybridSource(SplitState, SourceOperator):
 
     def close(self) -> None:
         """Closes the current source and those behind it, which hold something unopened too."""
-        for _, source in self.parts[self.current :]:
+        self.parts[self.current][1].close()
+        for source in self.states[self.current + 1 :]:
             source.close()
+
+    def _enumerated(self, number: int) -> EnumeratedPart:
+        """The source of a number, which a message is for."""
+        return cast("EnumeratedPart", self.states[number])

@@ -11,7 +11,7 @@ from penstock.taskexecutor.compiled import (
     Output,
     SourceOperator,
 )
-from penstock.taskexecutor.operators.watermarks import WatermarksOperator
+from penstock.taskexecutor.operators.watermarks import WatermarkEmitter, WatermarksOperator
 from penstock.taskexecutor.sources.alignment import AlignedReader
 from penstock.taskexecutor.sources.split_state import SplitState
 from penstock.taskexecutor.state.state_handler import hears_of_completion
@@ -38,10 +38,10 @@ def with_watermarks(
         and not strategy.emits_periodically
     ):
         return source
-    return _SourceWithWatermarks(source, WatermarksOperator(context, strategy), strategy.alignment)
+    return SourceWithWatermarks(source, WatermarksOperator(context, strategy), strategy.alignment)
 
 
-class _SourceWithWatermarks(SourceOperator):
+class SourceWithWatermarks(SourceOperator):
     """Puts a watermarks operator between a source and its output."""
 
     def __init__(
@@ -57,6 +57,8 @@ class _SourceWithWatermarks(SourceOperator):
         self.lock = getattr(source, "lock", None)
         self.stop = getattr(source, "stop", None)
         self.alignment: AlignedReader | None = None
+        #: Of the source that was read before this one, if there was one.
+        self.former_emitter: WatermarkEmitter | None = None
         self.woken = threading.Event()
         self.cancelled = False
 
@@ -100,6 +102,8 @@ class _SourceWithWatermarks(SourceOperator):
     def open(self) -> None:
         """Prepares for elements."""
         self.watermarks.open()
+        if self.former_emitter is not None:
+            self.watermarks.emitter = self.former_emitter
         alignment = self.asked_alignment
         if alignment is not None:
             emitter = self.watermarks.emitter
@@ -120,8 +124,18 @@ class _SourceWithWatermarks(SourceOperator):
 
     def close(self) -> None:
         """Releases what was opened."""
+        if self.alignment is not None:
+            self.alignment.stop()
         self.source.close()
         self.watermarks.close()
+
+    def give_way(self) -> WatermarkEmitter:
+        """Emits the last watermark and ends; gives what emits to the source that comes next."""
+        self.watermarks.finish()
+        self.watermarks.stop()
+        self.close()
+        emitter: WatermarkEmitter = self.watermarks.emitter
+        return emitter
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""

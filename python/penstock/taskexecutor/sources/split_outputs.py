@@ -41,7 +41,7 @@ class WatermarkMultiplexer:
         """Emits to ``emitter``."""
         self._emitter = emitter
         self._parts: dict[str | None, _Part] = {}
-        self.watermark = MIN_TIMESTAMP
+        self.watermark = emitter.watermark
         #: Whether the watermark of an output has advanced, or one is gone; reset by who looks.
         self.has_moved = False
 
@@ -198,13 +198,27 @@ class ReaderOutputs(ReaderOutput):
     Attributes:
         strategy: The source's WatermarkStrategy, or None.
         output: Where elements go.
+        emitter: Emits the watermark of the reader.
         extract: Gives the timestamp of an element, or None.
         giver: The user's function that ``extract`` stands for.
         idle_timeout_s: How long an output may be quiet, or None.
     """
 
-    def __init__(self, context: OperatorContext, strategy: Any, output: Output) -> None:
-        """Creates the outputs of one reader."""
+    def __init__(
+        self,
+        context: OperatorContext,
+        strategy: Any,
+        output: Output,
+        emitter: WatermarkEmitter | None = None,
+    ) -> None:
+        """Creates the outputs of one reader.
+
+        Args:
+            context: Of the source.
+            strategy: Its WatermarkStrategy, or None.
+            output: Where elements go.
+            emitter: That of the source which was read before, if there was one.
+        """
         self.strategy = strategy
         self.output = output
         self.extract: Any = None
@@ -217,8 +231,10 @@ class ReaderOutputs(ReaderOutput):
             self.extract = context.evaluation.without_call(self.giver, 2)
         if strategy is not None and strategy.idle_timeout_ms is not None:
             self.idle_timeout_s = strategy.idle_timeout_ms / 1000
-        self._emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)
-        self.multiplexer = WatermarkMultiplexer(self._emitter)
+        if emitter is None:
+            emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)
+        self.emitter = emitter
+        self.multiplexer = WatermarkMultiplexer(emitter)
         self._outputs: dict[str | None, _Output] = {}
         self._quiet_time = QuietTime(context.input_clock)
         self._without_outputs_s = 0.0
@@ -236,7 +252,7 @@ class ReaderOutputs(ReaderOutput):
     @property
     def is_idle(self) -> bool:
         """Whether all outputs are idle."""
-        return self._emitter.idle
+        return self.emitter.idle
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element that belongs to no split."""
@@ -296,7 +312,7 @@ class ReaderOutputs(ReaderOutput):
             return
         self._without_outputs_s += passed_s
         if self.idle_timeout_s is not None and self._without_outputs_s >= self.idle_timeout_s:
-            self._emitter.mark_idle()
+            self.emitter.mark_idle()
 
     def emit_periodic(self) -> None:
         """Lets the generators emit."""

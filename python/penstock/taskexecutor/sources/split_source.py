@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.graph import operators
+    from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -76,11 +77,19 @@ class _ReaderContext(SourceReaderContext):
 
     def send_split_request(self) -> None:
         """Asks the enumerator for a split."""
-        self._source.send(RequestSplit)
+        self._source.request_split()
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
         """Sends plain data to the enumerator."""
-        self._source.send(SourceEvent, self._source.serializer.serialize(source_event))
+        self._source.send_event(source_event)
+
+
+def send_to_coordinator(context: OperatorContext, kind: Any, *fields: Any) -> None:
+    """Sends a message of a source to its coordinator."""
+    environment = context.environment
+    environment.send_to_coordinator(
+        kind(environment.job_id, environment.attempt_id, context.config.id, *fields)
+    )
 
 
 class SplitSource(SourceOperator):
@@ -98,13 +107,15 @@ class SplitSource(SourceOperator):
         self.awaited: Future[Any] | None = None
         self.alignment: AlignedReader | None = None
         self.aligned_splits: AlignedSplits | None = None
+        #: Of the source that was read before this one, if there was one.
+        self.former_emitter: WatermarkEmitter | None = None
 
     def snapshot_state(self, context: Any) -> None:
         """Writes the reader's splits."""
         checkpoint_id = context.get_checkpoint_id()
         splits = self._reader().snapshot_state(checkpoint_id)
         self.context.operator_state.list_state(_READER_STATE).update(splits)
-        self.send(AcknowledgeCheckpointEvent, checkpoint_id)
+        send_to_coordinator(self.context, AcknowledgeCheckpointEvent, checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
@@ -118,14 +129,14 @@ class SplitSource(SourceOperator):
         """Makes the reader, gives it the splits it had, and registers it."""
         context = self.context
         strategy = self.strategy
-        self.outputs = ReaderOutputs(context, strategy, self.output)
+        self.outputs = ReaderOutputs(context, strategy, self.output, self.former_emitter)
         self.reader = self.source.create_reader(_ReaderContext(self))
         refuse_coroutines(self.reader, "create_reader")
-        restored = context.operator_state.list_state(_READER_STATE).get()
+        restored = self.restored_splits()
         if restored:
             self._reader().add_splits(restored)
         # Before the start, which may send messages already.
-        self.send(ReaderRegistration)
+        self.register()
         self._reader().start()
         interval_ms = context.execution_config.get_auto_watermark_interval()
         if strategy is not None and interval_ms > 0:
@@ -189,12 +200,22 @@ class SplitSource(SourceOperator):
                 cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
                 self._align_splits()
 
-    def send(self, kind: Any, *fields: Any) -> None:
-        """Sends a message to the coordinator."""
-        environment = self.context.environment
-        environment.send_to_coordinator(
-            kind(environment.job_id, environment.attempt_id, self.context.config.id, *fields)
-        )
+    def restored_splits(self) -> list[Any]:
+        """Those that a snapshot held."""
+        found: list[Any] = self.context.operator_state.list_state(_READER_STATE).get()
+        return found
+
+    def register(self) -> None:
+        """Tells the enumerator that there is a reader."""
+        send_to_coordinator(self.context, ReaderRegistration)
+
+    def request_split(self) -> None:
+        """Asks the enumerator for a split."""
+        send_to_coordinator(self.context, RequestSplit)
+
+    def send_event(self, event: Any) -> None:
+        """Sends plain data to the enumerator."""
+        send_to_coordinator(self.context, SourceEvent, self.serializer.serialize(event))
 
     def finish(self) -> None:
         """Nobody waits for a reader that has ended."""
@@ -211,6 +232,8 @@ class SplitSource(SourceOperator):
 
     def close(self) -> None:
         """Closes the reader."""
+        if self.alignment is not None:
+            self.alignment.stop()
         reader, self.reader = self.reader, None
         try:
             if reader is not None:
@@ -241,6 +264,8 @@ class SplitSource(SourceOperator):
         timers = self.context.processing_time
 
         def run(_: int) -> None:
+            if self.reader is None:  # another source is read
+                return
             action()
             timers.register(timers.now() + interval_ms, run)
 

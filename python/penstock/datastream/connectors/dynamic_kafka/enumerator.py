@@ -11,15 +11,10 @@ from penstock.datastream.connectors.dynamic_kafka.splits import (
     MetadataUpdateEvent,
 )
 from penstock.datastream.connectors.kafka.enumerator import KafkaSourceEnumerator
-from penstock.datastream.connectors.split_source import (
-    ReaderInfo,
-    SplitEnumerator,
-    SplitEnumeratorContext,
-)
+from penstock.datastream.connectors.split_parts import PartContext
+from penstock.datastream.connectors.split_source import SplitEnumerator, SplitEnumeratorContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from penstock.datastream.connectors.dynamic_kafka.descriptions import (
         DynamicSourceDescription,
     )
@@ -157,7 +152,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
         return _Part(self, self._source, self._context, name, cluster, state)
 
 
-class _Part(SplitEnumeratorContext["KafkaPartitionSplit"]):
+class _Part(PartContext["KafkaPartitionSplit"]):
     """What of one cluster is read, and what its enumerator may do."""
 
     def __init__(
@@ -169,10 +164,10 @@ class _Part(SplitEnumeratorContext["KafkaPartitionSplit"]):
         cluster: Cluster,
         state: Any,
     ) -> None:
-        self._whole, self._context, self._name = whole, context, name
+        super().__init__(context)
+        self._whole, self._name = whole, name
         self.topics, self.properties = cluster.topics, cluster.properties
         self.ended: set[int] = set()
-        self._is_closed = False
         description = source.description_of(name, cluster.topics, cluster.properties)
         self.enumerator = KafkaSourceEnumerator(description, self, state)
 
@@ -185,50 +180,14 @@ class _Part(SplitEnumeratorContext["KafkaPartitionSplit"]):
         self._is_closed = True
         self.enumerator.close()
 
-    def current_parallelism(self) -> int:
-        """That of the source."""
-        return self._context.current_parallelism()
-
-    def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """Those of the source."""
-        return self._context.registered_readers()
-
-    def assign_splits(self, assignment: Mapping[int, Sequence[KafkaPartitionSplit]]) -> None:
-        """Gives partitions as those of the cluster."""
-        self._context.assign_splits(
-            {
-                subtask: [DynamicKafkaSourceSplit.of(self._name, split) for split in splits]
-                for subtask, splits in assignment.items()
-            }
-        )
+    def split_of_whole(self, split: KafkaPartitionSplit) -> DynamicKafkaSourceSplit:
+        """With the name of the cluster."""
+        return DynamicKafkaSourceSplit.of(self._name, split)
 
     def signal_no_more_splits(self, subtask_id: int) -> None:
         """Notes it; a reader is told when all clusters have said so."""
         self.ended.add(subtask_id)
         self._whole.signal_end()
-
-    def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Sends an event."""
-        self._context.send_event_to_source_reader(subtask_id, event)
-
-    def call_async(
-        self,
-        call: Callable[[], Any],
-        handler: Callable[[Any, BaseException | None], None],
-        initial_delay_ms: int = 0,
-        period_ms: int | None = None,
-    ) -> None:
-        """Calls in another thread; nobody hears of it who is closed meanwhile."""
-
-        def handle(result: Any, error: BaseException | None) -> None:
-            if not self._is_closed:
-                handler(result, error)
-
-        self._context.call_async(call, handle, initial_delay_ms, period_ms)
-
-    def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
-        """Runs an action in the enumerator's thread."""
-        self._context.run_in_coordinator_thread(action)
 
 
 def _kept(state: Any, topics: frozenset[str]) -> Any:
