@@ -282,8 +282,12 @@ def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_pat
 
 
 def test_a_jobmanager_that_is_told_to_end_leaves_its_jobs_to_the_next(cluster, tmp_path):
-    """As for an update; the next one need not wait for the lease."""
-    first = cluster.jobmanager()
+    """As for an update; the next one need not wait for the lease.
+
+    The first one listens everywhere, and says by which address it is found.
+    """
+    everywhere = ("--host", "0.0.0.0", "-D", "jobmanager.rpc.address=localhost")
+    first = cluster.jobmanager(*everywhere)
     first.says("jobmanager at")
     cluster.taskexecutor().says("is registered")
     env = cluster.environment()

@@ -23,7 +23,9 @@ from penstock.common.options import high_availability
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import (
     BIND_HOST,
+    EVERY_ADDRESS,
     REGISTRATION_TIMEOUT,
+    RPC_ADDRESS,
     RPC_PORT,
     SLOTS_PER_EXECUTOR,
     TEMPORARY_FOLDERS,
@@ -208,10 +210,11 @@ def _leadership(configuration: Mapping[str, str], token: str | None) -> Leadersh
             f"session hold the same token: give it by {TOKEN_VARIABLE} or --token-file"
         )
     host = BIND_HOST.read(configuration)
-    if host in ("0.0.0.0", "::"):
+    if host in EVERY_ADDRESS and RPC_ADDRESS.read(configuration) is None:
         raise ConfigurationError(
             f"{BIND_HOST.key}: {host} tells nobody where this jobmanager is: with "
-            f"{high_availability.TYPE.key} name the address by which others reach it"
+            f"{high_availability.TYPE.key} name the address by which others reach it, as "
+            f"{RPC_ADDRESS.key}"
         )
     return services.leadership()
 

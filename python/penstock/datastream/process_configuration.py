@@ -30,6 +30,7 @@ PROJECT_FILE: Final = "pyproject.toml"
 _OF_FLINKS_OWN_PROCESSES: Final = (
     cluster.TARGET.key,
     cluster.BIND_HOST.key,
+    cluster.RPC_ADDRESS.key,
     cluster.RPC_PORT.key,
     cluster.ATTACHED.key,
 )

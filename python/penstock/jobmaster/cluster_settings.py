@@ -24,6 +24,7 @@ class ClusterSettings:
         shutdown_grace_ms: ``cluster.shutdown.grace``: time that workers get to end by themselves,
             and a cancelled job to be cancelled, before workers are killed.
         bind_host: ``jobmanager.bind-host``.
+        rpc_address: ``jobmanager.rpc.address``.
         tls_enabled: ``security.ssl.internal.enabled``: the data plane's connections between hosts
             and those of the control plane are encrypted.
         runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
@@ -37,9 +38,20 @@ class ClusterSettings:
     heartbeat_timeout_ms: int
     shutdown_grace_ms: int
     bind_host: str
+    rpc_address: str | None
     tls_enabled: bool
     runtime: str
     temp_dirs: tuple[str, ...]
+
+    @property
+    def near_host(self) -> str:
+        """By which this machine reaches the control port."""
+        return cluster.EVERY_ADDRESS.get(self.bind_host, self.bind_host)
+
+    @property
+    def dialled_host(self) -> str:
+        """By which workers reach it."""
+        return self.rpc_address or self.near_host
 
     @staticmethod
     def from_configuration(configuration: Mapping[str, str]) -> ClusterSettings:
@@ -57,6 +69,7 @@ class ClusterSettings:
             heartbeat_timeout_ms=cluster.HEARTBEAT_TIMEOUT.read(configuration),
             shutdown_grace_ms=cluster.SHUTDOWN_GRACE.read(configuration),
             bind_host=cluster.BIND_HOST.read(configuration),
+            rpc_address=cluster.RPC_ADDRESS.read(configuration),
             tls_enabled=security.TLS_ENABLED.read(configuration),
             runtime=cluster.RUNTIME.read(configuration) or runtime(),
             temp_dirs=cluster.TEMPORARY_FOLDERS.read(configuration),

@@ -165,7 +165,7 @@ class Dispatcher:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port that workers dial."""
-        return self._server.address
+        return self.settings.dialled_host, self._server.address[1]
 
     def start(self) -> None:
         """Opens the ports and starts the main thread."""
@@ -570,7 +570,7 @@ class Dispatcher:
                 "jobs": {job_id.hex(): msgspec.to_builtins(self._data_plane.credentials(job_id))},
                 "executor_id": executor_id,
                 "slots": slots,
-                "bind_host": self.settings.bind_host,
+                "bind_host": self.settings.near_host,
                 "runtime": self.settings.runtime,
                 "epoch": epoch,
                 "config": without_secrets(self._configuration),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     class Hosts(Protocol):
         """Taskexecutors that a session has started elsewhere, and ends."""
 
-        def start(self, session: SessionAddress, host: str) -> None:
+        def start(self, address: tuple[str, int], token: str) -> None:
             """Begins: the session takes them."""
 
         def retire(self) -> None:
@@ -127,9 +127,8 @@ class SessionCluster:
         self.dispatcher.register(ROLE_HOST, self._hosts.serve)
         self.dispatcher.register(ROLE_HOST_HEARTBEAT, self._hosts.serve_heartbeat)
         self.dispatcher.register(ROLE_CLIENT, self._clients.serve)
-        host, port = self.dispatcher.address
-        # Who is on this machine reaches a port that listens everywhere by the loopback.
-        near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        _, port = self.dispatcher.address
+        near = self.dispatcher.settings.near_host
         self.address = SessionAddress(name, near, port, token)
         self._file = SessionFile(self.address)
         if slots > 0:
@@ -154,7 +153,7 @@ class SessionCluster:
             self._file.write(takes_over=self._leadership is not None)
             if self._leadership is not None:
                 self._clients.take_up()
-                publish_address(self._leadership, self.address.host, self.address.port)
+                publish_address(self._leadership, *self.dispatcher.address)
         except BaseException:
             self.stop()
             raise
@@ -163,10 +162,9 @@ class SessionCluster:
                 target=self._local.run, name="taskexecutor", daemon=True
             )
             self._local_thread.start()
-        host, port = self.dispatcher.address
         if self._elsewhere is not None:
-            self._elsewhere.start(self.address, host)
-        logger.info("session %s: jobmanager at %s:%d", self.address.name, host, port)
+            self._elsewhere.start(self.dispatcher.address, self.address.token)
+        logger.info("session %s: jobmanager at %s:%d", self.address.name, *self.dispatcher.address)
 
     def wait(self) -> None:
         """Waits until somebody has it end."""

@@ -4,13 +4,10 @@ import atexit
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.common.options.cluster import BIND_HOST
-from penstock.common.options.security import TLS_ENABLED
 from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
 from penstock.spark.session import (
-    control_address,
-    encrypts_its_network,
+    control_plane_options,
     is_local,
     refuse_copies,
     spark_context,
@@ -43,12 +40,8 @@ class SparkExecutor:
         if started_here:
             atexit.register(context.stop)
         refuse_copies(context)
-        defaults = {BIND_HOST.key: control_address(context)}
-        if encrypts_its_network(context):
-            # Who has Spark encrypt does not expect a job's records beside it in the clear.
-            defaults[TLS_ENABLED.key] = "true"
         cluster = PerJobCluster(
-            defaults | dict(configuration),
+            control_plane_options(context, configuration) | dict(configuration),
             lambda on_exit: SparkDriver(context, on_exit),
             ship_program=not is_local(context.getConf().get("spark.master")),
         )

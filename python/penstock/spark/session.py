@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.common.options.cluster import BIND_HOST, EVERY_ADDRESS, RPC_ADDRESS
+from penstock.common.options.security import TLS_ENABLED
 from penstock.errors import ConfigurationError
 from penstock.spark.local_folder import make_local_folder, remove_left_folders
 
@@ -23,7 +25,7 @@ _NETWORK_ENCRYPTION = (
 )
 
 # They are every machine's, and nobody's to dial.
-_NO_ADDRESSES = (None, "", "0.0.0.0", "::")
+_NO_ADDRESSES = (None, "", *EVERY_ADDRESS)
 
 # Spark's own start dominates a short job; what a data-plane host never needs is switched off.
 _EMBEDDED_DEFAULTS = {
@@ -151,6 +153,20 @@ def control_address(context: "SparkContext") -> str:
         return "127.0.0.1"
     bound = conf.get("spark.driver.bindAddress")
     return str(conf.get("spark.driver.host") if bound in _NO_ADDRESSES else bound)
+
+
+def control_plane_options(
+    context: "SparkContext", configuration: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of the control plane that follow from Spark's, where nobody has set them."""
+    address = control_address(context)
+    defaults = {BIND_HOST.key: address}
+    if BIND_HOST.read(defaults | dict(configuration)) in EVERY_ADDRESS:
+        defaults[RPC_ADDRESS.key] = address
+    if encrypts_its_network(context):
+        # Who has Spark encrypt does not expect a job's records beside it in the clear.
+        defaults[TLS_ENABLED.key] = "true"
+    return defaults
 
 
 def encrypts_its_network(context: "SparkContext") -> bool:

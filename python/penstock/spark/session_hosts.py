@@ -8,22 +8,17 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from penstock.common.options.cluster import BIND_HOST, SLOTS_PER_EXECUTOR
-from penstock.common.options.security import TLS_ENABLED
+from penstock.common.options.cluster import SLOTS_PER_EXECUTOR
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.spark.host import attempt_number, spark_folders
 from penstock.spark.session import (
-    control_address,
-    encrypts_its_network,
+    control_plane_options,
     refuse_copies,
     spark_context,
 )
 from penstock.taskexecutor.worker.host import TaskExecutorHost
-
-if TYPE_CHECKING:
-    from penstock.session.files import SessionAddress
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +44,7 @@ class SparkHosts:
         self._context, _ = spark_context(configuration)
         try:
             refuse_copies(self._context)
-            defaults = {BIND_HOST.key: control_address(self._context)}
-            if encrypts_its_network(self._context):
-                defaults[TLS_ENABLED.key] = "true"
+            defaults = control_plane_options(self._context, configuration)
         except BaseException:
             self._context.stop()
             raise
@@ -62,17 +55,17 @@ class SparkHosts:
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def start(self, session: "SessionAddress", host: str) -> None:
+    def start(self, address: tuple[str, int], token: str) -> None:
         """Asks Spark for all taskexecutors; returns at once.
 
         Args:
-            session: Whose they are.
-            host: The address that Spark's executors reach it by.
+            address: By which Spark's executors reach the session.
+            token: The session's.
         """
         from pyspark import InheritableThread
 
         for slots in self._slots:
-            task = HostingSession((host, session.port), session.token, slots)
+            task = HostingSession(address, token, slots)
             thread = InheritableThread(target=self._host, args=(task,), daemon=True)
             self._threads.append(thread)
             thread.start()

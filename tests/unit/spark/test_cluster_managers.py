@@ -2,8 +2,14 @@
 
 import pytest
 from penstock.errors import ConfigurationError
+from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.spark import host
-from penstock.spark.session import control_address, encrypts_its_network, refuse_copies
+from penstock.spark.session import (
+    control_address,
+    control_plane_options,
+    encrypts_its_network,
+    refuse_copies,
+)
 
 
 class Told:
@@ -42,6 +48,25 @@ class Told:
 )
 def test_where_the_control_port_is(settings, address):
     assert control_address(Told(**settings)) == address
+
+
+@pytest.mark.parametrize(
+    ("options", "dialled"),
+    [
+        ({}, "node3.example"),
+        ({"jobmanager.bind-host": "0.0.0.0"}, "node3.example"),
+        ({"jobmanager.bind-host": "::"}, "node3.example"),
+        ({"jobmanager.bind-host": "10.0.0.9"}, "10.0.0.9"),
+        ({"jobmanager.bind-host": "::", "jobmanager.rpc.address": "nat.example"}, "nat.example"),
+    ],
+)
+def test_executors_dial_an_address_that_they_can_reach(options, dialled):
+    """Not each of a machine's addresses, where they would look for the driver on their own."""
+    context = Told(spark_master="yarn", spark_driver_host="node3.example")
+    settings = ClusterSettings.from_configuration(
+        {"penstock.runtime": "pure", **control_plane_options(context, options), **options}
+    )
+    assert settings.dialled_host == dialled
 
 
 def test_a_manager_that_encrypts_has_penstock_encrypt():

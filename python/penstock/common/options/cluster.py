@@ -98,6 +98,16 @@ BIND_HOST: Final = Option(
     default_text="127.0.0.1; on a Spark cluster `spark.driver.host`",
     scope="cluster",
 )
+#: Where to listen at all addresses of a machine, and the one that it reaches itself by then.
+EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+RPC_ADDRESS: Final = Option(
+    "jobmanager.rpc.address",
+    TextType(),
+    None,
+    "by which others dial the control port, if not by where it listens",
+    default_text="`jobmanager.bind-host`; if that is every address, on Spark `spark.driver.host`",
+    scope="cluster",
+)
 FAILOVER_STRATEGY: Final = Option(
     "jobmanager.execution.failover-strategy",
     ChoiceType("region", "full"),
