@@ -31,6 +31,9 @@ _NO_ADDRESSES = (None, "", *EVERY_ADDRESS)
 _EMBEDDED_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.app.name": "penstock",
+    # Else the end of Spark waits for a cleaner that asks an executor whose host is lost, until
+    # spark.rpc.askTimeout, which is 120 s.
+    "spark.cleaner.referenceTracking.blocking": "false",
 }
 
 # In local mode the JVM only places tasks; it starts sooner without its optimising compiler and its
