@@ -201,7 +201,7 @@ class TaskStateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     is_finished: bool = False
 
 
-class CheckpointMetrics(msgspec.Struct, frozen=True, omit_defaults=True):
+class CheckpointMetrics(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Figures of one subtask's part in a checkpoint; the unit stands last in each name.
 
     Attributes:

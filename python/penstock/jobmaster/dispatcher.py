@@ -380,6 +380,7 @@ class Dispatcher:
         | messages.UpdateTaskState
         | messages.ReportAccumulators
         | messages.AcknowledgeCheckpoint
+        | messages.AcknowledgeCheckpoints
         | messages.DeclineCheckpoint
         | messages.AwaitFinalCheckpoint
         | messages.ToCoordinator,
@@ -404,6 +405,7 @@ class Dispatcher:
                     message,
                     (
                         messages.AcknowledgeCheckpoint,
+                        messages.AcknowledgeCheckpoints,
                         messages.DeclineCheckpoint,
                         messages.AwaitFinalCheckpoint,
                     ),

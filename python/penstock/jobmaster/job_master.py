@@ -339,6 +339,7 @@ class JobMaster:
     def checkpoint_message(
         self,
         message: messages.AcknowledgeCheckpoint
+        | messages.AcknowledgeCheckpoints
         | messages.DeclineCheckpoint
         | messages.AwaitFinalCheckpoint,
     ) -> None:

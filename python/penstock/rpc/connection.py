@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import FrameReader, framed
-from penstock.rpc.message import Message, MessageDecoder, encode_message
+from penstock.rpc.message import Message, MessageDecoder, encode_message, encode_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class Connection:
         on_messages: Callable[[list[Any]], None],
         on_closed: Callable[[str], None],
         name: str,
+        encode_held: Callable[[Sequence[Message]], list[bytes]] = encode_messages,
     ) -> None:
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,7 +67,8 @@ class Connection:
         self._on_closed = on_closed
         # An empty list says that there are messages that may wait.
         self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
-        self._held: list[bytes] = []
+        self._held: list[Message] = []
+        self._encode_held = encode_held
         self._sending = threading.Lock()
         self._lock = threading.Lock()
         self._closing = False
@@ -101,15 +103,18 @@ class Connection:
         """
         if self._closing:
             return False
-        body = encode_message(message)
+        body = None if may_wait else encode_message(message)
         with self._sending:
-            self._held.append(body)
-            if not may_wait or len(self._held) >= MAX_HELD_MESSAGES:
-                bodies, self._held = self._held, []
-            elif len(self._held) == 1:
-                bodies = []
+            if body is not None:
+                bodies = [*self._encoded_held(), body]
             else:
-                return True
+                self._held.append(message)
+                if len(self._held) >= MAX_HELD_MESSAGES:
+                    bodies = self._encoded_held()
+                elif len(self._held) == 1:
+                    bodies = []
+                else:
+                    return True
             is_full = self._outgoing.qsize() >= MAX_QUEUED_MESSAGES
             if not is_full:
                 self._outgoing.put(bodies)
@@ -131,8 +136,7 @@ class Connection:
     def close_after_flush(self, reason: str) -> None:
         """Sends what is queued, then closes; gives up after `CLOSE_TIMEOUT_S`."""
         with self._sending:
-            self._outgoing.put(self._held)
-            self._held = []
+            self._outgoing.put(self._encoded_held())
             self._outgoing.put(None)
         self._reason = self._reason or reason
         if threading.current_thread() is not self._writer:
@@ -201,8 +205,14 @@ class Connection:
 
     def _take_held(self) -> list[bytes]:
         with self._sending:
-            bodies, self._held = self._held, []
-        return bodies
+            return self._encoded_held()
+
+    def _encoded_held(self) -> list[bytes]:
+        """Takes what is held, under the lock."""
+        if not self._held:
+            return []
+        held, self._held = self._held, []
+        return self._encode_held(held)
 
     def _next(self) -> list[bytes] | None:
         """What is to be sent next; None at the end."""

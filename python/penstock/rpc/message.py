@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import CorruptStreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 M = TypeVar("M")
 
@@ -39,3 +39,8 @@ class MessageDecoder(Generic[M]):
 def encode_message(message: Message) -> bytes:
     """Returns the bytes of one message."""
     return msgspec.msgpack.encode(message)
+
+
+def encode_messages(messages: Sequence[Message]) -> list[bytes]:
+    """Returns the bytes of each message."""
+    return list(map(encode_message, messages))

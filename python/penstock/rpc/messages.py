@@ -182,6 +182,17 @@ class AcknowledgeCheckpoint(Message, frozen=True):
     state: TaskStateSnapshot | None = None
 
 
+class AcknowledgeCheckpoints(Message, frozen=True):
+    """The parts of several subtasks of a job are written.
+
+    ``reports`` has of each its attempt and the fields of `AcknowledgeCheckpoint` that are its own.
+    """
+
+    job_id: bytes
+    checkpoint_id: int
+    reports: tuple[tuple[bytes, CheckpointMetrics, TaskStateSnapshot | None], ...]
+
+
 class DeclineCheckpoint(Message, frozen=True):
     """A subtask takes no part in a checkpoint.
 
@@ -401,6 +412,7 @@ ForMainThread = (
     | RequestSplit
     | AcknowledgeCheckpointEvent
     | AcknowledgeCheckpoint
+    | AcknowledgeCheckpoints
     | DeclineCheckpoint
     | AwaitFinalCheckpoint
     | ReportedWatermark

@@ -42,6 +42,8 @@ def values_of(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
         return structs_of(kind)
     arguments = typing.get_args(kind)
     origin = typing.get_origin(kind)
+    if origin is tuple and arguments[-1] is not ...:
+        return st.tuples(*map(values_of, arguments))
     if origin is tuple:
         return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
     if origin is dict:

@@ -3,14 +3,22 @@
 import queue
 import threading
 
-from penstock.checkpoint_storage.handles import CheckpointMetrics
+from penstock.checkpoint_storage.handles import (
+    ByteStreamHandle,
+    CheckpointMetrics,
+    OperatorStateHandle,
+    OperatorSubtaskState,
+    TaskStateSnapshot,
+)
 from penstock.rpc.messages import (
     AcknowledgeCheckpoint,
     AcknowledgeCheckpointEvent,
+    AcknowledgeCheckpoints,
     DeclineCheckpoint,
     NotifyCheckpointComplete,
+    driver_decoder,
 )
-from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports
+from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports, encode_held
 from penstock.taskexecutor.worker.checkpoint_turns import AT_A_TIME, tell_in_turn
 
 MESSAGE = NotifyCheckpointComplete((), 1)
@@ -123,3 +131,66 @@ def test_only_reports_of_checkpoints_wait():
     for _ in range(3):
         reports.task_ended(b"job")
     assert not reports.may_wait(acknowledged(1))
+
+
+def decoded(held):
+    decoder = driver_decoder()
+    return [decoder.decode(body) for body in encode_held(held)]
+
+
+def report(number, checkpoint_id=1, state=None):
+    return AcknowledgeCheckpoint(
+        b"job", bytes([number]), checkpoint_id, CheckpointMetrics(sync_ms=number), state
+    )
+
+
+def test_reports_of_a_checkpoint_that_wait_are_one_message():
+    state = TaskStateSnapshot(is_finished=True)
+    held = [report(0), report(1, state=state), report(2), report(3, checkpoint_id=2)]
+    assert decoded(held) == [
+        AcknowledgeCheckpoints(
+            b"job",
+            1,
+            (
+                (b"\0", CheckpointMetrics(sync_ms=0), None),
+                (b"\1", CheckpointMetrics(sync_ms=1), state),
+                (b"\2", CheckpointMetrics(sync_ms=2), None),
+            ),
+        ),
+        held[3],
+    ]
+
+
+def test_what_is_no_report_stays_between_reports_but_for_barriers_that_have_left():
+    left = AcknowledgeCheckpointEvent(b"job", b"attempt", b"operator", 1)
+    declined = DeclineCheckpoint(b"job", b"attempt", 2, "EXPIRED")
+    assert decoded([report(0), left, report(1), declined, report(2)]) == [
+        left,
+        AcknowledgeCheckpoints(
+            b"job",
+            1,
+            (
+                (b"\0", CheckpointMetrics(sync_ms=0), None),
+                (b"\1", CheckpointMetrics(sync_ms=1), None),
+            ),
+        ),
+        declined,
+        report(2),
+    ]
+
+
+def test_reports_that_are_too_long_for_a_frame_are_several():
+    handle = OperatorStateHandle({}, ByteStreamHandle("", bytes(4_000_000)))
+    state = TaskStateSnapshot({b"operator": OperatorSubtaskState(raw_operator=(handle,))})
+    found = decoded([report(number, state=state) for number in range(5)])
+    attempts = [
+        attempt
+        for message in found
+        for attempt in (
+            [of for of, _, _ in message.reports]
+            if isinstance(message, AcknowledgeCheckpoints)
+            else [message.attempt_id]
+        )
+    ]
+    assert attempts == [bytes([number]) for number in range(5)]
+    assert 1 < len(found) < 5

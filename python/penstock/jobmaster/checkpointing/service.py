@@ -30,7 +30,7 @@ from penstock.rpc.task_deployment import RestoredState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.checkpoint_storage.handles import TaskStateSnapshot
+    from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.checkpoint_storage.storage import CheckpointStorage
     from penstock.graph.job_graph import JobGraph
@@ -296,17 +296,21 @@ class CheckpointService:
     # ---- answers of tasks ------------------------------------------------------------------
 
     def answered(
-        self, message: messages.AcknowledgeCheckpoint | messages.DeclineCheckpoint
+        self,
+        message: messages.AcknowledgeCheckpoint
+        | messages.AcknowledgeCheckpoints
+        | messages.DeclineCheckpoint,
     ) -> None:
-        """A task reports its part of a checkpoint, or that it has none."""
-        attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
+        """Tasks report their parts of a checkpoint, or one that it has none."""
         if isinstance(message, messages.AcknowledgeCheckpoint):
-            todo = self.coordinator.acknowledged(
-                attempt, message.checkpoint_id, message.state, message.metrics, _now_ms()
-            )
-            if todo:
-                self._run(todo)
+            report = (message.attempt_id, message.metrics, message.state)
+            self._acknowledged(message.checkpoint_id, report)
             return
+        if isinstance(message, messages.AcknowledgeCheckpoints):
+            for report in message.reports:
+                self._acknowledged(message.checkpoint_id, report)
+            return
+        attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         reason = CheckpointFailureReason.__members__.get(
             message.reason, CheckpointFailureReason.DECLINED
         )
@@ -315,6 +319,17 @@ class CheckpointService:
                 attempt, message.checkpoint_id, reason, message.detail, _now_ms()
             )
         )
+
+    def _acknowledged(
+        self,
+        checkpoint_id: int,
+        report: tuple[bytes, CheckpointMetrics, TaskStateSnapshot | None],
+    ) -> None:
+        attempt_id, metrics, state = report
+        attempt = ExecutionAttemptID.from_bytes(attempt_id)
+        todo = self.coordinator.acknowledged(attempt, checkpoint_id, state, metrics, _now_ms())
+        if todo:
+            self._run(todo)
 
     # ---- actions ---------------------------------------------------------------------------
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.rpc.messages import AcknowledgeCheckpoint, AcknowledgeCheckpointEvent
+from penstock.rpc.frames import MAX_FRAME_BYTES
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeCheckpointEvent,
+    AcknowledgeCheckpoints,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.rpc.message import Message
 
 
@@ -54,3 +62,40 @@ class CheckpointReports:
             count = count + 1 if checkpoint_id == message.checkpoint_id else 1
             self._reported[message.job_id] = message.checkpoint_id, count
             return count < self._tasks.get(message.job_id, 0)
+
+
+def encode_held(held: Sequence[Message]) -> list[bytes]:
+    """The bytes of messages that were held back: of a checkpoint's reports as few as can be.
+
+    The order stays, but for the word of sources that a barrier has left, which goes before reports.
+    """
+    bodies: list[bytes] = []
+    reports: list[AcknowledgeCheckpoint] = []
+    for message in held:
+        if not isinstance(message, AcknowledgeCheckpoint):
+            if not isinstance(message, AcknowledgeCheckpointEvent):
+                bodies += _encode_reports(reports)
+                reports = []
+            bodies.append(encode_message(message))
+            continue
+        if reports and (reports[0].job_id, reports[0].checkpoint_id) != (
+            message.job_id,
+            message.checkpoint_id,
+        ):
+            bodies += _encode_reports(reports)
+            reports = []
+        reports.append(message)
+    return bodies + _encode_reports(reports)
+
+
+def _encode_reports(reports: list[AcknowledgeCheckpoint]) -> list[bytes]:
+    """One message, or as many as fit frames."""
+    if len(reports) < 2:
+        return [encode_message(report) for report in reports]
+    parts = tuple((report.attempt_id, report.metrics, report.state) for report in reports)
+    first = reports[0]
+    body = encode_message(AcknowledgeCheckpoints(first.job_id, first.checkpoint_id, parts))
+    if len(body) <= MAX_FRAME_BYTES:
+        return [body]
+    middle = len(reports) // 2
+    return _encode_reports(reports[:middle]) + _encode_reports(reports[middle:])

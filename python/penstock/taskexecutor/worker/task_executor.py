@@ -66,7 +66,7 @@ from penstock.rpc.messages import (
 )
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
-from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports
+from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports, encode_held
 from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
@@ -167,7 +167,12 @@ class TaskExecutor:
         if wants_short_slices(launch.config):
             shorten_time_slices()
         self._connection = Connection(
-            sock, task_executor_decoder(), self._handle_all, self._disconnected, "driver connection"
+            sock,
+            task_executor_decoder(),
+            self._handle_all,
+            self._disconnected,
+            "driver connection",
+            encode_held,
         )
         if launch.metrics_interval_ms > 0:
             # Before any task can run: a short one would end untold.
