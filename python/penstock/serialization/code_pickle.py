@@ -26,6 +26,10 @@ def _code_of_file(make: Any, parts: tuple[Any, ...], file: str) -> CodeType:
     return code if code.co_filename == file else code.replace(co_filename=file)
 
 
+#: How values are reduced that pickle does not know, those of ``copyreg`` left out.
+OWN_REDUCERS: Final[dict[type, Any]] = {**_TABLE.maps[0], CodeType: _reduced}
+
+
 class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
     """cloudpickle's pickler, whose code objects keep the name of their file."""
 

@@ -7,25 +7,33 @@ writes like any other.  Both runtimes call :func:`reduce_value` and :func:`rebui
 they agree by construction.  What has no form of its own is pickled, as the last resort.
 """
 
+import copyreg
 import dataclasses
 import datetime
 import decimal
 import enum
 import io
 import pickle
+import uuid
 import zoneinfo
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, ClassVar
 
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.class_reference import is_own, reference_of, resolve
-from penstock.serialization.code_pickle import CodePickler
+from penstock.serialization.code_pickle import OWN_REDUCERS, CodePickler
 from penstock.serialization.former_layouts import takes_former_fields, with_gained_fields
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
-from penstock.serialization.value_layouts import layout_of, on_change
+from penstock.serialization.value_layouts import (
+    is_made_of_attributes,
+    layout_of,
+    on_change,
+    slots_of,
+)
 
 DATETIME = 0x10
 DATE = 0x11
@@ -104,7 +112,22 @@ def _reducer_for(cls: type) -> Reducer:
             return _numpy_array
         if issubclass(cls, numpy.generic) and cls.__module__ == "numpy":
             return _numpy_scalar
-    return _pickle
+    return _instance_reducer(cls) if _has_attributes_alone(cls) else _pickle
+
+
+def _has_attributes_alone(cls: type) -> bool:
+    """Whether instances are made of the attributes in their dict or in their slots, not in both."""
+    return (
+        not dataclasses.is_dataclass(cls)
+        and reference_of(cls) is not None
+        and is_made_of_attributes(cls)
+        and (not slots_of(cls) if cls.__dictoffset__ else _sets_slots_as_they_are(cls))
+    )
+
+
+def _sets_slots_as_they_are(cls: type) -> bool:
+    """Whether unpickling sets slots past a method of the class, or there is none."""
+    return cls.__setattr__ is object.__setattr__ or hasattr(cls, "__attrs_attrs__")
 
 
 def _datetime(value: datetime.datetime) -> tuple[int, Any]:
@@ -217,7 +240,7 @@ def _dataclass(value: Any) -> tuple[int, Any]:
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
     cls = resolve(reference)
-    if takes_former_fields():
+    if takes_former_fields() and dataclasses.is_dataclass(cls):
         state = with_gained_fields(cls, state)
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
     value: Any = object.__new__(cls)
@@ -228,6 +251,22 @@ def _dataclass_from(parts: Any) -> Any:
         for name, attribute in state.items():
             object.__setattr__(value, name, attribute)
     return value
+
+
+def _instance_reducer(cls: Any) -> Reducer:
+    """Of a class that is made of attributes; what they refer to may lead back to an instance."""
+    names = tuple(slots_of(cls))
+
+    def reduce(value: Any) -> tuple[int, Any]:
+        if names:
+            attributes = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        else:
+            attributes = getattr(value, "__dict__", {})
+        if not _SCALARS.issuperset(map(type, attributes.values())):
+            return _pickle(value)
+        return DATACLASS, (reference_of(cls), attributes)
+
+    return reduce
 
 
 def _enum(value: enum.Enum) -> tuple[int, Any]:
@@ -277,11 +316,19 @@ def _complex(value: complex) -> tuple[int, Any]:
 class _Pickler(CodePickler):
     """Names the job's own classes, which every process knows, instead of pickling them."""
 
+    # A dict, in which pickle looks without running Python; what is registered is looked up below.
+    dispatch_table: ClassVar[Any] = OWN_REDUCERS
+
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, type) and is_own(obj):
+        if isinstance(obj, type):
+            if not is_own(obj):
+                return NotImplemented
             reference = reference_of(obj)
             if reference is not None:
                 return resolve, (reference,)
+        elif not isinstance(obj, FunctionType):
+            registered = copyreg.dispatch_table.get(type(obj))
+            return NotImplemented if registered is None else registered(obj)
         return super().reducer_override(obj)
 
 
@@ -297,6 +344,15 @@ def _pickle(value: Any) -> tuple[int, Any]:
 _BUILTIN = frozenset(
     {type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset}
 )
+
+#: Values that lead to no other, so that nothing is lost when references to them are not kept.
+_SCALARS = frozenset(
+    {
+        type(None), bool, int, float, complex, str, bytes,
+        datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone,
+        decimal.Decimal, uuid.UUID,
+    }
+)  # fmt: skip
 
 _REDUCERS: dict[type, Reducer] = {
     datetime.datetime: _datetime,

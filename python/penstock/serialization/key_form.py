@@ -7,12 +7,20 @@ is taken apart, because two pickles of equal objects differ by what the objects 
 """
 
 import copyreg
+import enum
 import pickle
+from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from penstock.errors import SerializationError
-from penstock.serialization.extended_values import DECIMAL, NUMPY_SCALAR, PICKLE, reduce_value
+from penstock.serialization.extended_values import (
+    DATACLASS,
+    DECIMAL,
+    NUMPY_SCALAR,
+    PICKLE,
+    reduce_value,
+)
 from penstock.serialization.pure.dynamic_codec import (
     DICT,
     FROZENSET,
@@ -26,6 +34,10 @@ from penstock.serialization.pure.value_bytes import MAX_DEPTH, write_varint
 _NAN: Final = float("nan")
 _SCALARS: Final = frozenset({type(None), bool, int, str, bytes, bytearray})
 
+#: The forms of members of enums, by the members' addresses.
+_members: Final[dict[int, tuple[enum.Enum, bytes]]] = {}
+_MAX_MEMBERS: Final = 4096
+
 
 def form_of(key: Any) -> bytes:
     """The canonical bytes of a key.
@@ -33,6 +45,20 @@ def form_of(key: Any) -> bytes:
     Raises:
         SerializationError: It cannot be serialised, or nests too deep.
     """
+    if not isinstance(key, enum.Enum):
+        return _form_of(key)
+    known = _members.get(id(key))
+    if known is not None:
+        return known[1]
+    form = _form_of(key)
+    # A class whose members are pickled may become known yet.
+    if form[0] != PICKLE and len(_members) < _MAX_MEMBERS:
+        # With the member, whose address may not become another's.
+        _members[id(key)] = key, form
+    return form
+
+
+def _form_of(key: Any) -> bytes:
     out = bytearray()
     try:
         _write(out, key, 0)
@@ -76,6 +102,9 @@ def _write(out: bytearray, value: Any, depth: int) -> None:
         encode_dynamic(out, (value.__module__, value.__qualname__))
     else:
         tag, parts = reduce_value(value)
+        if tag == DATACLASS and not is_dataclass(value):
+            # Instances of plain classes were pickled once; their keys must meet those of then.
+            tag = PICKLE
         out.append(tag)
         if tag == PICKLE:
             parts = _taken_apart(value, parts)

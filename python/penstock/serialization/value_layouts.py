@@ -157,17 +157,11 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
         plain = (
             isinstance(getattr(cls, "_fields", None), tuple)
             and hasattr(cls, "_make")
-            and cls.__dictoffset__ == 0
+            and has_only_items(cls)
             and not _has_own_pickling(cls)
         )
         return (NAMED_TUPLE, _interned(cls._fields)) if plain else None
-    if not _is_dataclass(cls) or _has_own_pickling(cls):
-        return None
-    if not _inherits_from_object(cls, "__new__") or any(
-        hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")
-    ):
-        return None
-    if cls in copyreg.dispatch_table or not _is_made_of_attributes(cls):
+    if not _is_dataclass(cls) or not is_made_of_attributes(cls):
         return None
     names = _interned(field.name for field in dataclasses.fields(cls))
     slots = set(slots_of(cls))
@@ -203,9 +197,27 @@ def _is_dataclass(cls: type) -> bool:
     return dataclasses.is_dataclass(cls)
 
 
-def _is_made_of_attributes(cls: type) -> bool:
-    """Whether instances hold nothing that Python does not see: all bases are Python's own."""
-    return all(base is object or base.__flags__ & _HEAP_TYPE for base in cls.__mro__)
+def has_only_items(cls: type) -> bool:
+    """Whether instances of a subclass of tuple have no attributes.
+
+    One that was pickled by value comes back without the slots that said so, but still names them.
+    """
+    if cls.__dictoffset__ == 0:
+        return True
+    bases = cls.__mro__[: cls.__mro__.index(tuple)]
+    return all(vars(base).get("__slots__") == () for base in bases)
+
+
+def is_made_of_attributes(cls: type) -> bool:
+    """Whether pickling takes the attributes of instances and sets them again, and nothing else."""
+    if _has_own_pickling(cls) or not _inherits_from_object(cls, "__new__"):
+        return False
+    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")):
+        return False
+    # Nothing is held that Python does not see: all bases are Python's own.
+    return cls not in copyreg.dispatch_table and all(
+        base is object or base.__flags__ & _HEAP_TYPE for base in cls.__mro__
+    )
 
 
 _HEAP_TYPE: Final = 1 << 9
@@ -220,9 +232,21 @@ def _has_own_pickling(cls: type) -> bool:
     if not all(_inherits_from_object(cls, name) for name in ("__reduce__", "__reduce_ex__")):
         return True
     return not all(
-        _inherits_from_object(cls, name) or getattr(cls, name) is of_dataclasses
+        _inherits_from_object(cls, name)
+        or getattr(cls, name) is of_dataclasses
+        or _is_of_attrs(cls, getattr(cls, name))
         for name, of_dataclasses in _WAYS_OF_DATACLASSES.items()
     )
+
+
+def _is_of_attrs(cls: Any, method: Any) -> bool:
+    """Whether attrs made a method that takes or sets the fields of its class, and no more."""
+    if getattr(method, "__globals__", {}).get("__name__") != "attr._make":
+        return False
+    fields = {field.name for field in getattr(cls, "__attrs_attrs__", ())}
+    slots = {name for base in cls.__mro__ for name in vars(base).get("__slots__", ())}
+    # A hash that is kept in a slot holds in one process only.
+    return slots <= fields | {"__weakref__"}
 
 
 def _inherits_from_object(cls: type, name: str) -> bool:

@@ -22,6 +22,7 @@ anything else       31-polynomial over the signed bytes of its canonical form
 """
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -77,7 +78,7 @@ def hash_any(key: Any, depth: int = 0) -> int:
         # A number of another library: it equals the int, so it must meet it.
         with contextlib.suppress(TypeError):  # numpy's bool has the method and refuses
             return hash_int(operator.index(key))
-    return hash_bytes(form_of(key))
+    return _hash_of_form(form_of(key))
 
 
 def hash_int(key: int) -> int:
@@ -118,6 +119,10 @@ def hash_bytes(key: bytes | bytearray) -> int:
     for byte in key:
         result = 31 * result + (byte - 256 if byte > 127 else byte) & _MASK
     return signed32(result)
+
+
+#: Keys come again, and it takes a step for each byte.
+_hash_of_form: Final = functools.lru_cache(maxsize=8192)(hash_bytes)
 
 
 def hash_double(key: Any) -> int:

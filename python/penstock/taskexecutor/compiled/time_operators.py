@@ -29,8 +29,8 @@ class TimestampsOperator(StreamOperator):
     Attributes:
         extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
         expression: What computes the new timestamp, instead of ``extract``; None if it is called.
-        stamped: Writes elements that are computed into the exchange behind, timestamped; None if they
-            are made.
+        stamped: Writes elements that are computed, timestamped, into the exchange behind; None if
+            they are made.
         on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
             kept, which is all that the built-in generators need.
         had_events: Set by every element.

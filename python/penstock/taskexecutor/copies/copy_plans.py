@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from penstock.common.types import Row
 from penstock.errors import ValueCopyError
 from penstock.serialization.loaded_numpy import loaded_numpy
-from penstock.serialization.value_layouts import slots_of
+from penstock.serialization.value_layouts import has_only_items, slots_of
 
 UNCHANGING: Final = 0
 NAMED_TUPLE: Final = 1
@@ -126,7 +126,7 @@ def _is_plain_named_tuple(cls: Any) -> bool:
     """Whether a class is one that ``NamedTuple`` or ``namedtuple`` made, or adds methods to it."""
     return (
         isinstance(getattr(cls, "_fields", None), tuple)
-        and cls.__dictoffset__ == 0
+        and has_only_items(cls)
         and cls.__reduce__ is object.__reduce__
         and cls.__reduce_ex__ is object.__reduce_ex__
         and not hasattr(cls, "__deepcopy__")
