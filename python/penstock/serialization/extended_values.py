@@ -127,7 +127,9 @@ def _has_attributes_alone(cls: type) -> bool:
 
 def _sets_slots_as_they_are(cls: type) -> bool:
     """Whether unpickling sets slots past a method of the class, or there is none."""
-    return cls.__setattr__ is object.__setattr__ or hasattr(cls, "__attrs_attrs__")
+    return getattr(cls, "__setattr__", None) is object.__setattr__ or hasattr(
+        cls, "__attrs_attrs__"
+    )
 
 
 def _datetime(value: datetime.datetime) -> tuple[int, Any]:
