@@ -13,6 +13,7 @@ import uuid
 import zoneinfo
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 import pytest
 from penstock.common import Configuration, Row, Time, Types, WatermarkStrategy
@@ -81,6 +82,42 @@ class Text(str):
     """A subclass of a builtin type."""
 
 
+class Coin:
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return type(other) is Coin and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+@attrs.frozen
+class Bought:
+    name: str
+    amount: float
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Parent:
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Child(Parent):
+    number: int
+    note: str | None
+
+
+Made = collections.namedtuple("Made", "number name")  # noqa: PYI024 (a class without hints)
+
 MOMENT = datetime.datetime(2024, 2, 29, 23, 59, 59, 999_999)
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 
@@ -90,7 +127,8 @@ VALUES = [
     datetime.timedelta(days=-1, microseconds=1), decimal.Decimal("1.50"), uuid.UUID(int=7),
     Side.BUY, Access.READ | Access.WRITE, np.int32(-3), np.float64(2.5), np.str_("np"), 1 + 2j,
     Pair("a", Side.BUY), Tight("b", MOMENT), Row(1, "a"), Row.of_kind(RowKind.DELETE, a=1, b="x"),
-    Plain(5), Text("t"), range(3),
+    Plain(5), Plain(Plain(5)), Text("t"), range(3), Coin("c"), Bought("a", 1.5), Made(1, "a"),
+    Level.LOW, Child("a", 1, None),
     # From here on they have no hash.
     bytearray(b"x"), [1, [2]], {"k": "v", "n": [1], 3: None}, {1, 2}, Order("o", [Pair("p", 1)]),
     Row(a=[1], b=Row(2)), collections.Counter("aab"), collections.deque([1, 2], 3),
