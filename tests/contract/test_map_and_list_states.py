@@ -98,6 +98,7 @@ class Rows(Backend):
             self.keys,
             GROUPS,
             cache_bytes,
+            8 << 20,
             module(runtime, "table").StateTable,
         )
         self.store.sequence = sequence

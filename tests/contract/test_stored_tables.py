@@ -46,7 +46,7 @@ def opened_store(kind, folder, cache_bytes=SMALLEST):
     rows = module(kind, "state_rows").StateRows(None, len(GROUPS), GROUPS)
     keys = module(kind, "keys").KeyReader(lambda key: key, -1, str, None)
     database = Database(folder, RocksDBSettings.of({}), None)
-    return RowStore(database, rows, keys, GROUPS, cache_bytes, table_class(kind))
+    return RowStore(database, rows, keys, GROUPS, cache_bytes, 8 << 20, table_class(kind))
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import queue
+import threading
+from typing import TYPE_CHECKING, Final
 
 from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     )
 
 
+#: Files that are deleted at a time where that is wanted.
+_AT_A_TIME: Final = 8
+
+
 def discard_task_state(state: TaskStateSnapshot, files: FileSystems) -> None:
     """Deletes the files of one subtask's report for a checkpoint that was never completed.
 
@@ -34,26 +40,77 @@ def discard_task_state(state: TaskStateSnapshot, files: FileSystems) -> None:
     discard_streams(own, files)
 
 
-def discard_streams(unused: Iterable[StreamHandle], files: FileSystems) -> None:
+def discard_streams(
+    unused: Iterable[StreamHandle], files: FileSystems, *, in_parallel: bool = False
+) -> None:
     """Deletes the files of streams.
 
+    Args:
+        unused: The streams.
+        files: Where they are.
+        in_parallel: Whether several are deleted at a time; else one after the other.
+
     Raises:
-        OSError: A file cannot be deleted.
+        OSError: A file cannot be deleted; others may be left.
     """
-    for stream in unused:
-        if isinstance(stream, FileHandle):
-            files.of(stream.path).delete_file(stream.path)
+    paths = [stream.path for stream in unused if isinstance(stream, FileHandle)]
+    if in_parallel and len(paths) > 1:
+        _delete_in_parallel(paths, files)
+        return
+    for path in paths:
+        files.of(path).delete_file(path)
 
 
-def discard_checkpoint_state(metadata: CheckpointMetadata, files: FileSystems) -> None:
+def _delete_in_parallel(paths: Iterable[str], files: FileSystems) -> None:
+    left: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for path in paths:
+        left.put(path)
+    errors: list[Exception] = []
+
+    def delete() -> None:
+        while not errors:
+            try:
+                path = left.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                files.of(path).delete_file(path)
+            except Exception as error:
+                errors.append(error)
+
+    # The interpreter waits for the threads of a pool when it ends, and storage may hang.
+    threads = [
+        threading.Thread(target=delete, name=f"checkpoint cleaner {number}", daemon=True)
+        for number in range(min(_AT_A_TIME, left.qsize()))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def discard_checkpoint_state(
+    metadata: CheckpointMetadata, files: FileSystems, *, in_parallel: bool = False
+) -> None:
     """Deletes the files of a checkpoint, shared ones aside.
 
+    Args:
+        metadata: What names them.
+        files: Where they are.
+        in_parallel: As for `discard_streams`.
+
     Raises:
-        OSError: A file cannot be deleted.
+        OSError: A file cannot be deleted; others may be left.
     """
-    for operator in metadata.operators.values():
-        for subtask in operator.subtasks.values():
-            _discard(subtask, files)
+    found = [
+        stream
+        for operator in metadata.operators.values()
+        for subtask in operator.subtasks.values()
+        for stream in _exclusive_streams(subtask)
+    ]
+    discard_streams(found, files, in_parallel=in_parallel)
 
 
 def _discard(state: OperatorSubtaskState, files: FileSystems) -> None:

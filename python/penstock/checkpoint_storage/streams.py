@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Bytes that gather before they are written to a file.
-WRITE_BUFFER_BYTES = 1 << 20
+#: `execution.checkpointing.write-buffer-size`: bytes that gather before they are written.
+DEFAULT_WRITE_BUFFER_BYTES = 1 << 20
 
 #: `execution.checkpointing.data-inline-threshold`: streams up to it have no file.
 DEFAULT_INLINE_THRESHOLD_BYTES = 20 * 1024
@@ -73,6 +73,7 @@ class StateOutputStream:
         file_system: FileSystem,
         directory: str,
         inline_threshold_bytes: int = DEFAULT_INLINE_THRESHOLD_BYTES,
+        write_buffer_bytes: int = DEFAULT_WRITE_BUFFER_BYTES,
     ) -> None:
         """Opens a stream; there is no file before the threshold is passed.
 
@@ -80,10 +81,12 @@ class StateOutputStream:
             file_system: Where files go.
             directory: Their directory, which exists.
             inline_threshold_bytes: Longest stream without a file.
+            write_buffer_bytes: What gathers before it is written to the file.
         """
         self._fs = file_system
         self._directory = directory
         self._threshold = inline_threshold_bytes
+        self._most_buffered = max(inline_threshold_bytes, write_buffer_bytes)
         self._buffer = bytearray()
         self._file: BinaryIO | None = None
         self._flushed = 0
@@ -102,8 +105,7 @@ class StateOutputStream:
             OSError: The file cannot be written.
         """
         self._buffer += data
-        limit = max(self._threshold, WRITE_BUFFER_BYTES)
-        if len(self._buffer) > limit:
+        if len(self._buffer) > self._most_buffered:
             self._flush()
 
     def handle(self) -> StreamHandle | None:

@@ -4,11 +4,13 @@ import errno
 import os
 import re
 import resource
+import threading
 
 import pytest
 from penstock.checkpoint_storage import file_systems
 from penstock.checkpoint_storage import storage as storage_module
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+from penstock.checkpoint_storage.disposal import discard_streams
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import CHECKED_BYTES, ByteStreamHandle, FileHandle
 from penstock.checkpoint_storage.storage import (
@@ -252,3 +254,35 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         file.close()
+
+
+class Deleting:
+    """Files, each of which is deleted when another one is being deleted, too."""
+
+    def __init__(self, parties):
+        self.barrier = threading.Barrier(parties)
+        self.deleted = []
+
+    def of(self, path):
+        del path
+        return self
+
+    def delete_file(self, path):
+        self.barrier.wait(60)
+        if path == "harmed":
+            raise PermissionError(path)
+        self.deleted.append(path)
+
+
+@pytest.mark.parametrize(("in_parallel", "parties"), [(True, 2), (False, 1)])
+def test_files_are_deleted_several_at_a_time_where_that_is_wanted(in_parallel, parties):
+    files = Deleting(parties)
+    unused = [FileHandle(str(number), 1, ()) for number in range(2)]
+    discard_streams(unused, files, in_parallel=in_parallel)
+    assert sorted(files.deleted) == ["0", "1"]
+
+
+def test_a_file_that_cannot_be_deleted_beside_others_is_an_error():
+    unused = [FileHandle(name, 1, ()) for name in ("harmed", "other")]
+    with pytest.raises(PermissionError, match="harmed"):
+        discard_streams(unused, Deleting(2), in_parallel=True)

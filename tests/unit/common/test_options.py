@@ -174,6 +174,10 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
         ({"execution.savepoint-restore-mode": "mine"}, "must be NO_CLAIM or CLAIM"),
         ({"pipeline.jars": "file:///a.jar"}, "no Java classes"),
         (
+            {"execution.checkpointing.interval-during-backlog": "1 min"},
+            "no source tells that it works off a backlog",
+        ),
+        (
             {
                 "execution.checkpointing.unaligned": "true",
                 "execution.checkpointing.max-concurrent-checkpoints": "2",
@@ -252,6 +256,21 @@ def test_a_log_in_files_has_a_place(no_cluster):
 
 
 @pytest.mark.parametrize(
+    "key",
+    [
+        "dstl.dfs.preemptive-persist-threshold",
+        "state.changelog.dstl.dfs.preemptive-persist-threshold",
+        "dstl.dfs.batch.persist-delay",
+        "state.changelog.dstl.dfs.upload.timeout",
+        "dstl.dfs.upload.num-threads",
+    ],
+)
+def test_a_log_that_is_to_be_written_ahead_is_refused(no_cluster, key):
+    with pytest.raises(ConfigurationError, match=rf"^{key} has no effect: each task writes its"):
+        execute({"state.changelog.enabled": "true", key: "1"})
+
+
+@pytest.mark.parametrize(
     ("options", "warning"),
     [
         (
@@ -290,7 +309,7 @@ def test_a_log_in_files_has_a_place(no_cluster):
             "dstl.dfs.upload.max-attempts",
         ),
         (
-            {"state.changelog.enabled": "true", "dstl.dfs.preemptive-persist-threshold": "1 mb"},
+            {"dstl.dfs.preemptive-persist-threshold": "1 mb"},
             "options of Flink that mean nothing in penstock: dstl.dfs.preemptive-persist-threshold",
         ),
     ],

@@ -33,6 +33,7 @@ FAULTS = "recovery/test_storage_faults.py"
 RECOVERY = "recovery/test_recovery.py"
 ROCKSDB = "unit/taskexecutor/test_rocksdb_backend.py"
 TIME_TO_LIVE = "unit/taskexecutor/test_time_to_live.py"
+ENDS = "unit/taskexecutor/checkpointing/test_final_checkpoints.py"
 EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
 
 #: By key a test that shows what the option does.
@@ -70,6 +71,10 @@ EFFECTS = {
     "execution.checkpointing.data-inline-threshold": (
         f"{STARTING}::test_a_damaged_file_of_a_savepoint_is_named"
     ),
+    "execution.checkpointing.write-buffer-size": (
+        f"{ENDS}::test_state_goes_to_its_file_in_pieces_of_the_size_that_is_set"
+    ),
+    "execution.checkpointing.cleaner.parallel-mode": EACH,
     "execution.checkpointing.local-backup.enabled": f"{HERE}::test_who_keeps_copies_of_checkpoints",
     "execution.checkpointing.local-backup.dirs": f"{HERE}::test_who_keeps_copies_of_checkpoints",
     "execution.checkpointing.savepoint-dir": (
@@ -98,6 +103,9 @@ EFFECTS = {
         f"{ROCKSDB}::test_what_an_environment_is_told_is_what_its_options_say"
     ),
     "penstock.rocksdb.cache.size": f"{ROCKSDB}::make",
+    "state.backend.rocksdb.write-batch-size": (
+        f"{ROCKSDB}::test_changed_rows_are_written_in_batches_of_the_size_that_is_set"
+    ),
     "state.backend.rocksdb.memory.managed": (
         f"{ROCKSDB}::test_the_databases_of_a_slot_share_their_memory"
     ),

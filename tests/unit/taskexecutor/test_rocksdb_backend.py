@@ -533,3 +533,25 @@ def test_what_an_environment_is_told_is_what_its_options_say():
     # What a description leaves open stays as it was set.
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     assert INCREMENTAL.read(settings) is True
+
+
+@pytest.mark.parametrize(("size", "most"), [("8 mb", 300), ("0 b", 300), ("64 b", 8)])
+def test_changed_rows_are_written_in_batches_of_the_size_that_is_set(make, size, most):
+    """That is `write-batch-size`; without it all 300 keys would go at once."""
+    options = {
+        "state_backend_rocksdb_write-batch-size": size,
+        "penstock_rocksdb_cache_size": "8 mb",
+    }
+    backend = make(**options)
+    filled(backend)
+    database, sizes = backend._store.database, []
+    write = database.write
+
+    def counted(removed, rows):
+        sizes.append(len(rows))
+        write(removed, rows)
+
+    database.write = counted
+    snapshot_of(backend).close()
+    assert sum(sizes) >= 300
+    assert max(sizes) <= most if most < 300 else max(sizes) >= most

@@ -88,13 +88,33 @@ ATTEMPT_DELAY: Final = _dstl(
 )
 
 
+_ABSENT: Final = (
+    "preemptive-persist-threshold",
+    "batch.",
+    "upload.",
+    "discard.",
+    "download.",
+)
+"""What the names of Flink's other options of the files of the log begin with."""
+
+
 def check_changelog(configuration: Mapping[str, str]) -> None:
-    """Checks that the log has a place.
+    """Checks that the log has a place, and that it is written as is wanted.
 
     Raises:
-        ConfigurationError: It has not.
+        ConfigurationError: It has none, or something is wanted that is not there.
     """
-    if not ENABLED.read(configuration) or STORAGE.read(configuration) != "filesystem":
+    if not ENABLED.read(configuration):
+        return
+    known = {key for option in (RETRY_POLICY, MAX_ATTEMPTS, ATTEMPT_DELAY) for key in option.keys}
+    for key in sorted(configuration.keys() - known):
+        _, is_of_log, name = key.rpartition("dstl.dfs.")
+        if is_of_log and name.startswith(_ABSENT):
+            raise ConfigurationError(
+                f"{key} has no effect: each task writes its changes when a checkpoint begins, in "
+                "one piece and by one thread, and nothing ahead of it; leave the option out"
+            )
+    if STORAGE.read(configuration) != "filesystem":
         return
     if not BASE_PATH.read(configuration):
         raise ConfigurationError(

@@ -153,6 +153,21 @@ INLINE_THRESHOLD: Final[Option[int]] = _checkpointing(
     "state.storage.fs.memory-threshold",
     "state.backend.fs.memory-threshold",
 )
+WRITE_BUFFER_SIZE: Final[Option[int]] = _checkpointing(
+    "write-buffer-size",
+    MemorySizeType(1),
+    1 << 20,
+    "bytes of a stream of state that gather before they are written to its file, unless "
+    "`execution.checkpointing.data-inline-threshold` is more",
+    "state.backend.fs.write-buffer-size",
+)
+PARALLEL_CLEANER: Final[Option[bool]] = _checkpointing(
+    "cleaner.parallel-mode",
+    BooleanType(),
+    True,
+    "whether the files of a checkpoint that nobody needs any more are deleted several at a time",
+    "state.checkpoint.cleaner.parallel-mode",
+)
 LOCAL_BACKUP: Final[Option[bool | None]] = _checkpointing(
     "local-backup.enabled",
     BooleanType(),

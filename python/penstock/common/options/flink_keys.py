@@ -22,6 +22,10 @@ _FAMILIES: Final = (
 _NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
 
 REFUSED: Final = {
+    "execution.checkpointing.interval-during-backlog": (
+        "no source tells that it works off a backlog, so that checkpoints keep their interval: "
+        "set execution.checkpointing.interval"
+    ),
     "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": (
         "each subtask writes what was in flight to a file of its own; leave the option out"
     ),

@@ -124,6 +124,12 @@ WRITE_BUFFERS_MERGED: Final[Option[int]] = _rocksdb(
     1,
     "how many write buffers go into one file",
 )
+WRITE_BATCH_SIZE: Final[Option[int]] = _rocksdb(
+    "write-batch-size",
+    MemorySizeType(),
+    8 << 20,
+    "bytes of changed rows that are written to a database at once; 0 for any number",
+)
 COMPRESSION: Final[Option[tuple[str, ...]]] = _rocksdb(
     "compression.per.level",
     CompressionsType(),

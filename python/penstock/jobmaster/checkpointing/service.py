@@ -473,12 +473,17 @@ class CheckpointService:
 
     def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
         files = self._storage.files
+        in_parallel = self.coordinator.settings.cleans_in_parallel
 
         def discard() -> None:
             checkpoint = action.checkpoint
             if self._pointers.forget(checkpoint.checkpoint_id):
-                _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata, files))
-                _tolerating(lambda: discard_streams(action.unused, files))
+                _tolerating(
+                    lambda: discard_checkpoint_state(
+                        checkpoint.metadata, files, in_parallel=in_parallel
+                    )
+                )
+                _tolerating(lambda: discard_streams(action.unused, files, in_parallel=in_parallel))
                 _tolerating(lambda: self._storage.discard(checkpoint.pointer))
             self._later(self.coordinator.discarded)
 

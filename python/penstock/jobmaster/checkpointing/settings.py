@@ -29,6 +29,7 @@ class CheckpointSettings:
         num_retained: Completed ones that are kept.
         retention: What becomes of them when the job ends.
         after_tasks_finish: Whether they are taken when some tasks have finished.
+        cleans_in_parallel: Whether the files of one are deleted several at a time.
     """
 
     interval_ms: int | None = None
@@ -42,6 +43,7 @@ class CheckpointSettings:
     num_retained: int = 1
     retention: Retention = Retention.NO_EXTERNALIZED_CHECKPOINTS
     after_tasks_finish: bool = True
+    cleans_in_parallel: bool = True
 
     def __post_init__(self) -> None:
         if self.is_unaligned and self.max_concurrent > 1:
@@ -69,6 +71,7 @@ class CheckpointSettings:
             num_retained=checkpointing.NUM_RETAINED.read(configuration),
             retention=Retention[checkpointing.RETENTION.read(configuration)],
             after_tasks_finish=checkpointing.AFTER_TASKS_FINISH.read(configuration),
+            cleans_in_parallel=checkpointing.PARALLEL_CLEANER.read(configuration),
         )
 
     def alignment(self, properties: CheckpointProperties) -> tuple[Alignment, int]:

@@ -236,11 +236,12 @@ class CopiedStateStream(StateOutputStream):
         file_system: FileSystem,
         directory: str,
         inline_threshold_bytes: int,
+        write_buffer_bytes: int,
         store: TaskLocalStateStore,
         checkpoint_id: int,
     ) -> None:
         """Opens a stream; the copy is in ``store``, as one of a checkpoint."""
-        super().__init__(file_system, directory, inline_threshold_bytes)
+        super().__init__(file_system, directory, inline_threshold_bytes, write_buffer_bytes)
         self._copy = store.open_copy(checkpoint_id, self._name)
 
     def handle(self) -> StreamHandle | None:

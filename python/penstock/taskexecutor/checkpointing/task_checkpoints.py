@@ -92,6 +92,7 @@ class TaskCheckpoints:
         restored = environment.restored
         configuration = environment.configuration
         self._inline_threshold_bytes = checkpointing.INLINE_THRESHOLD.read(configuration)
+        self._write_buffer_bytes = checkpointing.WRITE_BUFFER_SIZE.read(configuration)
         self._folder = configured_directory(configuration)
         self._log_base = log_base(configuration)
         outputs = {
@@ -224,6 +225,7 @@ class TaskCheckpoints:
         if is_log and self._log_base is None:
             return DriverStateStream(TOO_LONG_LOG)
         files, threshold = self._environment.files, self._inline_threshold_bytes
+        buffered = self._write_buffer_bytes
         if is_log and self._log_base is not None:
             location = log_directory(self._log_base, self._environment.job_id)
             files.of(location).make_directory(location)
@@ -243,9 +245,9 @@ class TaskCheckpoints:
         copies = self._environment.local_state
         if copies is not None and barrier is not None and barrier.location is None:
             return CopiedStateStream(
-                files.of(location), location, threshold, copies, barrier.checkpoint_id
+                files.of(location), location, threshold, buffered, copies, barrier.checkpoint_id
             )
-        return StateOutputStream(files.of(location), location, threshold)
+        return StateOutputStream(files.of(location), location, threshold, buffered)
 
 
 @lru_cache(maxsize=16)

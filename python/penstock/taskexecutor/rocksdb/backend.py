@@ -273,6 +273,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 surroundings.keys(),
                 grouping.key_groups,
                 rocksdb.CACHE_SIZE.read(surroundings.configuration),
+                rocksdb.WRITE_BATCH_SIZE.read(surroundings.configuration),
             )
         return self._store
 

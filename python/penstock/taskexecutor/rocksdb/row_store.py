@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap import StateMap, StateRows
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
-#: Rows of a batch at most, and the bytes after which it is written.
+#: Rows of a batch at most.
 BATCH_ROWS: Final = 16_384
-BATCH_BYTES: Final = 8 << 20
+
+_ANY_BYTES: Final = (1 << 63) - 1
 
 #: Removed keys that are remembered before they are removed from the database.
 _MOST_REMOVED: Final = 65_536
@@ -88,6 +89,7 @@ class RowStore:
         keys: KeyReader,
         key_groups: range,
         cache_bytes: int,
+        batch_bytes: int,
         new_table: Callable[[str, str], StateTable] = StateTable,
     ) -> None:
         """Starts without tables.
@@ -98,12 +100,14 @@ class RowStore:
             keys: Gives what stands for a key in state.
             key_groups: Those of the subtask.
             cache_bytes: What the entries in memory may take.
+            batch_bytes: Of rows, after which a batch is written; 0 for any number.
             new_table: Makes a table of a name and a kind.
         """
         self.database = database
         self.rows = rows
         self.keys = keys
         self.key_groups = key_groups
+        self._batch_bytes = batch_bytes or _ANY_BYTES
         #: Keys of rows that are removed with the next batch.
         self.removed: set[bytes] = set()
         self._cache_bytes = cache_bytes
@@ -195,11 +199,15 @@ class RowStore:
             batch.append((key, value))
             elements += number
             size += len(key) + len(value)
-            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+            if len(batch) >= BATCH_ROWS or size >= self._batch_bytes:
                 self.write_batch(batch, elements)
                 batch, elements, size = [], 0, 0
         if batch:
             self.write_batch(batch, elements)
+
+    def changed_rows(self, table: StateTable) -> Iterator[list[tuple[bytes, bytes]]]:
+        """What has changed in a table, a batch at a time."""
+        yield from table.changed_rows(self.rows, BATCH_ROWS, self._batch_bytes)
 
     def write_batch(self, batch: list[tuple[bytes, bytes]], elements: int) -> None:
         """Writes rows that have so many elements together.
@@ -290,7 +298,7 @@ class StoredState(StoredNamespaces):
             SerializationError: An entry cannot be serialised; nothing is lost.
             StateBackendError: The database cannot be written.
         """
-        for batch in self.table.changed_rows(self._store.rows, BATCH_ROWS, BATCH_BYTES):
+        for batch in self._store.changed_rows(self.table):
             self._store.write_batch(batch, len(batch))
 
     def note_written(self) -> None:

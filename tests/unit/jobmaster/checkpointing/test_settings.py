@@ -38,6 +38,7 @@ def settings(options):
         {"retention": Retention.RETAIN_ON_CANCELLATION},
     ),
     ({"checkpoints-after-tasks-finish": "false"}, {"after_tasks_finish": False}),
+    ({"cleaner.parallel-mode": "false"}, {"cleans_in_parallel": False}),
 ])  # fmt: skip
 def test_each_option_changes_one_setting(options, changed):
     assert settings(options) == dataclasses.replace(DEFAULTS, **changed)

@@ -3,11 +3,12 @@
 Method: `TaskCheckpoints` of a source without operators' state, as a task drives it.
 """
 
+import io
 import queue
 from types import SimpleNamespace
 
 import pytest
-from penstock.network.events import Alignment, SnapshotKind, StopMode
+from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind, StopMode
 from penstock.rpc.messages import (
     AcknowledgeCheckpoint,
     AwaitFinalCheckpoint,
@@ -25,7 +26,7 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
 class Source:
     """A source's checkpoints, its chain and its JobMaster."""
 
-    def __init__(self, configuration):
+    def __init__(self, configuration, files=None):
         self.reports = queue.Queue()
         self.log = []
         self.hears_of_completion = False
@@ -38,7 +39,7 @@ class Source:
             job_id=b"j",
             attempt_id=b"a",
             local_state=None,
-            files=None,
+            files=files,
             report_checkpoint=self.reports.put,
         )
         config = SimpleNamespace(operators=[SimpleNamespace(id=b"o" * 16, network_outputs=())])
@@ -82,8 +83,8 @@ class Source:
 def opened():
     sources = []
 
-    def open_source(configuration=INTERVAL):
-        sources.append(Source(configuration))
+    def open_source(configuration=INTERVAL, files=None):
+        sources.append(Source(configuration, files))
         return sources[-1]
 
     yield open_source
@@ -241,3 +242,28 @@ def test_a_savepoint_that_stops_a_job_whose_input_has_ended(opened):
     assert source.log == ["prepare 1", "snapshot 1"]
     source.complete(1)
     assert source.checkpoints.may_end
+
+
+@pytest.mark.parametrize(("size", "writes"), [(None, [3000]), ("1 kb", [1500, 1500])])
+def test_state_goes_to_its_file_in_pieces_of_the_size_that_is_set(tmp_path, opened, size, writes):
+    options = {
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.data-inline-threshold": "1 kb",
+    }
+    if size is not None:
+        options["execution.checkpointing.write-buffer-size"] = size
+    written = []
+
+    class File(io.BytesIO):
+        def write(self, data):
+            written.append(len(data))
+            return len(data)
+
+    files = SimpleNamespace(of=lambda path: SimpleNamespace(create=lambda path: File()))
+    source = opened(options, files)
+    barrier = CheckpointBarrier(1, 0, SnapshotKind.CHECKPOINT)
+    stream = source.checkpoints._open_stream(barrier, is_shared=False)
+    stream.write(bytes(1500))
+    stream.write(bytes(1500))
+    assert stream.handle().size == 3000
+    assert [size for size in written if size] == writes
