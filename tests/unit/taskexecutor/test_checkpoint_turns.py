@@ -77,6 +77,31 @@ def test_tasks_that_are_busy_or_do_not_run_hold_up_nobody():
         assert busy.told == TASKS
 
 
+def test_tasks_that_come_on_slowly_do_not_hold_up_the_others():
+    """Each is in the midst of something for about as long as is waited for a few."""
+
+    class Slow:
+        def __init__(self):
+            self.told = 0
+            self.first = threading.Event()
+
+        def handle_checkpoint_message(self, message, handled):
+            del message
+            self.told += 1
+            if self.told == 1:
+                threading.Thread(target=self.come_on, args=[handled]).start()
+            return True
+
+        def come_on(self, handled):
+            self.first.wait(60)
+            handled()
+
+    slow = Slow()
+    tell_in_turn(MESSAGE, [slow] * TASKS)
+    assert slow.told == TASKS
+    slow.first.set()
+
+
 def test_a_task_that_has_handled_it_tells_the_next_one():
     told = []
     threads = []

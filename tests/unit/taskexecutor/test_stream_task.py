@@ -1,12 +1,15 @@
 """StreamTask: life cycle of a chain, fused operators, failures, cancellation, end of input."""
 
 import asyncio
+import queue
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.functions import (
     AsyncFunction,
     CheckpointListener,
@@ -312,6 +315,50 @@ def test_a_task_is_woken_for_a_completion_that_a_function_listens_to(function, w
     assert handled == []
     task.mailbox.run_pending()
     assert handled == (["complete"] if wakes else [])
+
+
+def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
+    """Who is told then would wait for the interpreter's lock until this thread waits."""
+    order = queue.SimpleQueue()
+    rested = threading.Event()
+    rare = DataGeneratorSource(str, 10, RateLimiterStrategy.per_second(1e-6)).source_operator()
+    task = StreamTask(chain_of(rare, operators.Map(Listener()), sink_to([])), environment())
+    task.restore()
+    source = task._opened_chain().head
+    emit_next, wait_available = source.emit_next, source.wait_available
+
+    def emit(limit):
+        order.put("emit")
+        return emit_next(limit)
+
+    def wait(timeout_ms):
+        order.put("wait")
+        rested.set()
+        wait_available(60_000)
+
+    source.emit_next, source.wait_available = emit, wait
+
+    def invoke():
+        with suppress(CancelTaskError):
+            task.invoke()
+
+    thread = threading.Thread(target=invoke)
+    thread.start()
+    assert rested.wait(60)
+    complete = NotifyCheckpointComplete((b"",), 1)
+    told = threading.Event()
+
+    def handled():
+        order.put("handled")
+        told.set()
+
+    assert task.handle_checkpoint_message(complete, handled)
+    assert told.wait(60)
+    task.cancel()
+    thread.join()
+    found = [order.get() for _ in range(order.qsize())]
+    at = found.index("handled")
+    assert found[at - 2 : at] == ["wait", "emit"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -114,6 +115,8 @@ class StreamTask:
         )
         self._cancelled = threading.Event()
         self._waking = threading.Lock()
+        self._is_resting = False
+        self._before_rest: deque[Callable[[], None]] = deque()
         self._input: TaskInput | None = None
         self._chain: OperatorChain | None = None
         self._checkpoints: TaskCheckpoints | None = None
@@ -236,7 +239,9 @@ class StreamTask:
 
         Args:
             message: What it is.
-            handled: Called by that thread when it has handled what it was woken for.
+            handled: Called by that thread when it has handled what it was woken for; if it is a
+                source's that had nothing to emit, when it is about to wait again, for whoever is
+                told then would else want the interpreter's lock before it is free.
 
         Returns:
             Whether it was woken.
@@ -248,7 +253,10 @@ class StreamTask:
         def handle() -> None:
             if self._checkpoints is not None:
                 self._checkpoints.handle(message)
-            handled()
+            if self._is_resting:
+                self._before_rest.append(handled)
+            else:
+                handled()
 
         try:
             self.mailbox.execute(handle, CHECKPOINTS)
@@ -460,10 +468,19 @@ class StreamTask:
             if status == END_OF_DATA:
                 break
             step = _next_step(step, time.monotonic_ns() - started_ns)
+            self._end_rest()
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
+                self._is_resting = True
                 self._times.idle(lambda: source.wait_available(timers.wait_ms(_IDLE_WAIT_MS)))
+        self._end_rest()
         if self._stop_mode is not StopMode.NO_DRAIN and not self._cancelled.is_set():
             source.output.emit_watermark(MAX_TIMESTAMP)
+
+    def _end_rest(self) -> None:
+        """Calls what was put off for the short step of a source that had nothing to emit."""
+        self._is_resting = False
+        while self._before_rest:
+            self._before_rest.popleft()()
 
     @property
     def _stop_mode(self) -> StopMode | None:
@@ -478,6 +495,7 @@ class StreamTask:
         """Whether every partition has a buffer; waits a little for the first that has none."""
         for partition in self._environment.partitions:
             if not partition.is_available():
+                self._end_rest()
                 timeout_ms = self.processing_time.wait_ms(self._output_wait_ms)
                 return self._times.soft_back_pressured(
                     partial(partition.wait_available, timeout_ms)

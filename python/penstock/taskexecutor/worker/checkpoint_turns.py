@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 #: Tasks that are awake at a time because of it.
 AT_A_TIME: Final = 2
 
-#: How long they may take before the others are woken as well: they are busy, or sleep.
+#: How long a few may take before the others are woken as well: they are busy, or sleep.
 PATIENCE_S: Final = 0.005
+FEW: Final = 3
 
 
 def tell_in_turn(
@@ -40,22 +41,22 @@ class _Turns:
         #: Held while one is told: when there is none left, all have been.
         self._lock = threading.Lock()
         self._left = iter(tasks)
-        self._is_moving = False
+        self._num_told = 0
         self._all_told = threading.Event()
 
     def tell_next(self) -> None:
         """Tells tasks until one is woken by it; any thread."""
-        self._is_moving = True
         with self._lock:
+            self._num_told += 1
             for task in self._left:
                 if task.handle_checkpoint_message(self._message, self.tell_next):
                     return
             self._all_told.set()
 
     def await_last(self, patience_s: float) -> None:
-        """Returns when all have been told: at the latest when none has come on for a while."""
+        """Returns when all have been told: at once when it gets on too slowly."""
         while not self._all_told.wait(patience_s):
-            if not self._is_moving:
+            if self._num_told < FEW:
                 while not self._all_told.is_set():
                     self.tell_next()
-            self._is_moving = False
+            self._num_told = 0
