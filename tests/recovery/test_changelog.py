@@ -4,10 +4,12 @@ Method: the jobs of `chaos` and `savepoint_programs`.  That workers may die is s
 --kind changelog`.
 """
 
+import shutil
 from pathlib import Path
 
 import pytest
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
+from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
@@ -107,6 +109,50 @@ def test_a_checkpoint_is_restored_with_a_log_or_without(tmp_path, backend, then)
         **(options if then == "logged" else {}),
     }
     with counted(numbers(environment(from_there, 3), ELEMENTS)).execute_and_collect() as results:
+        assert last_counts(results) == ALL
+
+
+@pytest.mark.parametrize(("backend", "claims"), [("hashmap", True), ("rocksdb", False)])
+def test_whose_the_files_of_a_retained_log_are(tmp_path, backend, claims):
+    """Those of the job that claims it; else its owner may delete them once there are new ones."""
+    options = {**logged(tmp_path), "state.backend.type": backend}
+    path = retained(tmp_path, options, has_log)
+    of_it = {
+        stream.path
+        for handle in handles_of(path)
+        for stream in (handle.meta, *handle.shared.values(), *handle.private.values())
+        if isinstance(stream, FileHandle)
+    }
+    old = path.parent.name
+    from_there = {
+        **options,
+        "execution.state-recovery.path": str(path),
+        "execution.state-recovery.claim-mode": "CLAIM" if claims else "NO_CLAIM",
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    newer = "checkpoints/*/chk-*/_metadata"
+    with counted(
+        numbers(environment(from_there), ELEMENTS), slowly=True
+    ).execute_and_collect() as results:
+        seen = set()
+        while len(seen) < 3:  # The first two are known to the driver then.
+            seen |= {p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old}
+        results.get_job_client().cancel().result()
+        with pytest.raises(JobCancelledError):
+            list(results)
+    new = [p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old]
+    latest = max(new, key=lambda p: int(p.name.partition("-")[2]))
+    if claims:
+        assert not path.exists()
+    else:
+        assert path.exists()
+        assert all(Path(file).exists() for file in of_it), "they are its owner's"
+        shutil.rmtree(path.parent)
+        shutil.rmtree(tmp_path / "log" / old, ignore_errors=True)
+    from_latest = {"state.backend.type": backend, "execution.state-recovery.path": str(latest)}
+    with counted(numbers(environment(from_latest, 3), ELEMENTS)).execute_and_collect() as results:
         assert last_counts(results) == ALL
 
 

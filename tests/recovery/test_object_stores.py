@@ -59,17 +59,27 @@ def content(path):
         return b""  # the file is gone, or the process
 
 
-@pytest.mark.parametrize("incremental", ["false", "true"])
-def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, caplog, incremental):
+LOGGED = {
+    "state.changelog.enabled": "true",
+    "state.changelog.storage": "filesystem",
+    "state.changelog.dstl.dfs.base-path": f"s3://{BUCKET}/logs",
+    "execution.checkpointing.data-inline-threshold": "0 b",
+}
+KEPT = {
+    "whole": ({"execution.checkpointing.incremental": "false"}, None),
+    "incremental": ({"execution.checkpointing.incremental": "true"}, "checkpoints/"),
+    "logged": (LOGGED, "logs/"),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, caplog, kept):
     """Its checkpoints are objects; keys of the store are in no file, and in no line of the log."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     caplog.set_level("DEBUG", logger="penstock")
-    options = {
-        **server.options,
-        "execution.checkpointing.incremental": incremental,
-        "execution.checkpointing.interval": "100 ms",
-    }
+    changed, shared = KEPT[kept]
+    options = {**server.options, **changed, "execution.checkpointing.interval": "100 ms"}
     progress = chaos.BucketProgress(server)
     stream = chaos.job(
         f"s3://{BUCKET}/checkpoints", chaos.Count("first"), workers=2, options=options
@@ -78,12 +88,15 @@ def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, cap
         progress.await_checkpoint()
         os.kill(chaos.children()[0], signal.SIGKILL)
         progress.await_checkpoint()
-        is_shared = any("/shared/" in key for key in server.objects("checkpoints/"))
-        assert is_shared is (incremental == "true")
+        for prefix, part in (("checkpoints/", "/shared/"), ("logs/", "/dstl/")):
+            found = any(part in key for key in server.objects(prefix))
+            assert found is (shared == prefix) or kept == "logged"
+            assert found or shared != prefix
         assert secret_places(tmp_path) == []
         progress.stop(results.get_job_client(), f"s3://{BUCKET}/savepoints")
         assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
-    assert not server.objects("checkpoints/"), "files of checkpoints were left"
+    for prefix in ("checkpoints/", "logs/"):
+        assert not server.objects(prefix), "files of checkpoints were left"
     assert any(key.endswith("/_metadata") for key in server.objects("savepoints/"))
     assert SECRET_KEY not in caplog.text
 
