@@ -1,5 +1,6 @@
-"""Tables of Apache Iceberg: a sink."""
+"""Tables of Apache Iceberg: a source and a sink."""
 
 from penstock.datastream.connectors.iceberg.sink import IcebergSink
+from penstock.datastream.connectors.iceberg.source import IcebergSource
 
-__all__ = ["IcebergSink"]
+__all__ = ["IcebergSink", "IcebergSource"]

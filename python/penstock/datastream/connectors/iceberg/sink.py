@@ -15,13 +15,13 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.optional_library import optional_library
 from penstock.datastream.connectors.committer import (
     CommitRequest,
     Committer,
     CommitterInitContext,
     SupportsGlobalCommitter,
 )
+from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
 from penstock.datastream.connectors.writer_sink import (
     CommittingSinkWriter,
     PythonSink,
@@ -31,7 +31,7 @@ from penstock.datastream.connectors.writer_sink import (
 from penstock.datastream.formats.arrow_types import arrow_schema, columns_of, row_type_of
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
-from penstock.errors import FormatError, InvalidProgramError, SinkError
+from penstock.errors import FormatError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,15 +52,6 @@ _FIRST_PAUSE_S: Final = 0.05
 #: What makes visible what a writer wrote: its transactions' id, the number of this one, and the
 #: files as pyiceberg describes them, pickled.
 Committable = tuple[str, int, bytes]
-
-
-def iceberg_library() -> Any:
-    """The module ``pyiceberg.catalog``.
-
-    Raises:
-        DependencyError: It is not installed.
-    """
-    return optional_library("pyiceberg.catalog", "pyiceberg", "iceberg", "IcebergSink")
 
 
 class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
@@ -87,11 +78,8 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
             DependencyError: pyiceberg or pyarrow is not installed.
         """
         super().__init__()
-        iceberg_library()
-        if len([part for part in table.split(".") if part]) < 2:
-            raise InvalidProgramError(
-                f"IcebergSink takes a table with its namespace, as 'shop.orders', got {table!r}"
-            )
+        iceberg_library("IcebergSink")
+        check_table_name(table, "IcebergSink")
         row_type = row_type_of(schema, "IcebergSink")
         self._row_type: RowTypeInfo = row_type
         self._table = _Table(
@@ -130,7 +118,7 @@ class _Table:
         from pyiceberg.exceptions import NoSuchTableError
         from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
 
-        catalog = iceberg_library().load_catalog(self._catalog, **self._properties)
+        catalog = iceberg_library("IcebergSink").load_catalog(self._catalog, **self._properties)
         try:
             table = catalog.load_table(self.name)
         except NoSuchTableError:
