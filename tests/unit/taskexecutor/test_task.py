@@ -368,7 +368,10 @@ def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None
     assert setup.end()[-1] == "CANCELED"
 
 
-def test_the_watchdog_declares_the_worker_broken(invokable: type[Invokable]) -> None:
+@pytest.mark.parametrize("interval_s", [0.05, 3600.0])
+def test_the_watchdog_declares_the_worker_broken(
+    invokable: type[Invokable], interval_s: float
+) -> None:
     release = threading.Event()
 
     def ignore_everything(self: Invokable) -> None:
@@ -380,7 +383,7 @@ def test_the_watchdog_declares_the_worker_broken(invokable: type[Invokable]) -> 
                 continue
 
     invokable.on_invoke = staticmethod(ignore_everything)
-    setup = Setup(cancellation_interval_s=0.05, cancellation_timeout_s=1.0).run()
+    setup = Setup(cancellation_interval_s=interval_s, cancellation_timeout_s=1.5).run()
     assert invokable.reached.wait(END_S)
     setup.task.cancel()
     assert setup.listener.fatal.wait(END_S)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import pickle
 import tempfile
 import threading
@@ -502,9 +503,10 @@ class Task:
                 logger.exception("%s: waking the task failed", self.name)
         waited_s = 0.0
         pause_s = INTERRUPT_AFTER_S
-        while not self._ended.wait(pause_s):
+        limit_s = self._cancellation_timeout_s or math.inf
+        while not self._ended.wait(pause_s := min(pause_s, limit_s - waited_s)):
             waited_s += pause_s
-            if 0 < self._cancellation_timeout_s <= waited_s:
+            if waited_s >= limit_s:
                 self._listener.fatal_error(
                     f"{self.name} did not end within {waited_s:.0f} s of being cancelled"
                 )
