@@ -191,7 +191,7 @@ def _nested_reader(
 
 def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
     if isinstance(declared, DateTypeInfo):
-        return lambda text: read_date(text.strip())
+        return _read_date
     if isinstance(declared, TimeTypeInfo):
         return _read_time
     if isinstance(declared, TimestampTypeInfo):
@@ -212,6 +212,14 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
     if reader is None:
         raise InvalidProgramError(f"CSV has no form of {declared!r}")
     return reader
+
+
+def _read_date(text: str) -> datetime.date:
+    parts = text.strip().split("-")
+    if len(parts) == 3 and len(parts[0]) == 4 and all(part.isdigit() for part in parts):
+        # As in Java, a month and a day may be a digit alone.
+        return read_date("-".join(part.zfill(2) for part in parts))
+    raise Misfit(f"{text!r} is no date as 2020-01-31")
 
 
 def _read_time(text: str) -> datetime.time:

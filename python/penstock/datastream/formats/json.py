@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -74,7 +75,8 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             except msgspec.MsgspecError:
                 pass  # What the exact kinds refuse may still fit as Flink has it, or is explained.
         try:
-            return self._convert(self._decoder.decode(message))  # type: ignore[no-any-return]
+            text = message.removeprefix(BOM_UTF8)
+            return self._convert(self._decoder.decode(text))  # type: ignore[no-any-return]
         except msgspec.DecodeError as error:
             reason: Exception = error
         except UnicodeDecodeError as error:

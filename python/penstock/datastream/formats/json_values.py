@@ -167,12 +167,16 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[Any], Any]:
 
 
 def whole_reader(bits: int) -> Callable[[Any], int]:
-    """What makes whole numbers of so many bits of numbers and texts; fractions are cut off."""
+    """What makes whole numbers of so many bits of numbers and texts.
+
+    As in Flink, fractions are cut off where there are 32 bits or more, and else are a misfit.
+    """
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    refused = bool if bits >= 32 else (bool, Decimal)
 
     def read(value: Any) -> int:
         try:
-            if isinstance(value, bool):
+            if isinstance(value, refused) or has_underscore(value):
                 raise ValueError
             number = int(value)
         except (TypeError, ValueError, OverflowError):
@@ -195,12 +199,22 @@ def read_bool(value: Any) -> bool:
     return value if isinstance(value, bool) else str(value).strip().lower() == "true"
 
 
+def has_underscore(value: Any) -> bool:
+    """Whether it is a text that is a number to Python alone, as ``1_000``."""
+    return isinstance(value, str) and "_" in value
+
+
 def read_double(value: Any) -> float:
-    """A number, or the text of one."""
+    """A number, or the text of one; those that are not finite are NaN and Infinity, as in Java."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or has_underscore(value):
             raise ValueError
-        return float(value)
+        number = float(value)
+        if not math.isfinite(number) and isinstance(value, str):
+            name = value.strip().lstrip("+-")
+            if name[:1] in "iInN" and name not in ("NaN", "Infinity"):
+                raise ValueError
+        return number
     except (TypeError, ValueError):
         raise Misfit(f"{_shown(value)} is no number") from None
 
@@ -218,7 +232,7 @@ def read_float(value: Any) -> float:
 def read_decimal(value: Any) -> Decimal:
     """A decimal number, with all of its digits."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or has_underscore(value):
             raise InvalidOperation
         number = value if isinstance(value, Decimal) else Decimal(str(value).strip())
     except InvalidOperation:
@@ -231,7 +245,8 @@ def read_decimal(value: Any) -> Decimal:
 def read_big_int(value: Any) -> int:
     """A whole number of any size."""
     try:
-        if isinstance(value, bool) or (isinstance(value, Decimal) and value % 1):
+        is_fraction = isinstance(value, Decimal) and value % 1
+        if isinstance(value, bool) or is_fraction or has_underscore(value):
             raise ValueError
         return int(value)
     except (TypeError, ValueError):
