@@ -28,9 +28,11 @@ class SparkCluster:
         self._roles: dict[str, Spoken] = {}
 
     def start(self, workers: list[str]) -> None:
-        """Starts the processes; returns when all workers are registered."""
-        self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
-        for role in [self._start_worker(name) for name in workers]:
+        """Starts the processes that do not run; returns when these workers are registered."""
+        if "master" not in self._roles:
+            self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
+        missing = [name for name in workers if name not in self._roles]
+        for role in [self._start_worker(name) for name in missing]:
             role.says("Successfully registered with master")
 
     def _start_worker(self, name: str) -> Spoken:
