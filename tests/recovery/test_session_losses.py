@@ -1,7 +1,9 @@
 """The failure matrix of FLIP-6 (SEMANTICS E14) in a session: processes are killed with kill -9.
 
-A session's ResourceManager and its JobMasters are one process, the jobmanager, so that they are
-lost together; a taskexecutor hosts worker processes, which it takes along.
+A session's ResourceManager and its JobMasters are one process, the jobmanager, which loses both by
+kill -9.  To others one of them alone is lost when their connections to it are severed: those of a
+taskexecutor are with the ResourceManager, those of its worker processes with the JobMaster.  A
+taskexecutor that is killed takes its workers along.
 """
 
 import os
@@ -12,6 +14,7 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import MapFunction
 from penstock.errors import JobExecutionError
+from support.relay import Relay
 from support.rest_client import UntilMarked
 from support.sessions import Session, eventually, running
 
@@ -40,6 +43,16 @@ class Tells(MapFunction):
 
     def map(self, value):
         return value
+
+
+@pytest.fixture
+def relay(session):
+    """Between a jobmanager that runs and what is started by its port."""
+    session.jobmanager()
+    made = Relay(("127.0.0.1", session.port))
+    session.port = made.address[1]
+    yield made
+    made.close()
 
 
 def long_job(session, folder, **options):
@@ -104,10 +117,42 @@ def test_a_job_waits_for_the_taskexecutor_that_replaces_a_lost_one(session, tmp_
     job.get_job_execution_result().result()
 
 
-def test_the_loss_of_the_jobmanager_ends_its_jobs_and_no_taskexecutor(session, tmp_path):
-    """RM, JM, JM+RM: taskexecutors end the tasks, find the next jobmanager and register with it.
+def test_a_taskexecutor_that_loses_the_resource_manager_registers_again(session, relay, tmp_path):
+    """RM: it comes back as another one, and the JobMaster's job goes on there from its slots.
 
-    The jobs of the lost one are over, and their programs are told so.
+    FLIP-6 has tasks run on meanwhile.  Here they end: who has lost the ResourceManager has lost
+    the process of the JobMaster, which has lost the taskexecutor and restarts them.
+    """
+    served = session.taskexecutor(1)
+    job, pids = long_job(session, tmp_path)
+    workers(pids, 1)
+    relay.cut()
+    served.says("is registered", times=2)
+    workers(pids, 2)
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
+
+
+def test_a_worker_that_loses_the_job_master_leaves_its_slot_to_the_next(session, relay, tmp_path):
+    """JM: it fails its tasks and ends; its taskexecutor, still registered, starts another one.
+
+    The slot stays the job's: nothing is asked of the ResourceManager but a worker.
+    """
+    served = session.taskexecutor(1)
+    job, pids = long_job(session, tmp_path)
+    workers(pids, 1)
+    relay.cut(but=2)  # the taskexecutor's own, and its heartbeats
+    workers(pids, 2)
+    assert served.log.count("is registered") == 1
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
+
+
+def test_the_loss_of_the_jobmanager_ends_its_jobs_and_no_taskexecutor(session, tmp_path):
+    """JM+RM: taskexecutors end the tasks, find the next jobmanager and register with it.
+
+    The jobs of the lost one are over, and their programs are told so; with high availability the
+    next one goes on with them (`test_session_takeover`).
     """
     first = session.jobmanager()
     served = session.taskexecutor(1)

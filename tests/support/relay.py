@@ -31,9 +31,9 @@ class Relay:
     def go_on(self) -> None:
         self._flows.set()
 
-    def cut(self) -> None:
-        """Ends all connections that there are."""
-        for sock in list(self._sockets):
+    def cut(self, but: int = 0) -> None:
+        """Ends all connections that there are, but for so many that came first."""
+        for sock in self._sockets[2 * but :]:
             # An end may have closed its side already, as answer to the cut of the other.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
