@@ -6,11 +6,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from support import leftovers
 from support.leftovers import Leftovers
+
+OF_ALL = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -86,3 +89,49 @@ def test_what_a_server_starts_is_the_servers(monkeypatch):
     finally:
         server.kill()
         server.communicate()
+
+
+def test_a_job_of_spark_is_found(impatient, monkeypatch):
+    """A Spark that several tests share is no leftover, but what runs on it is."""
+    running = [7]
+    tracker = SimpleNamespace(getActiveJobsIds=lambda: running)
+    context = SimpleNamespace(statusTracker=lambda: tracker)
+    spark = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=context))
+    monkeypatch.setitem(sys.modules, "pyspark", spark)
+    with pytest.raises(AssertionError, match="Spark job 7"):
+        impatient.check()
+    running.clear()
+    impatient.check()
+
+
+LEAVES = """
+import tempfile
+from support import leftovers
+
+leftovers.PATIENCE_S = 0.0
+
+def test_leaves_a_file():
+    tempfile.mkstemp(prefix="forgotten")
+
+def test_leaves_nothing():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("folder", "checks"), [("integration", True), ("unit", False)])
+def test_the_fixture_fails_a_test_that_leaves_something(tmp_path, folder, checks):
+    """Of those that run jobs, and it alone."""
+    tests = tmp_path / "tests" / folder
+    tests.mkdir(parents=True)
+    (tests / "test_leaving.py").write_text(LEAVES)
+    (tmp_path / "tests" / "conftest.py").symlink_to(OF_ALL / "conftest.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(OF_ALL)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("2 passed, 1 error" if checks else "2 passed in") in done.stdout, done.stdout
+    assert ("the test has left: ['temporary file" in done.stdout) == checks

@@ -60,11 +60,12 @@ class World:
         end = WorkerExit(executor_id or self.started[-1], None, None, hopeless=hopeless)
         self.resources.worker_exited(end)
 
-    def register(self) -> None:
+    def register(self, *, epoch: int = 1, is_taken: bool = True) -> None:
         message = RegisterTaskExecutor(
-            self.started[-1], 1, "localhost", self.jobs[self.started[-1]], 1, 1, __version__
+            self.started[-1], epoch, "localhost", self.jobs[self.started[-1]], 1, 1, __version__
         )
-        assert self.resources.register(message, self) is not None  # type: ignore[arg-type]
+        executor = self.resources.register(message, self)  # type: ignore[arg-type]
+        assert (executor is not None) == is_taken
 
     def offer(self) -> None:
         self.resources.slot_offered(self.started[-1], self.requested, ("localhost", 1))
@@ -208,3 +209,13 @@ def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
     world.resources.declare(b"k" * 16, 1, world)
     assert len(world.started) == 2
     assert world.jobs[world.started[-1]] == (b"k" * 16,)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_an_incarnation_that_is_no_newer_is_refused(world: World, epoch: int) -> None:
+    """A registration that comes twice, or late; who serves the job goes on with it."""
+    world.register(epoch=2)
+    serving = world.resources.executors[world.started[-1]]
+    world.register(epoch=epoch, is_taken=False)
+    assert world.closed.endswith(f"registered with epoch 2, this incarnation has {epoch}")
+    assert world.resources.executors[world.started[-1]] is serving
