@@ -2,6 +2,7 @@
 
 import base64
 import collections
+import contextlib
 import logging
 import os
 import signal
@@ -9,10 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import CheckpointError
+from penstock.errors import (
+    CheckpointError,
+    JobCancelledError,
+    NoResourceAvailableError,
+    TaskExecutorLostError,
+)
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
@@ -273,7 +280,7 @@ def exits(env, _):
 
 
 def loses_a_worker(env, folder):
-    """A TaskExecutor that is killed fails the job with an error that names it."""
+    """A TaskExecutor that is killed fails the job."""
     marker = Path(folder, "killed")
 
     class Killer(MapFunction):
@@ -284,7 +291,10 @@ def loses_a_worker(env, folder):
             return value
 
     endless(env).map(Killer(), Types.LONG()).filter(lambda number: False).print()
-    env.execute()
+    try:
+        env.execute()
+    except TaskExecutorLostError as error:
+        print(error)
 
 
 def runs_until_interrupted(env, folder):
@@ -374,6 +384,106 @@ def loses_its_spark(env, folder):
         print(type(error).__name__, "is stopped" in str(error))
     with env.from_collection([1], Types.LONG()).execute_and_collect() as found:
         print(list(found))
+
+
+class Tells(MapFunction):
+    """Says by a file named after its worker that it runs."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def open(self, runtime_context):
+        Path(self.folder, str(os.getpid())).touch()
+
+    def map(self, value):
+        return value
+
+
+class Serving:
+    """A job of one subtask, and the workers that it has, one after the other."""
+
+    def __init__(self, env, folder):
+        self.folder = Path(folder, "workers")
+        self.folder.mkdir()
+        self.seen = set()
+        env.set_parallelism(1)
+        env.configure_option("restart-strategy.type", "fixed-delay")
+        env.configure_option("restart-strategy.fixed-delay.attempts", "1000")
+        env.configure_option("restart-strategy.fixed-delay.delay", "0 s")
+        tells = Tells(str(self.folder))
+        endless(env).map(tells, Types.LONG()).filter(lambda number: False).print()
+        self.client = env.execute_async()
+        self.next()
+
+    def next(self):
+        """Waits for the worker that goes on with the job; two at a time are an error."""
+        while not (new := {int(path.name) for path in self.folder.iterdir()} - self.seen):
+            time.sleep(0.02)
+        (pid,) = new
+        self.seen.add(pid)
+        self.worker = psutil.Process(pid)
+
+    def kill_host(self):
+        """PySpark's worker dies, and its task fails; the TaskExecutor ends with it."""
+        self.worker.parent().kill()
+        self.next()
+
+    def end(self):
+        self.client.cancel().result()
+        with contextlib.suppress(JobCancelledError):
+            self.client.get_job_execution_result().result()
+
+    @property
+    def executor(self):
+        """The id of the executor that the worker is on."""
+        (words,) = (p.cmdline() for p in self.worker.parents() if "--executor-id" in p.cmdline())
+        return words[words.index("--executor-id") + 1]
+
+
+def flees(env, folder):
+    """One of two executors is excluded: a job goes on elsewhere, the next one lacks a slot."""
+    from pyspark import SparkContext
+
+    serving = Serving(env, folder)
+    store = SparkContext._active_spark_context._jsc.sc().statusStore()
+
+    def excluded():
+        found = store.executorList(False)
+        executors = (found.apply(index) for index in range(found.length()))
+        return [one.id() for one in executors if one.isExcluded()]
+
+    serving.kill_host()
+    # Spark excludes where a task has failed once its retry has gone well, which hosts nobody.
+    while not excluded():
+        time.sleep(0.02)
+    if serving.executor in excluded():
+        serving.kill_host()
+    print(len(excluded()), "excluded, goes on elsewhere:", serving.executor not in excluded())
+    workers = [p for p in psutil.Process().children(recursive=True) if is_worker(p)]
+    print("workers:", len(workers))
+    serving.end()
+    env.set_parallelism(2)
+    env.configure_option("restart-strategy.type", "none")
+    env.configure_option("slot.request.timeout", "3 s")
+    endless(env).filter(lambda number: False).print()
+    try:
+        env.execute()
+    except NoResourceAvailableError as error:
+        print(error)
+
+
+def is_given_up(env, folder):
+    """A stage that Spark gives up, which it does at once here: spark.task.maxFailures is 1."""
+    serving = Serving(env, folder)
+    serving.kill_host()
+    print("goes on", serving.client.get_job_status().result().name)
+    serving.end()
+
+
+def is_worker(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return "penstock.taskexecutor" in process.cmdline()
+    return False
 
 
 def cancels(env, folder):

@@ -59,7 +59,7 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
     names = (
         "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
-        "+exchanges_streams+runs_in_stages"
+        "+exchanges_streams+runs_in_stages+loses_a_worker+is_given_up"
     )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
@@ -179,11 +179,34 @@ def test_slots_are_spread_over_the_places_there_are(on_one_spark: dict[str, str]
     assert on_one_spark["tells_processes"].splitlines() == ["[1, 2]"]
 
 
-@pytest.mark.parametrize("master", MASTERS)
-def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
-    outcome = program("loses_a_worker", master, tmp_path)
-    assert outcome.code != 0
-    assert "TaskExecutorLostError" in outcome.err
+def test_killed_worker_fails_the_job(on_one_spark: dict[str, str], tmp_path: Path) -> None:
+    outcome = program("loses_a_worker", MASTERS[1], tmp_path)
+    assert outcome.code == 0, outcome.err
+    for said in (outcome.out, on_one_spark["loses_a_worker"]):
+        assert "is lost" in said
+
+
+def test_a_stage_that_spark_gives_up_is_a_lost_worker(on_one_spark: dict[str, str]) -> None:
+    """Each TaskExecutor has a stage of its own, so the job goes on with another one."""
+    assert on_one_spark["is_given_up"] == "goes on RUNNING\n"
+
+
+def test_executors_that_spark_excludes(tmp_path: Path) -> None:
+    """A job goes on where nothing is excluded; Spark's retry of the task hosts nobody.
+
+    What is excluded is no place for the next job, which says how many slots it got.
+    """
+    exclude = "spark.excludeOnFailure."
+    outcome = program(
+        *("flees", MASTERS[1], tmp_path, f"{exclude}enabled=true"),
+        f"{exclude}application.maxFailedTasksPerExecutor=1",
+        f"{exclude}application.maxFailedExecutorsPerNode=2",
+    )
+    assert outcome.code == 0, outcome.err
+    elsewhere, workers, refused, *_ = outcome.out.splitlines()
+    assert elsewhere == "1 excluded, goes on elsewhere: True"
+    assert workers == "workers: 1"
+    assert re.search(r"after 3 s: 2 are required in all, .* have given [01];", refused)
 
 
 def test_a_stopped_spark_ends_the_job_and_the_next_one_starts_another(tmp_path: Path) -> None:
