@@ -5,9 +5,11 @@ import collections
 import contextlib
 import logging
 import os
+import queue
 import signal
 import sys
 import time
+from logging.handlers import QueueHandler
 from pathlib import Path
 
 import psutil
@@ -474,8 +476,12 @@ def flees(env, folder):
 
 def is_given_up(env, folder):
     """A stage that Spark gives up, which it does at once here: spark.task.maxFailures is 1."""
+    lost = queue.SimpleQueue()
+    logger = logging.getLogger("penstock.jobmaster.dispatcher")
+    logger.addHandler(QueueHandler(lost))
     serving = Serving(env, folder)
     serving.kill_host()
+    print(lost.get().getMessage())
     print("goes on", serving.client.get_job_status().result().name)
     serving.end()
 

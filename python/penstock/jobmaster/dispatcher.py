@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -437,10 +438,13 @@ class Dispatcher:
             self._await_other_report()
 
     def _worker_exited(self, end: WorkerExit) -> None:
-        executor = self._resources.executors.get(end.executor_id)
+        executor = self._resources.registered(end.executor_id)
         if executor is None:
             self._resources.worker_exited(end)
             return
+        if end.executor_id != executor.executor_id:
+            # Who lost its host knows under which name it was asked for.
+            end = replace(end, executor_id=executor.executor_id, host_lost=True)
         if self._losses.exited(end, now_ms()):
             self._declare_lost(executor)
         else:

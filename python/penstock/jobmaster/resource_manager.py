@@ -71,7 +71,7 @@ class WorkerExit:
 
     def __str__(self) -> str:
         if self.host_lost:
-            return f"its taskexecutor process is lost: {self.log_tail}"
+            return f"its host is lost: {self.log_tail}"
         how = "could not be started" if self.pid is None else f"process {self.pid} ended"
         if self.exit_code is not None:
             how += _how_ended(self.exit_code)
@@ -400,6 +400,14 @@ class ResourceManager:
             )
             connection.send(RegistrationRefused(reason))
         connection.close_after_flush(reason)
+
+    def registered(self, executor_id: str) -> TaskExecutorGateway | None:
+        """A registered worker, by its name or by that under which it was asked for."""
+        exact = self.executors.get(executor_id)
+        if exact is not None:
+            return exact
+        runs = (e for e in self.executors.values() if e.executor_id.startswith(f"{executor_id}-"))
+        return next(runs, None)
 
     def executor_lost(self, executor_id: str) -> None:
         """A registered worker is gone; its slots with it.

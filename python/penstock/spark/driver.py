@@ -184,7 +184,8 @@ class SparkDriver:
                 "install it there, or name another interpreter by PYSPARK_PYTHON or "
                 "spark.pyspark.python before Spark starts"
             )
-        return spark_error[:_LONGEST_SPARK_ERROR]
+        lines = (line for line in spark_error.splitlines() if not line.startswith("\tat "))
+        return "\n".join(lines).strip()[:_LONGEST_SPARK_ERROR]
 
     @staticmethod
     def _exit_of(spec: WorkerSpec, rows: Sequence[dict[str, Any]]) -> WorkerExit:

@@ -60,9 +60,10 @@ class World:
         end = WorkerExit(executor_id or self.started[-1], None, None, hopeless=hopeless)
         self.resources.worker_exited(end)
 
-    def register(self, *, epoch: int = 1, is_taken: bool = True) -> None:
+    def register(self, *, run: str = "", epoch: int = 1, is_taken: bool = True) -> None:
+        name = self.started[-1]
         message = RegisterTaskExecutor(
-            self.started[-1], epoch, "localhost", self.jobs[self.started[-1]], 1, 1, __version__
+            name + run, epoch, "localhost", self.jobs[name], 1, 1, __version__
         )
         executor = self.resources.register(message, self)  # type: ignore[arg-type]
         assert (executor is not None) == is_taken
@@ -219,3 +220,14 @@ def test_an_incarnation_that_is_no_newer_is_refused(world: World, epoch: int) ->
     world.register(epoch=epoch, is_taken=False)
     assert world.closed.endswith(f"registered with epoch 2, this incarnation has {epoch}")
     assert world.resources.executors[world.started[-1]] is serving
+
+
+def test_a_run_of_a_worker_is_found_by_the_name_that_it_was_asked_for_by(world: World) -> None:
+    """Spark says by that name why it has given up what hosted the worker."""
+    world.register(run="-4b9110c4")
+    (name,) = world.started
+    registered = world.resources.registered(name)
+    assert registered is not None
+    assert registered.executor_id == f"{name}-4b9110c4"
+    assert world.resources.registered(f"{name}-4b9110c4") is registered
+    assert world.resources.registered(name[:-1]) is None
