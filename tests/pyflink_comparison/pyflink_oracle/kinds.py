@@ -133,7 +133,9 @@ PROGRAMS: dict[str, Judgement] = {
         "states.list_and_map_state_of_a_local_class",
         "states.elements_of_a_local_class",
     ),
-    "an instant within another value": _case(r"^typed?s?\.instants_"),
+    "an instant within another value": _case(
+        r"^(typed?s?\.instants_|value_uses\.dates_on_their_way)"
+    ),
     "the subtask of a key": _programs("partitions.key_groups_decide_the_subtask"),
     "a source asks its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
     "as among the values": _programs(
@@ -159,9 +161,17 @@ PROGRAMS: dict[str, Judgement] = {
     "partition_custom needs no parallelism": _programs(
         "partitions.custom_partitioner_function",
         "partitions.custom_partitioner_object",
+        "two_input_uses.partitioned_by_a_function",
+    ),
+    "a map state gives views": _programs("state_uses.iterating_over_a_map_twice"),
+    "an expired state is gone": _programs(
+        "state_uses.lists_whose_elements_expire",
+        "state_uses.maps_whose_entries_expire",
+        "state_uses.values_that_expire",
     ),
     "timers that timers register": _programs("timer_order.timers_that_register_timers"),
     "sessions in BATCH mode": _programs("windows.sessions_in_batch_mode"),
+    "processed windows in BATCH mode": _programs("window_uses.windows_in_batch_mode"),
     "from_collection takes more": _programs(
         "arguments.a_wrong_element_of_a_collection",
         "typed.bytes_at_the_client",

@@ -11,8 +11,11 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import tempfile
 import zlib
+from pathlib import Path
 from typing import Any
 
 from pyflink_oracle import coders, kinds, outcomes, recording, values
@@ -25,7 +28,18 @@ from pyflink_oracle.programs.flink import Flink
 SAMPLE = 16
 
 #: Subjects of many programs each, of which a part is compared: so many are left out but one.
-LARGE_SUBJECTS = ("given", "relatives", "typed", "written")
+LARGE_SUBJECTS = (
+    "given",
+    "relatives",
+    "typed",
+    "written",
+    "window_uses",
+    "state_uses",
+    "timer_uses",
+    "two_input_uses",
+    "value_uses",
+    "job_uses",
+)
 SAMPLE_OF_PROGRAMS = 6
 
 #: Of a text that is Java's, and no other process gives: an object's address, a pickled class.
@@ -86,13 +100,34 @@ def _recorded(library: Library, position: str, kind: str, given: list[str]) -> d
     return {value: answered.get(value, "!Py4JJavaError") for value in given}
 
 
-def record_programs(library: Library, only: str) -> None:
-    """Records the programs whose names contain `only`, and keeps the others."""
+def record_programs(only: str) -> None:
+    """Records the programs whose names contain `only`, and keeps the others.
+
+    They run in another process, since some crash PyFlink; what is left then runs in the next one.
+    """
     recorded = recording.load("programs.json") if only else {}
-    for wanted in (name for name in programs() if only in name):
-        recorded.update(run_programs(library, [wanted]))
+    left = [name for name in programs() if only in name]
+    while left:
+        with tempfile.TemporaryDirectory() as folder:
+            answers = Path(folder) / "answers"
+            answers.touch()
+            command = [sys.executable, "-m", "pyflink_oracle.run", "answer", str(answers), *left]
+            ended = subprocess.run(command, check=False).returncode
+            answered = [json.loads(line) for line in answers.read_text().splitlines()]
+        recorded |= {name: outcome for name, outcome in answered if outcome is not None}
+        left = left[len(answered) :]
+        if left:
+            print(f"ended PyFlink with {ended}:", left.pop(0), file=sys.stderr)
         ordered = {name: recorded[name] for name in programs() if name in recorded}
         recording.save("programs.json", ordered)
+
+
+def answer_programs(library: Library, path: str, names: list[str]) -> None:
+    """Appends a line of JSON for each program to a file, its name and its outcome, or None."""
+    for name in names:
+        outcome = run_programs(library, [name]).get(name)
+        with Path(path).open("a") as answers:
+            answers.write(json.dumps([name, outcome]) + "\n")
 
 
 def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
@@ -164,17 +199,23 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="without sampling")
     parser.add_argument("--only", default="", help="programs whose names contain this")
     parser.add_argument("--accept", action="store_true", help="write the differences down as known")
+    if sys.argv[1:2] == ["answer"]:
+        signal.signal(signal.SIGALRM, values.give_up)
+        library = Library("pyflink")
+        library.share_python_workers()
+        answer_programs(library, sys.argv[2], sys.argv[3:])
+        os._exit(0)  # threads of PyFlink's would keep the process
     args = parser.parse_args()
     signal.signal(signal.SIGALRM, values.give_up)
     wanted = ("calls", "values", "programs") if args.cases is None else (args.cases,)
     if args.action == "record":
-        library = Library("pyflink")
-        library.share_python_workers()
         for name in wanted:
             if name == "programs":
-                record_programs(library, args.only)
-            else:
-                {"calls": record_calls, "values": record_values}[name](library)
+                record_programs(args.only)
+                continue
+            library = Library("pyflink")
+            library.share_python_workers()
+            {"calls": record_calls, "values": record_values}[name](library)
         return 0
     os.environ["PENSTOCK_CONFIGURATION"] = json.dumps({"execution.target": "in-process"})
     failed = False

@@ -38,6 +38,12 @@ _SUBJECTS = (
     "types",
     "windows",
     "written",
+    "window_uses",
+    "state_uses",
+    "timer_uses",
+    "two_input_uses",
+    "value_uses",
+    "job_uses",
 )
 
 

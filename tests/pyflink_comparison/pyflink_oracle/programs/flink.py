@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from pyflink_oracle.outcomes import error_text, outcome_of, text_of
@@ -34,14 +35,24 @@ class Flink:
                 return getattr(module, name)
         raise AttributeError(name)
 
-    def env(self, parallelism: int = 1) -> Any:
+    def env(self, parallelism: int = 1, settings: dict[str, str] | None = None) -> Any:
         """An environment."""
         configuration = self.Configuration()
-        for key, value in self._settings.items():
+        for key, value in (self._settings | (settings or {})).items():
             configuration.set_string(key, value)
         env = self.StreamExecutionEnvironment.get_execution_environment(configuration)
         env.set_parallelism(parallelism)
         return env
+
+    def paced_env(self) -> Any:
+        """An environment in which watermarks follow elements at once that come one by one."""
+        return self.env(
+            settings={
+                "pipeline.auto-watermark-interval": "10 ms",
+                "python.fn-execution.bundle.size": "1",
+                "execution.buffer-timeout": "1 ms",
+            }
+        )
 
     def batch_env(self, parallelism: int = 1) -> Any:
         """An environment for bounded input."""
@@ -71,6 +82,20 @@ class Flink:
             self.Duration.of_millis(late_ms)
         )
         return stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Moment()))
+
+    def paced(self, stream: Any, seconds: float = 0.25) -> Any:
+        """The stream with a pause before each element; see `paced_env`."""
+
+        def wait(value: Any) -> Any:
+            time.sleep(seconds)
+            return value
+
+        return stream.map(wait, stream.get_type()).disable_chaining()
+
+    def paced_pairs(self, values: Any, seconds: float = 0.25) -> Any:
+        """Pairs that come one by one, each with a watermark of its number behind it."""
+        pairs = self.paced(self.pairs(*values, env=self.paced_env()), seconds)
+        return self.timed(pairs, lambda v: v[1], 0)
 
     def collect(self, stream: Any) -> list[str]:
         """The stream's elements as texts, in their order."""
