@@ -79,7 +79,7 @@ def test_the_variable_refuses_it_where_the_program_overrides_it(monkeypatch):
     for key, text in ONE_WRONG.items():
         monkeypatch.setenv("PENSTOCK_CONFIGURATION", json.dumps({key: text}))
         default = options_by_key()[key].default_text
-        with pytest.raises(ConfigurationError, match="^PENSTOCK_CONFIGURATION: ") as refused:
+        with pytest.raises(ConfigurationError, match=r"^PENSTOCK_CONFIGURATION: ") as refused:
             environment(Configuration.from_dict({key: default}))
         assert f"{key}: {text!r}: " in str(refused.value)
 
