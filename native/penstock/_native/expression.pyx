@@ -326,7 +326,7 @@ cdef class ExpressionIterator:
         raise StopIteration
 
     cdef Step step(self, PsMade *made, PyObject **result) except FAILED:
-        """What comes of the next element; a tuple at the end of the program is left in its fields."""
+        """What comes of the next element; a tuple at the program's end is left in its fields."""
         cdef PyObject *value
         if self.integers is not None:
             if self.integers.position >= self.integers.end:
