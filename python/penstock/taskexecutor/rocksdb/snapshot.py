@@ -26,10 +26,40 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.row_log import Change
     from penstock.taskexecutor.state.changelog import TableChanges
     from penstock.taskexecutor.state.heap import TableSnapshot
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
 
-class RocksDBLog:
+class _Timers:
+    """The timers beside a database, of which a snapshot is serialised in slices."""
+
+    def __init__(self, left: SlicedPart, failure: Exception | None) -> None:
+        """Begins.
+
+        Args:
+            left: Serialises the timers.
+            failure: Why the snapshot cannot be had; None if it can.
+        """
+        self._left = left
+        self._failure = failure
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: Something cannot be serialised.
+        """
+        if self._failure is not None:
+            self.close()
+            raise self._failure
+        return self._left.advance(deadline_ns)
+
+    def close(self) -> None:
+        """Gives it up."""
+        self._left.close()
+
+
+class RocksDBLog(_Timers):
     """What has changed in a database and in the timers since an earlier snapshot."""
 
     def __init__(
@@ -49,26 +79,11 @@ class RocksDBLog:
             timers: What has changed in the timers.
             failure: Why not all changes are here.
         """
+        super().__init__(timers, failure)
         self._changes = changes
         self._state_names = states
         self._sequence = sequence
         self._timers = timers
-        self._failure = failure
-
-    def advance(self, deadline_ns: int) -> bool:
-        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
-
-        Raises:
-            Exception: Something cannot be serialised.
-        """
-        if self._failure is not None:
-            self.close()
-            raise self._failure
-        return self._timers.advance(deadline_ns)
-
-    def close(self) -> None:
-        """Gives it up."""
-        self._timers.close()
 
     @property
     def is_empty(self) -> bool:
@@ -96,7 +111,7 @@ def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dic
     return {"states": [[name, *state] for name, state in states], "sequence": sequence}
 
 
-class RocksDBSnapshot:
+class RocksDBSnapshot(_Timers):
     """A folder with the database's files, and snapshots of the timers' tables."""
 
     def __init__(
@@ -120,14 +135,13 @@ class RocksDBSnapshot:
             sequence: The number of the last row that came after others.
             failure: Why there are no files.
         """
+        super().__init__(SlicedParts(table for _, table in timers.values()), failure)
         self._folder = folder
         self._state_names = states
         self._kept = kept
         self._timers = timers
         self._key_groups = key_groups
         self._sequence = sequence
-        self._failure = failure
-        self._left = SlicedParts(table for _, table in timers.values())
         self._lock = threading.Lock()
         self._is_read = False
         self._is_closed = False
@@ -135,20 +149,9 @@ class RocksDBSnapshot:
         self._database: ReadOnlyDatabase | None = None
         self._taken_timers: KeyedStates | None = None
 
-    def advance(self, deadline_ns: int) -> bool:
-        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
-
-        Raises:
-            Exception: Something cannot be serialised.
-        """
-        if self._failure is not None:
-            self.close()
-            raise self._failure
-        return self._left.advance(deadline_ns)
-
     def close(self) -> None:
         """Gives it up; files that are being read stay until ``release``."""
-        self._left.close()
+        super().close()
         with self._lock:
             self._is_closed = True
             if not self._is_read:
