@@ -14,7 +14,7 @@ from penstock.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.datastream.connectors.iceberg.source import IcebergSource
+    from penstock.datastream.connectors.iceberg.description import TableDescription
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
 
     def __init__(
         self,
-        source: IcebergSource,
+        source: TableDescription,
         context: SplitEnumeratorContext[TableFile],
         state: dict[str, Any] | None = None,
     ) -> None:

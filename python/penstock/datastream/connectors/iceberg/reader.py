@@ -21,7 +21,7 @@ from penstock.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.datastream.connectors.iceberg.source import IcebergSource
+    from penstock.datastream.connectors.iceberg.description import TableDescription
 
 #: Rows that are emitted by one call, between which the task looks at nothing else.
 _STEP: Final = 1000
@@ -49,7 +49,7 @@ class TableFile(SourceSplit):
 class IcebergReader(SourceReader[TableFile]):
     """Asks for a file when it has read the one before."""
 
-    def __init__(self, source: IcebergSource, context: SourceReaderContext) -> None:
+    def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
         """Makes a reader without files."""
         self._source, self._context = source, context
         self._files: deque[TableFile] = deque()

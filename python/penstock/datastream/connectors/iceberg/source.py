@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.connectors.iceberg.description import TableDescription
 from penstock.datastream.connectors.iceberg.enumerator import IcebergEnumerator
 from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
 from penstock.datastream.connectors.iceberg.reader import IcebergReader, TableFile
@@ -23,17 +24,8 @@ if TYPE_CHECKING:
     )
 
 
-class IcebergSource(PythonSource[Any, TableFile]):
-    """Reads a table; made by `for_snapshot` and `for_appends` (beyond PyFlink).
-
-    Attributes:
-        table: The table, with its namespace.
-        row_type: The type of the rows.
-        row_filter: Which rows are read, as pyiceberg understands it.
-        discovery_interval_ms: Between two looks for new snapshots; None never looks.
-        first_snapshot: The snapshot whose rows come first; None of what has none yet.
-        with_snapshot: Whether they come at all.
-    """
+class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
+    """Reads a table; made by `for_snapshot` and `for_appends` (beyond PyFlink)."""
 
     def __init__(
         self,
@@ -50,11 +42,9 @@ class IcebergSource(PythonSource[Any, TableFile]):
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         self.table = table
-        self._catalog = catalog
-        self.discovery_interval_ms: int | None = None
-        self.with_snapshot = True
+        self.catalog = catalog
         try:
-            self.row_filter: Any = AlwaysTrue() if row_filter is None else parse(row_filter)
+            self.row_filter = AlwaysTrue() if row_filter is None else parse(row_filter)
         except Exception as error:
             raise InvalidProgramError(
                 f'IcebergSource: {row_filter!r} is no filter of Iceberg, as "price > 2": {error}'
@@ -70,21 +60,20 @@ class IcebergSource(PythonSource[Any, TableFile]):
                     f"IcebergSource: {table} has no snapshot {snapshot_id}, it has {there}"
                 )
             schema = found.schemas()[snapshot.schema_id]
-        self.first_snapshot: int | None = None if snapshot is None else snapshot.snapshot_id
+        self.first_snapshot = None if snapshot is None else snapshot.snapshot_id
         names = [field.name for field in schema.fields]
         for name in columns or ():
             if name not in names:
                 raise InvalidProgramError(
                     f"IcebergSource: {table} has no column {name!r}, it has {names}"
                 )
-        #: What is read, by the numbers of its fields, which outlive their names.
-        self.schema: Any = schema if columns is None else schema.select(*columns)
+        self.schema = schema if columns is None else schema.select(*columns)
         arrow = schema_to_pyarrow(self.schema, include_field_ids=False)
         if columns is not None:
             import pyarrow as pa
 
             arrow = pa.schema([arrow.field(name) for name in columns])
-        self.row_type: RowTypeInfo = row_type_of(arrow, "IcebergSource")
+        self.row_type = row_type_of(arrow, "IcebergSource")
 
     @staticmethod
     def for_snapshot(
@@ -160,12 +149,6 @@ class IcebergSource(PythonSource[Any, TableFile]):
         source.discovery_interval_ms = discovery_interval_ms
         source.with_snapshot = snapshot
         return source
-
-    def loaded(self) -> Any:
-        """The table as it is now."""
-        name, properties = self._catalog
-        catalog = iceberg_library("IcebergSource").load_catalog(name, **properties)
-        return catalog.load_table(self.table)
 
     def get_boundedness(self) -> Boundedness:
         """Whether new snapshots are not looked for."""
