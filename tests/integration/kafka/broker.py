@@ -26,6 +26,8 @@ transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 num.partitions=1
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
 log.retention.ms=-1
 """
 
@@ -114,6 +116,26 @@ class Topics:
         name = name or f"topic-{uuid.uuid4().hex[:8]}"
         self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
         return name
+
+    def deny(self, name, *operations):
+        """Nobody may do this with a topic from now on, but look at it."""
+        from confluent_kafka.admin import (
+            AclBinding,
+            AclOperation,
+            AclPermissionType,
+            ResourcePatternType,
+            ResourceType,
+        )
+
+        rules = [(AclOperation[operation], AclPermissionType.DENY) for operation in operations]
+        # With a rule, what none allows is refused.
+        rules.append((AclOperation.ALL, AclPermissionType.ALLOW))
+        bindings = [
+            AclBinding(ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:*", "*", *rule)
+            for rule in rules
+        ]
+        for created in self.admin.create_acls(bindings).values():
+            created.result()
 
     def grow(self, name, partitions):
         from confluent_kafka.admin import NewPartitions

@@ -113,7 +113,24 @@ class _Deliveries:
             return
         self._errors.inc()
         if self.failure is None:
-            self.failure = SinkError(f"cannot write to {message.topic()}: {error.str()}")
+            reason = error.str()
+            if error.code() == error._PURGE_QUEUE:
+                reason = self._failure_of_transaction() or reason
+            self.failure = SinkError(f"cannot write to {message.topic()}: {reason}")
+
+    def _failure_of_transaction(self) -> str | None:
+        """What a transaction has failed with, so that its records were dropped; None if it goes on.
+
+        The library tells it to whoever asks for what only another transaction may do.
+        """
+        try:
+            self.producer.begin_transaction()
+        except Exception as error:
+            if type(error).__name__ != "KafkaException":
+                raise
+            found = error.args[0]
+            return str(found.str()) if found.txn_requires_abort() else None
+        return None
 
 
 class _RecordWriter(SinkWriter[Any]):
