@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.common.options import cluster, security
+from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,10 +59,16 @@ class ClusterSettings:
         """Reads the options.
 
         Raises:
-            ConfigurationError: a value is malformed; names key and value.
+            ConfigurationError: a value is malformed, or nobody could dial it; names key and value.
         """
         from penstock.network import runtime
 
+        rpc_address = cluster.RPC_ADDRESS.read(configuration)
+        if rpc_address in cluster.EVERY_ADDRESS:
+            raise ConfigurationError(
+                f"{cluster.RPC_ADDRESS.key}: {rpc_address} is each machine's own: name the address "
+                f"by which others reach this one ({cluster.BIND_HOST.key} says where it listens)"
+            )
         return ClusterSettings(
             slots_per_executor=cluster.SLOTS_PER_EXECUTOR.read(configuration),
             slot_request_timeout_ms=cluster.SLOT_REQUEST_TIMEOUT.read(configuration),
@@ -69,7 +76,7 @@ class ClusterSettings:
             heartbeat_timeout_ms=cluster.HEARTBEAT_TIMEOUT.read(configuration),
             shutdown_grace_ms=cluster.SHUTDOWN_GRACE.read(configuration),
             bind_host=cluster.BIND_HOST.read(configuration),
-            rpc_address=cluster.RPC_ADDRESS.read(configuration),
+            rpc_address=rpc_address,
             tls_enabled=security.TLS_ENABLED.read(configuration),
             runtime=cluster.RUNTIME.read(configuration) or runtime(),
             temp_dirs=cluster.TEMPORARY_FOLDERS.read(configuration),

@@ -69,6 +69,11 @@ def test_executors_dial_an_address_that_they_can_reach(options, dialled):
     assert settings.dialled_host == dialled
 
 
+def test_every_address_is_nobodys_to_dial():
+    with pytest.raises(ConfigurationError, match=r"jobmanager\.rpc\.address: 0\.0\.0\.0 is each"):
+        ClusterSettings.from_configuration({"jobmanager.rpc.address": "0.0.0.0"})
+
+
 def test_a_manager_that_encrypts_has_penstock_encrypt():
     assert encrypts_its_network(Told(spark_network_crypto_enabled="true"))
     assert not encrypts_its_network(Told(spark_authenticate="true"))
