@@ -1,7 +1,9 @@
 """Functions and classes of the program as bytes, by cloudpickle.
 
 From 3.1.3 on cloudpickle leaves the file out of code objects.  Tracebacks of workers, the lines
-that errors show, logs and flame graphs take it from there, so it is put back here.
+that errors show, logs and flame graphs take it from there, so it is put back here.  It also makes
+a class first and sets its ``__slots__`` afterwards, when they have no effect any more: instances
+had a ``__dict__`` at workers, and could not be restored where the class has none.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from types import CodeType
 from typing import Any, ClassVar, Final
 
 import cloudpickle
+from cloudpickle.cloudpickle import _make_skeleton_class
 
 _TABLE: Final[Any] = cloudpickle.Pickler.dispatch_table
 
@@ -31,9 +34,21 @@ OWN_REDUCERS: Final[dict[type, Any]] = {**_TABLE.maps[0], CodeType: _reduced}
 
 
 class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """cloudpickle's pickler, whose code objects keep the name of their file."""
+    """cloudpickle's pickler; code keeps the name of its file, and classes keep their slots."""
 
     dispatch_table: ClassVar[Any] = ChainMap({CodeType: _reduced}, _TABLE)
+
+    def reducer_override(self, obj: Any) -> Any:
+        """What makes a class or function of the program, as cloudpickle does it otherwise."""
+        reduced = super().reducer_override(obj)
+        if type(reduced) is not tuple or reduced[0] is not _make_skeleton_class:
+            return reduced
+        # Tuples have no slots of their own, and NamedTuple refuses even to be told so.
+        if "__slots__" not in obj.__dict__ or issubclass(obj, tuple):
+            return reduced
+        make, (metaclass, name, bases, namespace, *others), *rest = reduced
+        namespace = {**namespace, "__slots__": obj.__dict__["__slots__"]}
+        return make, (metaclass, name, bases, namespace, *others), *rest
 
 
 def dumps(value: object) -> bytes:

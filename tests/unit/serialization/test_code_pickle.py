@@ -1,8 +1,10 @@
 """Functions and classes of programs as bytes."""
 
 import pickle
+import subprocess
+import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 
 import cloudpickle
@@ -45,3 +47,45 @@ def test_equal_functions_have_equal_bytes() -> None:
 def test_other_types_are_cloudpickles() -> None:
     reduced = {kind for kind in CodePickler.dispatch_table if kind is not CodeType}
     assert reduced == {kind for kind in cloudpickle.Pickler.dispatch_table if kind is not CodeType}
+
+
+class _Hidden:
+    __slots__ = ("__hidden", "__weakref__", "seen")
+
+    def __init__(self) -> None:
+        self.__hidden = 1
+        self.seen = 2
+
+    def hidden(self) -> int:
+        return self.__hidden
+
+
+class _Derived(_Hidden):
+    __slots__ = "last"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = 3
+
+
+@pytest.fixture
+def own_classes() -> Iterator[None]:
+    """The classes above are a program's own, and not known where they arrive."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.usefixtures("own_classes")
+def test_classes_keep_their_slots() -> None:
+    # Another process: this one would find the classes that it shipped.
+    asks = (
+        "import pickle, sys, weakref\n"
+        "one = pickle.load(sys.stdin.buffer)\n"
+        "weakref.ref(one)\n"
+        "print(one.hidden(), one.seen, one.last, hasattr(one, '__dict__'), one.__getstate__()[0])"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", asks], input=dumps(_Derived()), capture_output=True, check=True
+    )
+    assert asked.stdout.split() == b"1 2 3 False None".split()
