@@ -14,6 +14,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph import operators
 from penstock.graph import transformations as t
 from penstock.graph.iteration_groups import Iteration, iteration_groups
+from penstock.graph.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.stream_graph import IllegalGraphStateError, StreamGraph, StreamNode
 from penstock.graph.unaligned_checkpoints import refuse_where_unsafe, settle_edges
@@ -159,6 +160,11 @@ class StreamGraphGenerator:
             raise InvalidProgramError(
                 f"the parallelism {parallelism} of {name!r} is higher than its max parallelism "
                 f"{max_parallelism}: lower the one or raise the other"
+            )
+        if parallelism > UPPER_BOUND_MAX_PARALLELISM:
+            raise InvalidProgramError(
+                f"the parallelism {parallelism} of {name!r} is higher than any can be, "
+                f"{UPPER_BOUND_MAX_PARALLELISM}: lower it"
             )
         timeout = transformation.buffer_timeout_ms
         if timeout == t.BUFFER_TIMEOUT_DEFAULT:

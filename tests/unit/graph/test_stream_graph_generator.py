@@ -122,6 +122,14 @@ def test_parallelism_above_max_parallelism_is_refused():
         program.stream_graph()
 
 
+def test_parallelism_above_any_max_parallelism_is_refused():
+    """Without one that is set, too: thousands of workers would be started for it."""
+    program = Program(parallelism=40000)
+    program.source("Wide")
+    with pytest.raises(InvalidProgramError, match="40000 of .*: Wide' is higher than any"):
+        program.stream_graph()
+
+
 @pytest.mark.parametrize("value", [0, -5, 32769])
 def test_max_parallelism_bounds(value):
     with pytest.raises(InvalidProgramError):
