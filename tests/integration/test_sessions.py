@@ -432,7 +432,10 @@ def test_a_session_is_started_and_stopped_by_name(session):
         assert "--cluster another" in said
         assert "runs already" in penstock("cluster", "start", "--name", "another", code=1)
         assert "another" in penstock("cluster", "list")
-        assert "which session? running are another, test" in penstock("cluster", "stop", code=1)
+        refused = penstock("cluster", "stop", code=1)
+        assert "which session? running are another, test; name one by `penstock cluster stop" in (
+            refused
+        )
         pid = find_session("another").pid
         env = session.environment(**{"penstock.session": "another"})
         with env.from_collection([1]).execute_and_collect() as results:

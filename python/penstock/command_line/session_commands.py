@@ -387,7 +387,7 @@ def stop(named: str | None) -> None:
     from penstock.session.session_client import SessionClient
 
     try:
-        session = find_session(named)
+        session = find_session(named, how_to_name="penstock cluster stop NAME")
         process = None if session.pid is None else psutil.Process(session.pid)
         with SessionClient(session) as client:
             client.ask(StopSession(), Done)

@@ -158,11 +158,12 @@ def remember_token(address: str, token: str) -> None:
     _tokens[parse_address(address)] = check_token(token, "token")
 
 
-def find_session(named: str | None) -> SessionAddress:
+def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> SessionAddress:
     """The session of a name or address; without one the only one on this machine.
 
     Args:
         named: A name, or ``host:port``, whose token was remembered or is in `TOKEN_VARIABLE`.
+        how_to_name: What the message says when none is named, and it is not clear which is meant.
 
     Raises:
         ConfigurationError: There is none, or several, or its token is not known.
@@ -173,8 +174,8 @@ def find_session(named: str | None) -> SessionAddress:
         if len(known) == 1:
             return known[0]
         raise ConfigurationError(
-            f"which session? {_listed(known)}; name one with --cluster, or start one by "
-            "`penstock cluster start`"
+            f"which session? {_listed(known)}; name one by `{how_to_name}`, or start one "
+            "by `penstock cluster start`"
         )
     own = next((one for one in known if one.name == named), None)
     if own is not None:
