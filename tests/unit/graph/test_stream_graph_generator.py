@@ -126,7 +126,7 @@ def test_parallelism_above_any_max_parallelism_is_refused():
     """Without one that is set, too: thousands of workers would be started for it."""
     program = Program(parallelism=40000)
     program.source("Wide")
-    with pytest.raises(InvalidProgramError, match="40000 of .*: Wide' is higher than any"):
+    with pytest.raises(InvalidProgramError, match=r"40000 of .*: Wide' is higher than any"):
         program.stream_graph()
 
 
