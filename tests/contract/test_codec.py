@@ -179,6 +179,7 @@ COERCED = [
     (Types.BOOLEAN(), 1, True),
     (Types.BOOLEAN(), 0.0, False),
     (Types.BOOLEAN(), 255, True),
+    (Types.BOOLEAN(), np.bool_(False), False),
     (Types.BIG_DEC(), 3, decimal.Decimal(3)),
     (Types.BIG_DEC(), "1.50", decimal.Decimal("1.50")),
     (Types.SQL_DATE(), datetime.datetime(2024, 1, 2, 3), datetime.date(2024, 1, 2)),

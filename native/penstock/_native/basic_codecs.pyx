@@ -15,6 +15,7 @@ from penstock._native.wire cimport (
 
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.conversions import whole_number
+from penstock.serialization.loaded_numpy import is_numpy_bool
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -80,6 +81,8 @@ cdef class BooleanNode(CodecNode):
         elif value is False:
             truth = 0
         elif isinstance(value, (int, float)) and 0 <= value < 256:
+            truth = PyObject_IsTrue(value)
+        elif is_numpy_bool(value):
             truth = PyObject_IsTrue(value)
         else:
             return fail_misfit(self.name)

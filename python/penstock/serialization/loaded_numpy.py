@@ -11,3 +11,9 @@ def loaded_numpy() -> Any:
     """
     numpy: Any = sys.modules.get("numpy")
     return numpy if hasattr(numpy, "generic") and hasattr(numpy, "ndarray") else None
+
+
+def is_numpy_bool(value: Any) -> bool:
+    """Whether a value is what comparisons of numpy give; numpy does not count it as a number."""
+    numpy = loaded_numpy()
+    return numpy is not None and isinstance(value, numpy.bool_)

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.conversions import whole_number
+from penstock.serialization.loaded_numpy import is_numpy_bool
 from penstock.serialization.pure.codec_node import Misfit, Node
 from penstock.serialization.pure.dynamic_codec import (
     decode_dynamic,
@@ -70,7 +71,7 @@ class _BooleanNode(Node):
     """BOOLEAN: one byte; of a number its truth."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, (int, float)) and not is_numpy_bool(value):
             raise Misfit(value, self.name, "neither True nor False, and no number")
         if not 0 <= value < 256:
             raise Misfit(value, self.name, "a number not within 0 and 255")
