@@ -7,6 +7,7 @@ input ends, and the connection to the driver breaks; whichever is noticed first.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import logging
@@ -115,8 +116,10 @@ def run_worker() -> int:
         code = EXIT_FAILED
     end_children(has_host=code == 0)
     leave()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # User code may have closed it, or put something else there.
+        with contextlib.suppress(ValueError, AttributeError):
+            stream.flush()
     # An ordinary exit would wait for threads that are stuck in user code, or fail over the one
     # that reads standard input.
     os._exit(code)
