@@ -106,6 +106,30 @@ def test_user_code_that_ends_its_worker_is_a_lost_worker(
         execute(end)
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_worker_whose_output_user_code_closed_ends_in_silence(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    execute(lambda n: getattr(sys, name).close())
+    seen = capfd.readouterr()
+    assert "closed file" not in seen.out + seen.err
+
+
+class Untold(Exception):
+    """Its text cannot be had."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_an_exception_that_cannot_tell_its_text_ends_the_job_as_itself() -> None:
+    def fail(_: int) -> None:
+        raise Untold
+
+    with pytest.raises(Untold):
+        execute(fail)
+
+
 def test_a_crash_in_c_shows_the_line_of_python() -> None:
     def crash(_: int) -> None:
         ctypes.string_at(0)

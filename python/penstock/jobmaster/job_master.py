@@ -46,6 +46,7 @@ from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
     attempt_name,
+    described,
     exception_of,
     failure_of,
     without_control_flow,
@@ -595,7 +596,7 @@ class JobMaster:
             action.new.value,
             self.handle.runtime_ms(),
             accumulators,
-            "" if error is None else f"{type(error).__name__}: {error}",
+            "" if error is None else described(error),
         )
         self._checkpoints.job_ended(action.new, result, self._tell_end)
 

@@ -136,6 +136,15 @@ def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: in
     return f"{task_name} ({attempt_id.subtask + 1}/{parallelism})"
 
 
+def described(error: BaseException) -> str:
+    """The class and the text of an exception, also of a user's that cannot tell its text."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception as nested:
+        return f"{name}: <the exception's text cannot be had: {type(nested).__name__}>"
+
+
 def without_control_flow(error: BaseException) -> BaseException:
     """The exception, or the `JobExecutionError` that stands for one that steers the interpreter."""
     for kind, explanation in _CONTROL_FLOW.items():
