@@ -170,10 +170,8 @@ def test_a_full_disk_is_told_of(tmp_path, monkeypatch, runtime):
 
 
 def test_what_penstock_has_not_is_refused():
-    env = environment(**{"execution.batch-shuffle-mode": "ALL_EXCHANGES_HYBRID_FULL"})
-    env.from_collection(WORDS, Types.STRING()).print()
     with pytest.raises(ConfigurationError, match="use ALL_EXCHANGES_BLOCKING"):
-        env.execute()
+        environment(**{"execution.batch-shuffle-mode": "ALL_EXCHANGES_HYBRID_FULL"})
 
 
 class OpenPartitions(MapFunction):

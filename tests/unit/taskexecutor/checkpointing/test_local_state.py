@@ -18,6 +18,7 @@ from penstock.taskexecutor.checkpointing.local_state import CopiedStateStream, L
 
 JOB, VERTEX, SLOT = b"j" * 16, b"v" * 16, b"slot"
 FILES = FileSystems({})
+BUFFERED = 4096
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def write(tmp_path, store):
 
     def write(checkpoint_id, data, threshold=0):
         stream = CopiedStateStream(
-            LocalFileSystem(), str(tmp_path / "remote"), threshold, store, checkpoint_id
+            LocalFileSystem(), str(tmp_path / "remote"), threshold, BUFFERED, store, checkpoint_id
         )
         stream.write(data)
         handle = stream.handle()
@@ -129,7 +130,7 @@ def test_an_aborted_checkpoint_has_no_copies(tmp_path, store, write):
 
 
 def test_a_stream_that_is_given_up_leaves_no_copy(tmp_path, store):
-    stream = CopiedStateStream(LocalFileSystem(), str(tmp_path), 0, store, 1)
+    stream = CopiedStateStream(LocalFileSystem(), str(tmp_path), 0, BUFFERED, store, 1)
     stream.write(b"x" * (2 << 20))
     assert copies(tmp_path) == ["chk_1"]
     stream.close()
