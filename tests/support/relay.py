@@ -10,6 +10,7 @@ class Relay:
 
     def __init__(self, target: tuple[str, int]) -> None:
         self.seen = bytearray()
+        self.accepted = 0
         self._target = target
         self._flows = threading.Event()
         self._flows.set()
@@ -63,6 +64,7 @@ class Relay:
                 near, _ = self._listener.accept()
             except OSError:
                 return
+            self.accepted += 1
             self._sockets.append(near)
             try:
                 far = socket.create_connection(self._target)

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import deltalake
@@ -28,6 +29,8 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.window import Time, TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, SourceError
+from support.relay import Relay
+from support.sessions import eventually
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -379,6 +382,28 @@ def test_no_broker():
         SourceError, match=r"cannot get the topics from the brokers at 127\.0\.0\.1:1"
     ):
         elements(source)
+
+
+def test_brokers_that_come_late(broker, topics):
+    """A job waits for its brokers for as long as the client's time-out says."""
+    topic = topics.create()
+    topics.write(topic, ["here"])
+    host, _, port = broker.servers.partition(":")
+    relay = Relay((host, 1))  # where nobody listens
+
+    def come():
+        # By then the source has asked in vain.
+        eventually(lambda: relay.accepted >= 40, "the source goes on asking")
+        relay.turn((host, int(port)))
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(come)
+            source = bounded(broker, topic).set_bootstrap_servers(":".join(map(str, relay.address)))
+            assert elements(source.build()) == ["here"]
+            coming.result()
+    finally:
+        relay.close()
 
 
 def test_the_example_that_writes_a_table(broker, topics, tmp_path):

@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 #: Errors that pass by themselves: LEADER_NOT_AVAILABLE and NOT_LEADER_FOR_PARTITION.
 _PASSING: Final = frozenset({5, 6})
 
+#: Errors of the client of brokers that do not answer: _TRANSPORT, _TIMED_OUT.  They may come yet.
+_ABSENT: Final = frozenset({-195, -185})
+
 _PAUSE_S: Final = 0.05
 
 #: How long the other thread waits for brokers before it looks whether it is still wanted.
@@ -210,7 +213,7 @@ class _Brokers(OffsetsRetriever):
                 found = self._admin().list_topics(timeout=max(0.0, min(left_s, _STEP_S))).topics
                 break
             except self._library.KafkaException as error:
-                if left_s <= _STEP_S or self._is_closed or not error.args[0].retriable():
+                if left_s <= _STEP_S or self._is_closed or error.args[0].code() not in _ABSENT:
                     raise self._failure("the topics", error) from None
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
