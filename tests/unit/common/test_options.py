@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from penstock.common import Configuration, Encoder
+from penstock.common.options.check import check_options
 from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
 from penstock.common.options.table import options_page
@@ -417,3 +418,9 @@ def test_the_process_configuration_holds_plain_values(monkeypatch, value):
     monkeypatch.setenv("PENSTOCK_CONFIGURATION", f'{{"parallelism.default": {value}}}')
     with pytest.raises(ConfigurationError, match=r"parallelism\.default"):
         StreamExecutionEnvironment.get_execution_environment()
+
+
+def test_of_several_unknown_keys_the_first_is_named():
+    keys = [f"unknown.{number}" for number in range(20)]
+    with pytest.raises(ConfigurationError, match=r"there is no option 'unknown\.0'"):
+        check_options(dict.fromkeys(keys, "x"))

@@ -60,7 +60,9 @@ def check_options(configuration: Mapping[str, str]) -> None:
         ConfigurationError: A key is unknown, or a value cannot be; names key and value.
     """
     check_values(configuration)
-    for key in configuration.keys() - options_by_key().keys():
+    for key in configuration:
+        if key in options_by_key():
+            continue
         if refusal := refusal_of(key):
             raise ConfigurationError(f"{key}: {refusal}")
         if not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
