@@ -21,25 +21,14 @@ from typing import Any
 from pyflink_oracle import coders, kinds, outcomes, recording, values
 from pyflink_oracle.calls import call_cases
 from pyflink_oracle.library import Library
-from pyflink_oracle.programs import programs
+from pyflink_oracle.programs import USES, programs
 from pyflink_oracle.programs.flink import Flink
 
 #: Of the cases that cost a job each, so many are left out but one.
 SAMPLE = 16
 
 #: Subjects of many programs each, of which a part is compared: so many are left out but one.
-LARGE_SUBJECTS = (
-    "given",
-    "relatives",
-    "typed",
-    "written",
-    "window_uses",
-    "state_uses",
-    "timer_uses",
-    "two_input_uses",
-    "value_uses",
-    "job_uses",
-)
+LARGE_SUBJECTS = ("given", "relatives", "typed", "written", *USES)
 SAMPLE_OF_PROGRAMS = 6
 
 #: Of a text that is Java's, and no other process gives: an object's address, a pickled class.

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
     from pyflink_oracle.programs.flink import Flink
 
+#: Subjects of everyday use.
+USES = (
+    "window_uses",
+    "state_uses",
+    "timer_uses",
+    "two_input_uses",
+    "value_uses",
+    "job_uses",
+)
+
 _SUBJECTS = (
     "flink",
     "aggregations",
@@ -38,12 +48,7 @@ _SUBJECTS = (
     "types",
     "windows",
     "written",
-    "window_uses",
-    "state_uses",
-    "timer_uses",
-    "two_input_uses",
-    "value_uses",
-    "job_uses",
+    *USES,
 )
 
 
