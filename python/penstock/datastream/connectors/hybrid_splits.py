@@ -179,17 +179,10 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
 class _Part(PartContext[Any]):
     """What the enumerator of a source may do, for the subtasks that read it."""
 
-    enumerator: SplitEnumerator[Any]
-
     def __init__(self, context: SplitEnumeratorContext[HybridSplit], number: int) -> None:
         super().__init__(context)
         self._number = number
         self.readers: set[int] = set()
-
-    def close(self) -> None:
-        """Has the enumerator give nothing more."""
-        self._is_closed = True
-        self.enumerator.close()
 
     def split_of_whole(self, split: Any) -> HybridSplit:
         """With the number of the source."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from penstock.datastream.connectors.split_source import (
     ReaderInfo,
     SourceSplit,
+    SplitEnumerator,
     SplitEnumeratorContext,
 )
 
@@ -18,12 +19,23 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class PartContext(SplitEnumeratorContext[S], Generic[S]):
-    """What the enumerator of a part may do, by what that of the whole may."""
+    """What the enumerator of a part may do, by what that of the whole may.
+
+    Attributes:
+        enumerator: That of the part, which is made with this context.
+    """
+
+    enumerator: SplitEnumerator[S]
 
     def __init__(self, context: SplitEnumeratorContext[Any]) -> None:
         """Does it with ``context``, that of the whole."""
         self._context = context
         self._is_closed = False
+
+    def close(self) -> None:
+        """Has the enumerator give nothing more."""
+        self._is_closed = True
+        self.enumerator.close()
 
     @abstractmethod
     def split_of_whole(self, split: S) -> SourceSplit:

@@ -155,6 +155,8 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
 class _Part(PartContext["KafkaPartitionSplit"]):
     """What of one cluster is read, and what its enumerator may do."""
 
+    enumerator: KafkaSourceEnumerator
+
     def __init__(
         self,
         whole: DynamicKafkaSourceEnumerator,
@@ -174,11 +176,6 @@ class _Part(PartContext["KafkaPartitionSplit"]):
     def reads(self, cluster: Cluster) -> bool:
         """Whether this is what is to be read of the cluster."""
         return (self.topics, self.properties) == (cluster.topics, cluster.properties)
-
-    def close(self) -> None:
-        """Has the enumerator give nothing more."""
-        self._is_closed = True
-        self.enumerator.close()
 
     def split_of_whole(self, split: KafkaPartitionSplit) -> DynamicKafkaSourceSplit:
         """With the name of the cluster."""

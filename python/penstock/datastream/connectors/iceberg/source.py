@@ -37,6 +37,8 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
     ) -> None:
         """Makes a source; use the static methods."""
         super().__init__()
+        iceberg_library("IcebergSource")
+        check_table_name(table, "IcebergSource")
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.expressions.parser import parse
         from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -100,8 +102,6 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             DependencyError: pyiceberg is not installed.
             Exception: There is no such table, or the catalog does not answer.
         """
-        iceberg_library("IcebergSource")
-        check_table_name(table, "IcebergSource")
         return IcebergSource(table, columns, row_filter, snapshot_id, (name, dict(catalog)))
 
     @staticmethod
@@ -139,8 +139,6 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             DependencyError: pyiceberg is not installed.
             Exception: There is no such table, or the catalog does not answer.
         """
-        iceberg_library("IcebergSource")
-        check_table_name(table, "IcebergSource")
         if discovery_interval_ms <= 0:
             raise InvalidProgramError(
                 f"IcebergSource: an interval must be positive, got {discovery_interval_ms} ms"
