@@ -145,6 +145,17 @@ class _Wanted:
     keeps: bool
 
 
+@dataclass(frozen=True)
+class _Read:
+    """What the reader tells when a checkpoint is complete.
+
+    Attributes:
+        number: The batch that the checkpoint has as the next; those before it are of no use.
+    """
+
+    number: int
+
+
 class Feed:
     """Batches of elements, with those that may be asked for again."""
 
@@ -301,25 +312,14 @@ class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
         _feed_of(feed_id)
         self._feed_id = feed_id
         self._asked: dict[int, _Wanted] = {}
-        self._read: int = 0
-        self._read_by_checkpoint: dict[int, int] = {}
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
-        """The reader wants a batch: it has read all before it."""
-        self._read = source_event.number
-        self._asked[subtask_id] = source_event
-        self._look(subtask_id, source_event)
-
-    def snapshot_state(self, checkpoint_id: int) -> list[QueueSplit]:
-        """The split while nobody has it."""
-        # The reader takes its snapshot later, and has read no less by then.
-        self._read_by_checkpoint[checkpoint_id] = self._read
-        return super().snapshot_state(checkpoint_id)
-
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What the checkpoint has as read need not be kept."""
-        for number in [n for n in self._read_by_checkpoint if n <= checkpoint_id]:
-            _feed_of(self._feed_id).forget(self._read_by_checkpoint.pop(number))
+        """The reader wants a batch, or says which it will not want again."""
+        if isinstance(source_event, _Read):
+            _feed_of(self._feed_id).forget(source_event.number)
+        else:
+            self._asked[subtask_id] = source_event
+            self._look(subtask_id, source_event)
 
     def _look(self, subtask_id: int, wanted: _Wanted) -> None:
         def found(batch: _Batch | None, error: BaseException | None) -> None:
@@ -343,6 +343,7 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
         self._batch: _Batch | None = None
         self._has_asked = False
         self._keeps = INTERVAL.read(context.get_configuration().to_dict()) is not None
+        self._read_by_checkpoint: dict[int, int] = {}
 
     def handle_source_events(self, source_event: Any) -> None:
         """A batch has come."""
@@ -363,6 +364,24 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
             event = _Wanted(split.number, self._keeps)
             self._context.send_source_event_to_coordinator(event)
         return InputStatus.NOTHING_AVAILABLE
+
+    def snapshot_state(self, checkpoint_id: int) -> list[QueueSplit]:
+        """How far the split was read."""
+        if self._split is not None:
+            self._read_by_checkpoint[checkpoint_id] = self._split.number
+        return super().snapshot_state(checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """What the checkpoint has as read need not be kept.
+
+        The reader says it, since only its own state knows it: where the enumerator saw it ask for
+        more, it may have failed since and begun again further in front.
+        """
+        number = self._read_by_checkpoint.pop(checkpoint_id, None)
+        for earlier in [n for n in self._read_by_checkpoint if n < checkpoint_id]:
+            del self._read_by_checkpoint[earlier]
+        if number is not None:
+            self._context.send_source_event_to_coordinator(_Read(number))
 
     def is_available(self) -> Future[Any] | None:
         """None: the enumerator brings more."""
