@@ -72,6 +72,11 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         return self._event_time
 
 
+def joins_touching_windows(assigner: object) -> bool:
+    """Whether an assigner merges the windows that overlap or touch, as those of sessions do."""
+    return getattr(type(assigner), "merge_windows", None) is _SessionWindows.merge_windows
+
+
 class _FixedGap(_SessionWindows):
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:

@@ -28,14 +28,22 @@ class MergingWindowSet:
     contents of the others.
     """
 
-    def __init__(self, assigner: MergingWindowAssigner[Any, Any], mapping: dict[Any, Any]) -> None:
+    def __init__(
+        self,
+        assigner: MergingWindowAssigner[Any, Any],
+        mapping: dict[Any, Any],
+        *,
+        joins_touching: bool,
+    ) -> None:
         """Opens a view.
 
         Args:
             assigner: Says which windows merge.
             mapping: Window to state window; kept by the caller, changed in place.
+            joins_touching: Whether those are the ones that overlap or touch.
         """
         self._assigner = assigner
+        self._joins_touching = joins_touching
         self.mapping = mapping
 
     def state_window(self, window: Any) -> Any:
@@ -60,6 +68,14 @@ class MergingWindowSet:
         mapping = self.mapping
         if window in mapping:
             return window
+        if self._joins_touching:
+            # Mostly a session grows: no need to sort all that are open.
+            touched = [o for o in mapping if o.start <= window.end and window.start <= o.end]
+            if not touched:
+                mapping[window] = window
+                return window
+            if len(touched) == 1:
+                return self._grown(touched[0], window, merge)
         collector = _Collector()
         self._assigner.merge_windows([*mapping, window], collector)
         result, is_merged = window, False
@@ -75,4 +91,13 @@ class MergingWindowSet:
                 merge(merge_result, members, state_windows[0], state_windows[1:])
         if not is_merged:
             mapping[window] = window
+        return result
+
+    def _grown(self, open_window: Any, window: Any, merge: MergeFunction) -> Any:
+        """One open window that now holds another one as well."""
+        if open_window.start <= window.start and window.end <= open_window.end:
+            return open_window
+        result = open_window.cover(window)
+        state_window = self.mapping[result] = self.mapping.pop(open_window)
+        merge(result, [open_window], state_window, [])
         return result

@@ -12,6 +12,7 @@ from penstock.datastream.window import (
     PurgingTrigger,
     TriggerResult,
 )
+from penstock.datastream.window.sessions import joins_touching_windows
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
@@ -67,6 +68,7 @@ class WindowOperator(StreamOperator):
         self.late_tag = descriptor.late_tag
         self.is_event_time: bool = self.assigner.is_event_time()
         self.is_merging = isinstance(self.assigner, MergingWindowAssigner)
+        self.joins_touching = joins_touching_windows(self.assigner)
         if self.is_merging and not self.trigger.can_merge():
             # PyFlink lets such a program start, and its windows fail when they first merge.
             self.unmergeable: str | None = (
@@ -194,7 +196,11 @@ class WindowOperator(StreamOperator):
     # Merging --------------------------------------------------------------------------------
 
     def _merging_set(self, key: Any) -> MergingWindowSet:
-        return MergingWindowSet(self.assigner, self.merging_table.get(key) or {})
+        return MergingWindowSet(
+            self.assigner,
+            self.merging_table.get(key) or {},
+            joins_touching=self.joins_touching,
+        )
 
     def _persist(self, key: Any, merging: MergingWindowSet) -> None:
         if merging.mapping:
@@ -220,7 +226,8 @@ class WindowOperator(StreamOperator):
         for window in merged:
             context.window = window
             self.trigger.clear(window, context)
-            self._delete_cleanup(window)
+            if not self.trigger_cleans_up:
+                self._delete_cleanup(window)
         if merged_state_windows:
             self.contents.merge_namespaces(state_window, merged_state_windows)
         for window in (*merged, *merged_state_windows):
