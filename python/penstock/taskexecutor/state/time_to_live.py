@@ -72,7 +72,7 @@ class TimeToLive:
 
     def expired(self, written_ms: int) -> bool:
         """Whether an entry written or touched at ``written_ms`` has expired."""
-        return written_ms + self.ttl_ms <= self.now()
+        return written_ms <= self.newest_expired()
 
     def visible(self, written_ms: int) -> bool:
         """Whether an entry written or touched at ``written_ms`` may be read, at least once more."""
@@ -84,13 +84,21 @@ class TimeToLive:
         Returns:
             None for nothing, the same object for all of it, else another one.
         """
-        expired = self.expired
+        return self.left_of(stored, self.newest_expired())
+
+    def newest_expired(self) -> int:
+        """The time in ms at which what expires just now was written or touched."""
+        return self.now() - self.ttl_ms
+
+    @staticmethod
+    def left_of(stored: Any, expired_ms: int) -> Any:
+        """What `unexpired` gives, where all that was written until then has expired."""
         if isinstance(stored, Aged):
-            return None if expired(stored.time_ms) else stored
+            return None if stored.time_ms <= expired_ms else stored
         if isinstance(stored, dict):
-            pairs = {key: aged for key, aged in stored.items() if not expired(aged.time_ms)}
+            pairs = {key: aged for key, aged in stored.items() if aged.time_ms > expired_ms}
             return stored if len(pairs) == len(stored) else pairs or None
-        elements = [aged for aged in stored if not expired(aged.time_ms)]
+        elements = [aged for aged in stored if aged.time_ms > expired_ms]
         return stored if len(elements) == len(stored) else elements or None
 
 
@@ -136,10 +144,14 @@ class IncrementalCleanup:
         found, self._slot, self._position = self._table.peek(
             self._slot, self._position, self._ttl.cleanup_size
         )
+        expired_ms = self._ttl.newest_expired()
         for contents, key, stored in found:
+            # Most are one value that has not expired: it is asked for first.
+            if type(stored) is Aged and stored.time_ms > expired_ms:
+                continue
             if key == skipped:
                 continue
-            kept = self._ttl.unexpired(stored)
+            kept = self._ttl.left_of(stored, expired_ms)
             if kept is None:
                 contents.remove(key)
             elif kept is not stored:
