@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.time import Time
@@ -313,15 +313,17 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return "GlobalWindows()"
 
 
+#: How many elements of the key came before.
+_NUMBER: Final = ValueStateDescriptor("count-assigner", Types.LONG())
+
+
 class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
     """Numbers the elements of each key; the number is state of the key."""
 
     _window_size: int
 
     def _next_number(self, context: WindowAssigner.WindowAssignerContext) -> int:
-        state = context.get_runtime_context().get_state(
-            ValueStateDescriptor("count-assigner", Types.LONG())
-        )
+        state = context.get_runtime_context().get_state(_NUMBER)
         number: int = state.value() or 0
         state.update(number + 1)
         return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.datastream.functions.broadcast import (
@@ -12,6 +13,7 @@ from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, KeyedTimerService, StreamOperator
 from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
+from penstock.taskexecutor.state.opened_states import OpenedStates
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
@@ -67,6 +69,15 @@ class _Times:
         self.timers: TimerService = TimeOnlyService(
             self.current_processing_time, self.current_watermark
         )
+        self._opened = OpenedStates(self.open_state)
+
+    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+        """The state of that descriptor."""
+        return self._opened.view("broadcast", state_descriptor)
+
+    @abstractmethod
+    def open_state(self, kind: str, descriptor: Any) -> Any:
+        """A view of a broadcast state."""
 
     def timestamp(self) -> int:
         """The element's timestamp in ms, -2**63 when it has none."""
@@ -90,12 +101,13 @@ class BroadcastSideContext(
 ):
     """What the broadcast side sees: it may change the state."""
 
-    def get_broadcast_state(self, state_descriptor: Any) -> Any:
-        """The state of that descriptor."""
+    def open_state(self, kind: str, descriptor: Any) -> Any:
+        """What `get_broadcast_state` gives first."""
+        del kind
         context = self.operator.context
         return context.operator_state.broadcast_state(
-            state_descriptor,
-            context.isolation.of_map(state_descriptor),
+            descriptor,
+            context.isolation.of_map(descriptor),
             is_private=context.isolation.is_wanted,
         )
 
@@ -109,12 +121,13 @@ class ReadOnlySideContext(
 
     domain: TimeDomain
 
-    def get_broadcast_state(self, state_descriptor: Any) -> Any:
-        """A view of the state of that descriptor."""
+    def open_state(self, kind: str, descriptor: Any) -> Any:
+        """What `get_broadcast_state` gives first, a view that only reads."""
+        del kind
         context = self.operator.context
         return context.operator_state.read_only_broadcast_state(
-            state_descriptor,
-            context.isolation.of_map(state_descriptor),
+            descriptor,
+            context.isolation.of_map(descriptor),
             is_private=context.isolation.is_wanted,
         )
 

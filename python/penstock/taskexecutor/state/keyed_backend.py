@@ -182,12 +182,6 @@ class HeapKeyedStateBackend(KeyContext):
         add = self._evaluation.without_call(function.add, 2)
         return HeapAggregatingState(self, table, function, add)
 
-    def partitioned_state(self, namespace: Any, descriptor: Any) -> HeapState:
-        """The state of any descriptor, set to a namespace."""
-        state = self.state(descriptor)
-        state.set_current_namespace(namespace)
-        return state
-
     def state(self, descriptor: Any) -> HeapState:
         """The state of any descriptor.
 

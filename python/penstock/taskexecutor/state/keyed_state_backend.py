@@ -138,9 +138,6 @@ class KeyedStateBackend(Protocol):
     def own_list_state(self, name: str) -> ListOperations:
         """A list state of the operator itself, whose values have no declared type."""
 
-    def partitioned_state(self, namespace: Any, descriptor: Any) -> HeapState:
-        """The state of a descriptor, set to a namespace."""
-
     def release_namespace(self, namespace: Any) -> None:
         """Forgets a namespace in every state that holds no key in it."""
 

@@ -15,10 +15,9 @@ from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.state.function_state import FunctionOperatorStateStore
+from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.datastream.state import OperatorStateStore
     from penstock.taskexecutor.compiled import ValueCopier
     from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
@@ -35,6 +34,7 @@ class StreamingRuntimeContext(RuntimeContext):
         self._operator = operator
         self._metrics: OperatorMetricGroup | None = None
         self._job_parameters: dict[str, str] | None = None
+        self._states = OpenedStates(self._open_state)
 
     def get_task_name(self) -> str:
         """The name of the task, as plans show it."""
@@ -118,27 +118,27 @@ class StreamingRuntimeContext(RuntimeContext):
 
     def get_state(self, state_descriptor: Any) -> Any:
         """One value of the current key."""
-        return self._isolated(self._keyed_state().value_state, state_descriptor)
+        return self._states.view("value", state_descriptor)
 
     def get_list_state(self, state_descriptor: Any) -> Any:
         """A list of the current key."""
-        return self._isolated(self._keyed_state().list_state, state_descriptor)
+        return self._states.view("list", state_descriptor)
 
     def get_map_state(self, state_descriptor: Any) -> Any:
         """A map of the current key."""
-        return self._isolated(self._keyed_state().map_state, state_descriptor)
+        return self._states.view("map", state_descriptor)
 
     def get_reducing_state(self, state_descriptor: Any) -> Any:
         """One value of the current key into which others are folded."""
-        return self._isolated(self._keyed_state().reducing_state, state_descriptor)
+        return self._states.view("reducing", state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: Any) -> Any:
         """An accumulator of the current key with a view of its result."""
-        return self._isolated(self._keyed_state().aggregating_state, state_descriptor)
+        return self._states.view("aggregating", state_descriptor)
 
     def get_folding_state(self, state_descriptor: Any) -> Any:
         """An accumulator of the current key into which values are folded."""
-        return self._isolated(self._keyed_state().aggregating_state, state_descriptor)
+        return self._states.view("aggregating", state_descriptor)
 
     def value_copier(self, what: str) -> ValueCopier | None:
         """Copies values that the operator hands on or keeps; None if the job reuses objects.
@@ -148,14 +148,12 @@ class StreamingRuntimeContext(RuntimeContext):
         """
         return self._operator.isolation.copier(what)
 
-    def _isolated(self, open_state: Callable[[Any], Any], descriptor: Any) -> Any:
-        return self._operator.isolation.state(open_state(descriptor), descriptor)
-
-    def _keyed_state(self) -> Any:
+    def _open_state(self, kind: str, descriptor: Any) -> Any:
         if not self._operator.is_keyed:
             msg = (
                 f"operator {self._operator.name!r} asks for keyed state, which is only accessible "
                 "by functions executed on a KeyedStream: call key_by() before it"
             )
             raise InvalidProgramError(msg)
-        return self._operator.keyed_state
+        state = getattr(self._operator.keyed_state, f"{kind}_state")(descriptor)
+        return self._operator.isolation.state(state, descriptor)

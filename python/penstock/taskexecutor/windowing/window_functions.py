@@ -13,6 +13,7 @@ from penstock.datastream.functions.window import (
 )
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import close_function, open_function
+from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -26,9 +27,12 @@ Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]
 class WindowStateStore:
     """Keyed state in one namespace: that of a window, or that all windows of a key share."""
 
-    def __init__(self, operator: Any, namespace: Any, *, allowed: bool) -> None:
+    def __init__(
+        self, opened: OpenedStates, kind: str, namespace: Any, *, allowed: bool = True
+    ) -> None:
         """Opens the store; ``allowed`` is False for windows that merge."""
-        self._operator = operator
+        self._opened = opened
+        self._kind = kind
         self._namespace = namespace
         self._allowed = allowed
 
@@ -60,9 +64,9 @@ class WindowStateStore:
         if not self._allowed:
             msg = "windows that merge cannot have state of their own: use global_state()"
             raise InvalidProgramError(msg)
-        context = self._operator.context
-        state = context.keyed_state.partitioned_state(self._namespace, descriptor)
-        return context.isolation.state(state, descriptor)
+        state = self._opened.view(self._kind, descriptor)
+        state.set_current_namespace(self._namespace)
+        return state
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
@@ -71,6 +75,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     def __init__(self, operator: Any) -> None:
         """Creates the context of an operator."""
         self._operator = operator
+        self._opened = OpenedStates(self._open_state)
         self.current_window: Any = None
 
     def window(self) -> Any:
@@ -90,12 +95,17 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     def window_state(self) -> Any:
         """State of this key and window."""
         return WindowStateStore(
-            self._operator, self.current_window, allowed=not self._operator.is_merging
+            self._opened, "window", self.current_window, allowed=not self._operator.is_merging
         )
 
     def global_state(self) -> Any:
         """State of this key that all its windows share."""
-        return WindowStateStore(self._operator, None, allowed=True)
+        return WindowStateStore(self._opened, "global", None)
+
+    def _open_state(self, kind: str, descriptor: Any) -> Any:
+        del kind  # those of windows and those that they share are views of the same state
+        context = self._operator.context
+        return context.isolation.state(context.keyed_state.state(descriptor), descriptor)
 
 
 def evaluation(function: Any, context: WindowContext) -> Evaluate:

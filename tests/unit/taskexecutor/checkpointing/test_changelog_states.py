@@ -166,7 +166,9 @@ class Subtask:
 
     def state(self, name, key, namespace=None):
         self.backend.current_key = KEYS.identity(key)
-        return self.backend.partitioned_state(namespace, STATES[name])
+        state = self.backend.state(STATES[name])
+        state.set_current_namespace(namespace)
+        return state
 
     def timer(self, time):
         return self.backend.timer_table(TIMERS).map(time)

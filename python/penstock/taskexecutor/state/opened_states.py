@@ -1,0 +1,55 @@
+"""The states that the functions of an operator have opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import BasicTypeInfo, TypeInformation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class OpenedStates:
+    """Opens states by their descriptors, each once.
+
+    Functions may ask for their states with each element, even by a new descriptor.  As long as it
+    says the same as the last one of that name, they get the same view.
+    """
+
+    def __init__(self, open_state: Callable[[str, Any], Any]) -> None:
+        """Opens none.
+
+        Args:
+            open_state: Makes a view, of a kind and by a descriptor.
+        """
+        self._open_state = open_state
+        #: By kind and name, what the last descriptor said and the view that it gave.
+        self._views: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
+
+    def view(self, kind: str, descriptor: Any) -> Any:
+        """A view of a state, of that kind."""
+        name = kind, descriptor.get_name()
+        said = vars(descriptor)
+        found = self._views.get(name)
+        if found is not None and _is_same(found[0], said):
+            return found[1]
+        view = self._open_state(kind, descriptor)
+        self._views[name] = dict(said), view
+        return view
+
+
+def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two descriptors of a class say the same: equal types, the very same functions."""
+    return len(one) == len(other) and all(
+        value is other.get(name) or _is_equal(value, other.get(name)) for name, value in one.items()
+    )
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, BasicTypeInfo):
+        return one == other  # type: ignore[no-any-return]
+    if isinstance(one, TypeInformation):
+        # Rows are equal whatever their fields are called.
+        return one == other and repr(one) == repr(other)
+    return isinstance(one, str) and one == other
