@@ -165,16 +165,28 @@ class TaskLocalStateStore:
         self.forget(name)
         return None
 
+    def create(self, path: Path) -> BinaryIO:
+        """Makes the file of a copy, and its folder, which goes with the last copy in it.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        with self._lock:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("xb")
+
     def forget(self, name: str) -> None:
         """Deletes a copy."""
+        # Files of a database are written by several threads: none may take the folder away that
+        # another one has just made.
         with self._lock:
             path = self._files.pop(name, None)
-        if path is None:
-            return
-        with suppress(OSError):
-            # It may be gone, or never have been made; others may be in its folder.
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
+            if path is None:
+                return
+            with suppress(OSError):
+                # It may be gone, or never have been made; others may be in its folder.
+                path.unlink(missing_ok=True)
+                path.parent.rmdir()
 
     def dispose(self) -> None:
         """Deletes all copies."""
@@ -201,8 +213,7 @@ class LocalCopy:
             return
         try:
             if self._file is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("xb")
+                self._file = self._store.create(self._path)
             self._file.write(data)
         except OSError as error:
             logger.warning("no local copy of state is made: %s", error)

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
@@ -170,3 +172,24 @@ def test_what_a_killed_worker_has_left_is_removed(tmp_path):
     assert not left.exists()
     stores.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_threads_that_write_one_checkpoint_leave_each_other_the_folder(store, monkeypatch, caplog):
+    """Files of a database are written side by side; small ones need no copy after all."""
+    small, large = (store.open_copy(1, name) for name in ("small", "large"))
+    giving_up = threading.Thread(target=small.drop)
+    real = Path.open
+
+    def opens(path, *arguments, **keywords):
+        # Here at the latest the folder has been made.  Whoever gives up now may have to wait for
+        # this thread, so that it is not waited for until its end.
+        giving_up.start()
+        giving_up.join(0.2)
+        return real(path, *arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", opens)
+        large.write(b"state")
+    large.end()
+    giving_up.join()
+    assert "no local copy of state is made" not in caplog.text
