@@ -4,10 +4,13 @@ Goal: what both runs show together is every element once; with drain or without,
 besides or without, at another parallelism.
 """
 
+import re
+
 import pytest
 from penstock.common import Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.errors import SinkError
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
 
 pytestmark = pytest.mark.timeout(60)
@@ -56,6 +59,45 @@ def test_files_go_on_from_a_savepoint(tmp_path, options, drain, parallelism):
     env.execute()
     assert sorted(map(int, shown(out))) == list(range(ELEMENTS))
     assert list(out.glob(".*")) == []
+
+
+def test_a_savepoint_that_a_later_run_went_on_from_says_how_it_is_gone_back_to(tmp_path):
+    """The file that was open then is shown now; what the error says to do brings it back."""
+    out = tmp_path / "out"
+    env = environment(CHECKPOINTS)
+    files_of(env, out, slowly=True)
+    client = env.execute_async()
+    path = asked(client.stop_with_savepoint, False, str(tmp_path / "savepoints"))
+    client.get_job_execution_result().result()
+    shown_before = set(out.glob("part-*"))
+    assert list(out.glob(".part-*")), "files are open across the savepoint"
+    options = {
+        "execution.state-recovery.path": path,
+        "restart-strategy.type": "none",
+        **CHECKPOINTS,
+    }
+    env = environment(options)
+    files_of(env, out)
+    env.execute()
+    since = set(out.glob("part-*")) - shown_before
+    moved_back = set()
+    while True:
+        env = environment(options)
+        files_of(env, out)
+        try:
+            env.execute()
+        except SinkError as error:
+            words = str(error)
+        else:
+            break
+        assert "has ended it since" in words
+        assert "Start from the last checkpoint or savepoint of that run" in words
+        found = re.search(r"move (part-\S+) back to (\S+), ", words)
+        moved_back.add((out / found[1]).rename(out / found[2]).with_name(found[1]))
+    assert moved_back
+    for part in since - moved_back:
+        part.unlink()
+    assert sorted(map(int, shown(out))) == list(range(ELEMENTS))
 
 
 @pytest.mark.parametrize("drain", [False, True])

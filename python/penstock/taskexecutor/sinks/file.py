@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import Encoder
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
-    from penstock.taskexecutor.sinks.part_file import PartFile, PendingFile
+    from penstock.taskexecutor.sinks.part_file import InProgressFile, PartFile, PendingFile
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
 
 
 def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
@@ -82,6 +86,8 @@ class FileSinkOperator(CommittableEmitter):
             )
             self.next_number = max(self.counter_state.get(), default=0)
         for held in self.state.get():
+            if self._was_shown(held):
+                continue
             part = self.folder.recover(held)
             self.held.add(part.path)
             if held.bucket in self.parts:
@@ -118,7 +124,10 @@ class FileSinkOperator(CommittableEmitter):
     def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Brings what is in progress to the disk, and notes how to go on with it."""
         del context
-        in_progress = [part.persist(bucket) for bucket, part in self.parts.items()]
+        in_progress = [
+            replace(part.persist(bucket), job_id=self.context.environment.job_id)
+            for bucket, part in self.parts.items()
+        ]
         self.held.update(part.path for part in self.parts.values())
         self.state.update(in_progress)
         if self.counter_state is not None:
@@ -132,6 +141,21 @@ class FileSinkOperator(CommittableEmitter):
         for pending in self.pending:
             self.folder.give_up(pending, self.held)
         self.pending = []
+
+    def _was_shown(self, held: InProgressFile) -> bool:
+        """Whether the job goes back past a damaged checkpoint that had a part committed.
+
+        What the checkpoint has of the part is shown with it, so that nothing is to be gone on with.
+        """
+        if held.job_id != self.context.environment.job_id or not self.folder.has_ended(held):
+            return False
+        logger.warning(
+            "the file sink has shown %s since the checkpoint that the job goes back to: the first "
+            "%d bytes stay, and what came later is written again, to other files",
+            held.final_path,
+            held.size_bytes,
+        )
+        return True
 
     def _end_part(self, bucket: str) -> None:
         # One that cannot be ended stays, so that ``close`` gives it up.

@@ -19,6 +19,7 @@ from penstock.taskexecutor.sinks.part_file import (
     InProgressFile,
     PartFile,
     PendingFile,
+    ended_since,
     hidden_path,
 )
 
@@ -73,8 +74,15 @@ class ObjectPartFile(PartFile):
         The hidden name is another one: an attempt that is lost, not dead, may still write.
 
         Raises:
-            SinkError: A segment is gone, or they have another size than the checkpoint says.
+            SinkError: A segment is gone, they have another size than the checkpoint says, or the
+                part was committed since.
         """
+        if store.exists(held.final_path):
+            raise ended_since(
+                held,
+                "remove the objects that it has shown, and put back those that this part was in: "
+                + ", ".join(held.segments),
+            )
         folder, _, name = held.final_path.rpartition("/")
         part = cls.begin_object(store, temporary, folder, name, held.created_ms)
         try:

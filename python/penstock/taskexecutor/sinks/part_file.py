@@ -44,6 +44,7 @@ class InProgressFile:
         created_ms: When it was begun.
         written_ms: When it was written last.
         segments: The objects that have its bytes, in order, if it lies in a store.
+        job_id: The job whose checkpoint it is; empty in those of former releases.
     """
 
     bucket: str
@@ -53,6 +54,7 @@ class InProgressFile:
     created_ms: int
     written_ms: int
     segments: tuple[str, ...] = ()
+    job_id: bytes = b""
 
 
 class PartFile:
@@ -97,6 +99,21 @@ class PartFile:
             if found_bytes >= held.size_bytes:
                 part.file.truncate(held.size_bytes)
                 part.file.seek(held.size_bytes)
+        except FileNotFoundError as error:
+            name, final_path = Path(part.path).name, Path(part.final_path)
+            if final_path.exists():
+                raise ended_since(
+                    held,
+                    f"move {final_path.name} back to {name}, which is cut to the length that it "
+                    "had, and so each part of which this is said; remove what else it has shown",
+                ) from error
+            raise SinkError(
+                f"the file sink cannot go on with {part.path}, of which {held.size_bytes} bytes "
+                f"belong to the checkpoint or savepoint: it is not there, and neither is "
+                f"{final_path.name}, as which a later run shows it; all workers must reach the "
+                "folder, and what is in it must not be moved or removed while a checkpoint or "
+                "savepoint is needed that goes on with it"
+            ) from error
         except OSError as error:
             raise SinkError(
                 f"the file sink cannot go on with {part.path}, of which {held.size_bytes} bytes "
@@ -163,6 +180,21 @@ class PartFile:
             f"{self.final_path.rpartition('/')[2]} "
             "that is not whole"
         )
+
+
+def ended_since(held: InProgressFile, way_back: str) -> SinkError:
+    """What to say of a part that a later run has ended, and shown since.
+
+    Args:
+        held: The part.
+        way_back: How one starts from the checkpoint or savepoint all the same.
+    """
+    return SinkError(
+        f"the file sink cannot go on with {held.path}, of which {held.size_bytes} bytes belong to "
+        f"the checkpoint or savepoint that the job starts from: a run that went on from there has "
+        f"ended it since, and shows it as {held.final_path}, with what came later.  Start from the "
+        f"last checkpoint or savepoint of that run; or, to take back what it has done, {way_back}"
+    )
 
 
 def hidden_path(folder: str, final_name: str) -> str:

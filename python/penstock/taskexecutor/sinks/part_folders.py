@@ -43,6 +43,9 @@ class PartFolder(Protocol):
     def recover(self, held: InProgressFile) -> PartFile:
         """A part that goes on where a checkpoint was."""
 
+    def has_ended(self, held: InProgressFile) -> bool:
+        """Whether a part was committed after the checkpoint that has it in progress."""
+
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
         """Removes a part that nobody will commit, unless a checkpoint holds it as in progress."""
 
@@ -88,6 +91,10 @@ class LocalFolder:
         """A part that goes on where a checkpoint was."""
         return PartFile.recover(held)
 
+    def has_ended(self, held: InProgressFile) -> bool:
+        """Whether a part was committed after the checkpoint that has it in progress."""
+        return not Path(held.path).exists() and Path(held.final_path).exists()
+
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
         """Removes a part that no checkpoint holds."""
         if pending.path not in held:
@@ -128,6 +135,10 @@ class ObjectFolder:
     def recover(self, held: InProgressFile) -> PartFile:
         """A part that goes on where a checkpoint was."""
         return ObjectPartFile.recover_object(self._store, self._temporary, held)
+
+    def has_ended(self, held: InProgressFile) -> bool:
+        """Whether a part was committed after the checkpoint that has it in progress."""
+        return self._store.exists(held.final_path)
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
         """Removes the object: what a checkpoint holds is in segments."""
