@@ -15,8 +15,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from penstock.checkpoint_storage.file_systems import LocalFileSystem
-from penstock.errors import CorruptCheckpointError
+from penstock.checkpoint_storage.disposal import streams
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
+from penstock.checkpoint_storage.handles import FileHandle
+from penstock.checkpoint_storage.storage import load_metadata
+from penstock.errors import CheckpointStorageError, CorruptCheckpointError
 from recovery import chaos
 
 pytestmark = pytest.mark.timeout(120)
@@ -142,6 +145,52 @@ def test_a_program_ends_though_its_storage_hangs(tmp_path, method):
     assert done.returncode == 0, done.stderr
     is_driver = method != "create"
     assert ("were not deleted within" in done.stderr) is is_driver
+
+
+@pytest.mark.parametrize("kind", ["", "incremental", "changelog"])
+def test_a_checkpoint_that_is_found_has_all_its_files(tmp_path, monkeypatch, kind):
+    """A driver may be killed between any two deletions: what is left can be started from."""
+    options = chaos.options_of([kind] if kind else [])
+    if kind == "changelog":
+        options["state.changelog.dstl.dfs.base-path"] = str(tmp_path / "checkpoints")
+    job = Job(tmp_path, **{"execution.checkpointing.num-retained": "2", **options})
+    deletes = LocalFileSystem.delete_file
+    needed = []
+
+    def observed(self, path):
+        if not path.endswith("/_metadata"):
+            needed.extend(p for p in job.checkpoints.glob("*/chk-*/_metadata") if names(p, path))
+        deletes(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "delete_file", observed)
+        with job.stream.execute_and_collect() as results:
+            for _ in range(3):
+                job.progress.await_checkpoint()
+            job.end(results)
+    assert not needed
+
+
+def names(metadata_path, path):
+    """Whether a checkpoint has a file, if it is still there to be read."""
+    try:
+        metadata, _ = load_metadata(str(metadata_path), FileSystems({}))
+    except CheckpointStorageError:
+        return False
+    return path in {
+        stream.path
+        for operator in metadata.operators.values()
+        for subtask in operator.subtasks.values()
+        for stream in streams(
+            (
+                *subtask.managed_keyed,
+                *subtask.raw_keyed,
+                *subtask.managed_operator,
+                *subtask.raw_operator,
+            )
+        )
+        if isinstance(stream, FileHandle)
+    }
 
 
 def damage(directory, harm):

@@ -120,14 +120,23 @@ class CheckpointStorage:
             return location
         return publish_metadata(location, metadata, self.files)
 
-    def discard(self, pointer: str) -> None:
-        """Deletes a checkpoint.
+    def withdraw(self, pointer: str) -> None:
+        """Deletes the metadata of a checkpoint, before any of its files: nobody finds it any more.
 
         Raises:
             OSError: It cannot be deleted.
         """
         if not pointer.startswith(_DRIVER):
-            discard_location(pointer, self.files)
+            self.files.of(pointer).delete_file(f"{pointer}/{METADATA_FILE}")
+
+    def discard(self, pointer: str) -> None:
+        """Deletes what is left in the directory of a checkpoint that was withdrawn.
+
+        Raises:
+            OSError: It cannot be deleted.
+        """
+        if not pointer.startswith(_DRIVER):
+            self.files.of(pointer).delete_directory(pointer)
 
     def close(self, retained: Collection[str]) -> None:
         """The job has ended: what belongs to no checkpoint is deleted.

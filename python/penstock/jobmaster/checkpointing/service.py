@@ -462,11 +462,14 @@ class CheckpointService:
         def discard() -> None:
             if not self._pointers.forget_pending(action.checkpoint_id):
                 return
+            location = action.location
+            # Its metadata may have been written, and nobody been told.
+            if location is not None and not self._withdrawn(location):
+                return
             for state in action.states:
                 _tolerating(partial(discard_task_state, state, files))
             _tolerating(lambda: discard_streams(action.unused, files))
-            if action.location is not None:
-                location = action.location
+            if location is not None:
                 _tolerating(lambda: self._storage.discard(location))
 
         self._io.post(discard)
@@ -477,17 +480,25 @@ class CheckpointService:
 
         def discard() -> None:
             checkpoint = action.checkpoint
-            if self._pointers.forget(checkpoint.checkpoint_id):
+            pointer = checkpoint.pointer
+            if self._pointers.forget(checkpoint.checkpoint_id) and self._withdrawn(pointer):
                 _tolerating(
                     lambda: discard_checkpoint_state(
                         checkpoint.metadata, files, in_parallel=in_parallel
                     )
                 )
                 _tolerating(lambda: discard_streams(action.unused, files, in_parallel=in_parallel))
-                _tolerating(lambda: self._storage.discard(checkpoint.pointer))
+                _tolerating(lambda: self._storage.discard(pointer))
             self._later(self.coordinator.discarded)
 
         self._io.post(discard)
+
+    def _withdrawn(self, pointer: str) -> bool:
+        """Makes sure that nobody finds a checkpoint whose files are about to go.
+
+        This driver may be killed in the midst of that.
+        """
+        return _tolerating(lambda: self._storage.withdraw(pointer))
 
     def _request_completed(self, action: a.RequestCompleted) -> None:
         logger.debug(
@@ -542,9 +553,11 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _tolerating(delete: Callable[[], None]) -> None:
-    """Deletes; what cannot be deleted is said and stays: the job goes on."""
+def _tolerating(delete: Callable[[], None]) -> bool:
+    """Deletes; what cannot be deleted is said and stays, which gives False: the job goes on."""
     try:
         delete()
     except Exception as error:
         logger.warning("a part of a checkpoint could not be deleted: %s", _text(error))
+        return False
+    return True
