@@ -6,6 +6,7 @@ nothing stays on disk.  Method: backends without a task.
 
 import copy
 import importlib.util
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,12 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TimeWindow
-from penstock.errors import ConfigurationError, CorruptCheckpointError, InvalidProgramError
+from penstock.errors import (
+    ConfigurationError,
+    CorruptCheckpointError,
+    InvalidProgramError,
+    StateBackendError,
+)
 from penstock.expressions.evaluation import Evaluation
 from penstock.graph.key_groups import key_group
 from penstock.serialization.former_layouts import takes_former_fields
@@ -206,6 +212,53 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(make):
     later = restored(make("hashmap"), [OperatorSnapshot(1, keyed, timers)])
     snapshot.release()
     assert content(later) == before
+
+
+def test_a_backend_on_a_full_disk_leaves_nothing(make):
+    """What is in memory cannot be written when the database is closed; `make` looks."""
+    backend = filled(make())
+    # More than the files may have.
+    backend.current_key = KEYS.identity(0)
+    for number in range(2000):
+        backend.state(PAIRS).put(f"{number}", number)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        backend.dispose()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def damaged(make, tmp_path):
+    """A backend of which a map of 20,000 pairs cannot be read to its end."""
+    backend = make()
+    backend.current_key = KEYS.identity(1)
+    for number in range(20_000):
+        backend.state(PAIRS).put(f"{number:05}", number)
+    # A checkpoint has all of it written to files.
+    snapshot_of(backend).release()
+    [largest] = sorted(tmp_path.rglob("*.sst"), key=lambda path: path.stat().st_size)[-1:]
+    with largest.open("r+b") as file:
+        file.seek(largest.stat().st_size // 2)
+        file.write(b"\xff" * 8192)
+    return backend
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda backend: list(backend.state(PAIRS).items()),
+        lambda backend: [backend.state(PAIRS).get(f"{number:05}") for number in range(20_000)],
+        canonical,
+        lambda backend: sum(1 for _ in backend.table("pairs", "map")),
+    ],
+    ids=["pairs", "each pair", "snapshot", "table"],
+)
+def test_state_that_cannot_be_read_is_an_error(make, tmp_path, action):
+    """RocksDB ends an iteration there without a word: what follows would be lost."""
+    backend = damaged(make, tmp_path)
+    with pytest.raises(StateBackendError, match=f"RocksDB in {tmp_path}.*Corruption"):
+        action(backend)
 
 
 def test_a_second_checkpoint_writes_what_is_new(make, tmp_path):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.options import changelog, rocksdb
+from penstock.errors import StateBackendError
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
@@ -196,7 +197,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         super().dispose()
         self._former_fields.close()
         if self._store is not None:
-            self._store.database.close()
+            # On a full disk it cannot write what is in memory, which nobody needs any more.
+            with suppress(StateBackendError):
+                self._store.database.close()
             self._store = None
         if self._directory is not None:
             self._directory.close()

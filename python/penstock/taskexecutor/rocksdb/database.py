@@ -45,6 +45,7 @@ class Database:
             StateBackendError: It cannot be opened.
         """
         self._memory = memory
+        self._directory = directory
         self._is_closed = False
         options = settings.options(memory)
         options.create_if_missing(True)
@@ -53,8 +54,15 @@ class Database:
         self._write_options.disable_wal = True
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a row, None when there is none."""
-        found: bytes | None = self._rows.get(key)
+        """The value of a row, None when there is none.
+
+        Raises:
+            StateBackendError: It cannot be read.
+        """
+        try:
+            found: bytes | None = self._rows.get(key)
+        except Exception as error:
+            raise self._failure(error) from error
         return found
 
     def write(self, removed: Collection[bytes], rows: Collection[tuple[bytes, bytes]]) -> None:
@@ -84,13 +92,38 @@ class Database:
             self.log.range_removed(first, end)
 
     def items(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The rows from a key on, as they are now."""
+        """The rows from a key on, as they are now; ends without a word where one cannot be read.
+
+        So does a cursor; `first_from` and `check` tell.
+        """
         items: Iterator[tuple[bytes, bytes]] = self._rows.items(from_key=first)
         return items
 
     def cursor(self) -> Any:
         """An iterator that can be moved: ``seek``, ``valid`` and ``key``."""
         return self._rows.iter()
+
+    def first_from(self, key: bytes) -> bytes | None:
+        """The key of the first row from a key on, None when there is none.
+
+        Raises:
+            StateBackendError: It cannot be read.
+        """
+        cursor = self._rows.iter()
+        cursor.seek(key)
+        if cursor.valid():
+            found: bytes = cursor.key()
+            return found
+        self.check(cursor)
+        return None
+
+    def check(self, cursor: Any) -> None:
+        """Makes sure that a cursor that is nowhere has come to the end.
+
+        Raises:
+            StateBackendError: It has come to a row that cannot be read.
+        """
+        self._checked(cursor.status)
 
     def checkpoint(self, directory: str) -> None:
         """Makes a folder with the files that have all rows as they are now, hard-linked.
@@ -101,16 +134,23 @@ class Database:
         self._checked(lambda: rocksdict.Checkpoint(self._rows).create_checkpoint(directory))
 
     def close(self) -> None:
-        """Closes it, once; its files stay."""
+        """Closes it, once; its files stay.
+
+        Raises:
+            StateBackendError: What is in memory cannot be written; it is closed all the same.
+        """
         if not self._is_closed:
             self._is_closed = True
-            self._rows.close()
+            self._checked(self._rows.close)
 
     def _checked(self, action: Any) -> None:
         try:
             action()
         except Exception as error:
-            raise StateBackendError(f"RocksDB in {self._rows.path()}: {error}") from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> StateBackendError:
+        return StateBackendError(f"RocksDB in {self._directory}: {error}")
 
 
 class ReadOnlyDatabase(Database):
@@ -122,6 +162,7 @@ class ReadOnlyDatabase(Database):
         Raises:
             StateBackendError: They are no database.
         """
+        self._directory = directory
         self._is_closed = False
         options = rocksdict.Options(raw_mode=True)
         self._rows = _opened(directory, options, rocksdict.AccessType.read_only())

@@ -159,6 +159,7 @@ def num_entries(database: Database, key_groups: Iterable[int], state: int) -> in
             found += 1
             key = cursor.key()
             cursor.seek(successor(prefix_in(key, tail_in(key))))
+        database.check(cursor)
     return found
 
 

@@ -18,7 +18,7 @@ from penstock.taskexecutor.rocksdb.element_rows import (
     without_original,
 )
 from penstock.taskexecutor.rocksdb.namespaces import state_tail, tail_in
-from penstock.taskexecutor.rocksdb.rows import group_prefix, read_row
+from penstock.taskexecutor.rocksdb.rows import group_prefix, read_row, rows_of
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ class ExpiredRows:
         state = state_tail(self._state.stored_kind.number)
         for group in self._store.key_groups[self._group :]:
             prefix = group_prefix(group) + state
-            for row, value in self._store.database.items(prefix + self._rest):
-                if not row.startswith(prefix):
-                    break
+            for row, value in rows_of(self._store.database, prefix, prefix + self._rest):
                 self._rest = row[len(prefix) :] + b"\x00"
                 yield row, value
             self._group += 1

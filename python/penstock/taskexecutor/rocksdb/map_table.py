@@ -8,6 +8,7 @@ from penstock.taskexecutor.rocksdb.element_rows import pair_suffix, read_pair, w
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
 from penstock.taskexecutor.rocksdb.namespaces import tail_in
 from penstock.taskexecutor.rocksdb.parts import MapPart
+from penstock.taskexecutor.rocksdb.rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,10 +127,7 @@ class MapTable(ElementTable[MapPart]):
         tail = tail_in(prefix)
         end: bytes | None = None
         begin = prefix + last + b"\x00" if last else prefix
-        for number, (row, value) in enumerate(self._store.database.items(begin)):
-            if not row.startswith(prefix):
-                end = None
-                break
+        for number, (row, value) in enumerate(rows_of(self._store.database, prefix, begin)):
             if number == _PAIRS_AT_A_TIME:
                 break
             end = row[len(prefix) :]

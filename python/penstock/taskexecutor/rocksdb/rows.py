@@ -31,12 +31,23 @@ def successor(prefix: bytes) -> bytes:
     return trimmed[:-1] + bytes((trimmed[-1] + 1,))
 
 
-def rows_of(database: Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The rows whose keys begin so, as they are now."""
-    for key, value in database.items(prefix):
-        if not key.startswith(prefix):
-            return
-        yield key, value
+def rows_of(
+    database: Database, prefix: bytes, begin: bytes | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """The rows whose keys begin so, as they are now; from one of them on, if it is given.
+
+    Raises:
+        StateBackendError: One of them cannot be read.
+    """
+    begin = begin or prefix
+    while begin is not None:
+        key: bytes | None = None
+        for key, value in database.items(begin):
+            if not key.startswith(prefix):
+                return
+            yield key, value
+        # After the last row of the database, or where one could not be read.
+        begin = database.first_from(begin if key is None else key + b"\x00")
 
 
 def tails_of(database: Database, key_group: int, state: int) -> Iterator[tuple[bytes, bytes]]:
@@ -51,6 +62,7 @@ def tails_of(database: Database, key_group: int, state: int) -> Iterator[tuple[b
         tail = tail_in(key)
         yield tail, cursor.value()
         cursor.seek(successor(key[: GROUP_BYTES + len(tail)]))
+    database.check(cursor)
 
 
 def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
