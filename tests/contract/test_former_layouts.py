@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import NamedTuple
 
+import attrs
 import pytest
 from penstock.errors import SerializationError
 from penstock.serialization.former_layouts import former_fields_taken
@@ -141,3 +142,52 @@ def test_an_instance_with_attributes_of_its_own(version, runtime):
     with former_fields_taken():
         found = codec.decode(data)
     assert (found.x, found.extra, found.more, found.name) == (1, 2, [], "none")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("slots", [True, False], ids=["slots", "dictionary"])
+def test_fields_of_attrs_are_found_by_their_names(version, runtime, slots):
+    """One that is gone is dropped, one that has come takes its default, also from a factory."""
+    first = version(attrs.make_class("First", ["x", "y"], slots=slots))
+    codec = codec_of(runtime, None)
+    data = codec.encode([first(1, 2), first(3, 4)])
+    later = version(
+        attrs.make_class(
+            "Later",
+            {
+                "x": attrs.field(),
+                "more": attrs.field(factory=list),
+                "name": attrs.field(default="none"),
+                "twice": attrs.field(default=attrs.Factory(lambda of: 2 * of.x, takes_self=True)),
+            },
+            slots=slots,
+        )
+    )
+    with former_fields_taken():
+        found = codec.decode(data)
+    assert found == [later(1, [], "none", 2), later(3, [], "none", 6)]
+    assert found[0].more is not found[1].more, "a default of its own"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_field_of_attrs_without_a_default_cannot_be_added(version, runtime):
+    codec = codec_of(runtime, None)
+    data = codec.encode(version(attrs.make_class("First", ["x", "y"]))(1, 2))
+    version(attrs.make_class("Later", ["x", "z"]))
+    with former_fields_taken(), pytest.raises(SerializationError) as caught:
+        codec.decode(data)
+    for text in (f"{MODULE}:Place", "(x, y)", "'z' would need a default"):
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_slot_that_is_gone_is_dropped(version, runtime):
+    codec = codec_of(runtime, None)
+    value = version(type("Place", (), {"__slots__": ("x", "y")}))()
+    value.x, value.y = 1, 2
+    data = codec.encode(value)
+    version(type("Place", (), {"__slots__": ("x", "z")}))
+    with former_fields_taken():
+        found = codec.decode(data)
+    assert found.x == 1
+    assert not hasattr(found, "z"), "it was never set"

@@ -25,7 +25,11 @@ from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.class_reference import is_own, reference_of, resolve
 from penstock.serialization.code_pickle import OWN_REDUCERS, CodePickler
-from penstock.serialization.former_layouts import takes_former_fields, with_gained_fields
+from penstock.serialization.former_layouts import (
+    takes_former_fields,
+    with_fields_of_attrs,
+    with_gained_fields,
+)
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
@@ -242,7 +246,8 @@ def _dataclass(value: Any) -> tuple[int, Any]:
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
     cls = resolve(reference)
-    if takes_former_fields() and dataclasses.is_dataclass(cls):
+    is_former = takes_former_fields()
+    if is_former and dataclasses.is_dataclass(cls):
         state = with_gained_fields(cls, state)
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
     value: Any = object.__new__(cls)
@@ -250,8 +255,14 @@ def _dataclass_from(parts: Any) -> Any:
     if attributes is not None:
         attributes.update(state)
     else:
+        if is_former:
+            # What the class has lost is dropped; where it has a dictionary it is in nobody's way.
+            slots = slots_of(cls)
+            state = {name: attribute for name, attribute in state.items() if name in slots}
         for name, attribute in state.items():
             object.__setattr__(value, name, attribute)
+    if is_former and hasattr(cls, "__attrs_attrs__"):
+        with_fields_of_attrs(cls, value, parts[1])
     return value
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from penstock.errors import SerializationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 #: The kind of a `Layout` whose class is a function that makes an instance of the written fields.
 FORMER: Final = 12
@@ -82,6 +82,33 @@ def with_gained_fields(cls: Any, attributes: Mapping[str, Any]) -> dict[str, Any
     with_default = [name for name in missing if _has_default(cls, name)]
     gained = _defaults(cls, with_default)
     return {**attributes, **{name: default() for name, default in gained.items()}}
+
+
+def with_fields_of_attrs(cls: Any, value: Any, names: Collection[str]) -> None:
+    """Gives an instance of an attrs class the defaults of the fields that it has gained.
+
+    Args:
+        cls: The class.
+        value: The instance, whose other fields are set.
+        names: The fields that were written.
+
+    Raises:
+        SerializationError: A field has no default; names it.
+    """
+    written = set(names)
+    for field in cls.__attrs_attrs__:
+        if field.name in written:
+            continue
+        default = field.default
+        if type(default).__name__ == "_Nothing":
+            raise SerializationError(
+                f"a value of {cls.__module__}:{cls.__qualname__} was written with the fields "
+                f"({', '.join(names)}): {field.name!r} would need a default to be added to it"
+            )
+        factory = getattr(default, "factory", None)
+        if factory is not None:
+            default = factory(value) if default.takes_self else factory()
+        object.__setattr__(value, field.name, default)
 
 
 def _defaults(cls: Any, names: Sequence[str]) -> dict[str, Callable[[], Any]]:
