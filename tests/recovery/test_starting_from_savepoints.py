@@ -388,6 +388,35 @@ def test_the_fields_of_a_class_in_state_may_change(tmp_path):
         assert text in third.err, third.err
 
 
+def test_a_class_in_state_may_be_renamed_and_moved(tmp_path):
+    """It is found by its former name if the program knows it by that as well."""
+    program = tmp_path / "program.py"
+    text = textwrap.dedent(PLACES).format(fields="count: int")
+    renamed = text.replace("Seen", "Found")
+
+    def run(text, *options, after=()):
+        program.write_text(text)
+        options = ["--target", "local", *options]
+        return run_program(["-m", "penstock", "run", *options, str(program), *after])
+
+    first = run(text, after=[str(tmp_path)])
+    assert first.code == 0, first.err
+    path, _ = first.out.splitlines()
+    second = run(renamed.replace("class Count", "Seen = Found\n\nclass Count"), "-s", path)
+    assert second.code == 0, second.err
+    assert second.out == "Found(count=300001)\n"
+    defined, _, rest = renamed.partition("@dataclass")
+    of_class, _, rest = rest.partition("class Count")
+    (tmp_path / "found.py").write_text(f"from dataclasses import dataclass\n@dataclass{of_class}")
+    moved = run(f"{defined}\nfrom found import Found as Seen, Found\nclass Count{rest}", "-s", path)
+    assert moved.code == 0, moved.err
+    assert moved.out == "Found(count=300001)\n"
+    third = run(renamed, "-s", path)
+    assert third.code != 0
+    assert "no class '__main__:Seen'" in third.err
+    assert "Former = Renamed" in third.err
+
+
 class DiesWhenTold(MapFunction, CheckpointListener):
     """Kills its worker when it is told of a checkpoint, once."""
 

@@ -11,7 +11,12 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InvalidProgramError
-from penstock.serialization.class_reference import is_own, register
+from penstock.serialization.class_reference import (
+    is_own,
+    other_names_of,
+    register,
+    register_other_name,
+)
 from penstock.serialization.code_pickle import CodePickler
 from penstock.serialization.value_layouts import layout_of, number_classes
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 _OWN_PACKAGE: Final = "penstock."
 
 Classes = list[tuple[str | None, type]]
+OtherNames = list[tuple[str, type]]
 
 
 class JobCode:
@@ -31,6 +37,7 @@ class JobCode:
     def __init__(self) -> None:
         """Starts without classes."""
         self._classes: dict[type, str | None] = {}
+        self._other_names: dict[str, type] = {}
 
     def pickled(self, chains: Sequence[ChainConfig]) -> list[bytes]:
         """The code of each chain.
@@ -39,11 +46,12 @@ class JobCode:
             InvalidProgramError: Something cannot be pickled; names the operator.
         """
         codes = [self._pickled(chain, chain) for chain in chains]
-        if not self._classes:
+        if not self._classes and not self._other_names:
             return codes
         classes: Classes = [(reference, cls) for cls, reference in self._classes.items()]
-        number_classes(classes)
-        return [self._pickled(chain, _WithClasses(classes, chain)) for chain in chains]
+        other_names: OtherNames = list(self._other_names.items())
+        _know(classes, other_names)
+        return [self._pickled(chain, _WithClasses(classes, other_names, chain)) for chain in chains]
 
     def _pickled(self, chain: ChainConfig, whole: object) -> bytes:
         try:
@@ -76,6 +84,8 @@ class JobCode:
             base.__module__.startswith(_OWN_PACKAGE) for base in cls.__mro__
         ):
             return
+        if not issubclass(cls, type):
+            self._other_names.update((other, cls) for other in other_names_of(cls))
         if not is_own(cls):
             if layout_of(cls) is not None:
                 self._classes[cls] = None
@@ -101,14 +111,20 @@ class _NotingPickler(CodePickler):
 class _WithClasses:
     """A chain and the classes of the job; unpickled it is the chain."""
 
-    def __init__(self, classes: Classes, chain: ChainConfig) -> None:
-        self._parts = (classes, chain)
+    def __init__(self, classes: Classes, other_names: OtherNames, chain: ChainConfig) -> None:
+        self._parts = (classes, other_names, chain)
 
     def __reduce__(self) -> Any:
         return load_job_code, self._parts
 
 
-def load_job_code(classes: Classes, chain: ChainConfig) -> ChainConfig:
+def load_job_code(classes: Classes, other_names: OtherNames, chain: ChainConfig) -> ChainConfig:
     """Makes the classes of a job known in this process; gives the chain."""
-    number_classes(classes)
+    _know(classes, other_names)
     return chain
+
+
+def _know(classes: Classes, other_names: OtherNames) -> None:
+    number_classes(classes)
+    for reference, cls in other_names:
+        register_other_name(cls, reference)

@@ -100,6 +100,26 @@ def register(cls: type, reference: str | None = None) -> str:
         return reference
 
 
+def other_names_of(cls: type) -> list[str]:
+    """The references that lead to a class in its module and in the main one, but for its own.
+
+    So a class that was renamed, or moved out of the main module, is found by values that were
+    written before, if the program knows it by its former name.
+    """
+    return [
+        f"{module}:{name}"
+        for module in {cls.__module__, "__main__"}
+        for name, found in list(getattr(sys.modules.get(module), "__dict__", {}).items())
+        if found is cls and (module, name) != (cls.__module__, cls.__qualname__)
+    ]
+
+
+def register_other_name(cls: type, reference: str) -> None:
+    """Has a reference lead to a class whose own is another, unless it is that of a class."""
+    with _registering:
+        _own_classes.setdefault(reference, cls)
+
+
 @contextmanager
 def noting_classes() -> Iterator[dict[type, None]]:
     """The job's own classes that this thread writes meanwhile, which it registers."""
@@ -141,7 +161,10 @@ def _imported(reference: str) -> type:
     module_name, _, qualified_name = reference.partition(":")
     try:
         if module_name == "__main__":
-            raise ImportError("it is of another program")
+            raise ImportError(
+                "it is of another program; a class that was renamed is found by its former name if "
+                "the program gives it that as well, Former = Renamed"
+            )
         found: Any = importlib.import_module(module_name)
         for part in qualified_name.split("."):
             found = getattr(found, part)
