@@ -248,6 +248,25 @@ def test_a_job_without_a_good_checkpoint_fails(tmp_path, monkeypatch, caplog):
     assert "execution.checkpointing.num-retained" in caplog.text
 
 
+def test_a_folder_for_copies_that_cannot_be_made_is_gone_without(tmp_path, caplog):
+    """Copies save time; the job runs, and restarts, from the files of checkpoints."""
+    (tmp_path / "file").touch()
+    job = Job(
+        tmp_path,
+        **{
+            "execution.state-recovery.from-local": "true",
+            "execution.checkpointing.local-backup.dirs": str(tmp_path / "file" / "below"),
+        },
+    )
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        job.fail()
+        job.progress.await_checkpoint()
+        job.end(results)
+    words = ("no local copies", "Not a directory", "execution.checkpointing.local-backup.dirs")
+    assert any(all(word in message for word in words) for message in caplog.messages)
+
+
 def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
     tmp_path, monkeypatch, caplog
 ):

@@ -229,6 +229,14 @@ def test_a_backend_on_a_full_disk_leaves_nothing(make):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def test_a_folder_that_cannot_be_made_is_named_with_its_option(make, tmp_path):
+    (tmp_path / "file").touch()
+    below = tmp_path / "file" / "below"
+    backend = make(**{"state.backend.rocksdb.localdir": str(below)})
+    with pytest.raises(StateBackendError, match=r"Not a directory; state\.backend\.rocksdb"):
+        filled(backend)
+
+
 def damaged(make, tmp_path):
     """A backend of which a map of 20,000 pairs cannot be read to its end."""
     backend = make()

@@ -288,7 +288,14 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 parent = folders[surroundings.subtask % len(folders)]
             else:
                 parent = surroundings.temp_directory()
-            self._directory = LocalDirectory(parent, "penstock-rocksdb-")
+            try:
+                self._directory = LocalDirectory(parent, "penstock-rocksdb-")
+            except OSError as error:
+                raise StateBackendError(
+                    f"a database cannot be made in {parent}: {error.strerror or error}; "
+                    f"{rocksdb.LOCAL_FOLDERS.key} names folders that the workers may create and "
+                    "write"
+                ) from error
         return self._directory
 
     def _open_database(self) -> Database:

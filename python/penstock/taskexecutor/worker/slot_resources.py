@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
         TaskLocalStateStore,
     )
     from penstock.taskexecutor.worker.launch import LaunchSpec
+
+logger = logging.getLogger(__name__)
 
 
 class SlotResources:
@@ -32,9 +35,6 @@ class SlotResources:
 
         Args:
             descriptor: The task, with the configuration of its job and of the cluster.
-
-        Raises:
-            OSError: Their folder cannot be made.
         """
         config = descriptor.configuration
         wanted = checkpointing.LOCAL_BACKUP.read(config)
@@ -48,12 +48,23 @@ class SlotResources:
             if self._local_state is None:
                 folders = checkpointing.LOCAL_BACKUP_FOLDERS.read(config) or self._launch.temp_dirs
                 self._local_state = LocalStateStores(folders)
-            return self._local_state.of(
-                descriptor.job_id,
-                descriptor.allocation_id,
-                descriptor.vertex_id,
-                descriptor.subtask,
-            )
+            try:
+                return self._local_state.of(
+                    descriptor.job_id,
+                    descriptor.allocation_id,
+                    descriptor.vertex_id,
+                    descriptor.subtask,
+                )
+            except OSError as error:
+                # They save time after a failure, and are not worth one.
+                logger.warning(
+                    "no local copies of the state of subtask %d are kept: %s; "
+                    "%s names folders that this worker may create and write",
+                    descriptor.subtask,
+                    error,
+                    checkpointing.LOCAL_BACKUP_FOLDERS.key,
+                )
+                return None
 
     def memory(self, allocation_id: bytes) -> MemoryManager:
         """The managed memory of a slot: an equal share of the worker's."""
