@@ -8,6 +8,7 @@ import copy
 import importlib.util
 import resource
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import TimeWindow
 from penstock.errors import (
+    CheckpointStorageError,
     ConfigurationError,
     CorruptCheckpointError,
     InvalidProgramError,
@@ -221,12 +223,38 @@ def test_a_backend_on_a_full_disk_leaves_nothing(make):
     backend.current_key = KEYS.identity(0)
     for number in range(2000):
         backend.state(PAIRS).put(f"{number}", number)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
+    with disk_for(4096):
         backend.dispose()
+
+
+@contextmanager
+def disk_for(size_bytes):
+    """Files cannot grow beyond a size, as on a full disk; the error is another one (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_files_of_a_checkpoint_for_which_there_is_no_room_are_named(make, tmp_path):
+    state, _ = Storage(tmp_path / "checkpoints").written(filled(make()))
+    words = "cannot be brought to .*/penstock-rocksdb-.*File too large; make room there"
+    new = make()
+    new.table("pairs", "map")  # Its own database is there before.
+    with pytest.raises(StateBackendError, match=words), disk_for(16):
+        restored(new, [read(state)])
+
+
+def test_a_file_of_a_checkpoint_that_cannot_be_read_is_named(make, tmp_path):
+    state, _ = Storage(tmp_path / "checkpoints").written(filled(make()))
+    largest = max((tmp_path / "checkpoints").iterdir(), key=lambda path: path.stat().st_size)
+    snapshot = read(state)
+    largest.unlink()
+    largest.mkdir()
+    with pytest.raises(CheckpointStorageError, match=f"{largest}.*cannot be read: Is a directory"):
+        restored(make(), [snapshot])
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_its_option(make, tmp_path):

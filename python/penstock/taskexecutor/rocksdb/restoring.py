@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.checkpoint_storage.handles import CHECKED_BYTES, FileHandle
 from penstock.checkpoint_storage.streams import read_stream
-from penstock.errors import CorruptCheckpointError, InvalidProgramError
+from penstock.common.options.rocksdb import LOCAL_FOLDERS
+from penstock.errors import (
+    CheckpointStorageError,
+    CorruptCheckpointError,
+    InvalidProgramError,
+    StateBackendError,
+)
 from penstock.taskexecutor.rocksdb.database import (
     END,
     Database,
@@ -140,7 +146,7 @@ def fetch_files(files: DatabaseFiles, folder: str, threads: int) -> None:
     Raises:
         CheckpointStorageError: A file cannot be read.
         CorruptCheckpointError: It is not what was written.
-        OSError: It cannot be written here.
+        StateBackendError: It cannot be written here.
     """
     Path(folder).mkdir(parents=True)
     with ThreadPoolExecutor(threads, "penstock-rocksdb-fetch") as pool:
@@ -154,16 +160,24 @@ def fetch_files(files: DatabaseFiles, folder: str, threads: int) -> None:
 
 def _fetch(files: DatabaseFiles, handle: StreamHandle, target: str) -> None:
     file_system = files.storage.of(handle.path) if isinstance(handle, FileHandle) else None
+    put: Callable[[], object]
     if isinstance(handle, FileHandle) and isinstance(file_system, LocalFileSystem):
         source = file_system.local_path(handle.path)
         _check(handle, source)
-        if target.endswith(".sst"):
-            # Nobody changes it, and a folder that is removed has only its own link to it.
-            link_or_copy(source, target)
-        else:
-            shutil.copyfile(source, target)
+        # Nobody changes those of rows, and a folder that is removed has only its own link to them.
+        copy = link_or_copy if target.endswith(".sst") else shutil.copyfile
+        put = partial(copy, source, target)
     else:
-        Path(target).write_bytes(read_stream(handle, files.storage, files.copies))
+        data = read_stream(handle, files.storage, files.copies)
+        put = partial(Path(target).write_bytes, data)
+    try:
+        put()
+    except OSError as error:
+        raise StateBackendError(
+            f"a file of {handle.size} bytes of a checkpoint cannot be brought to {target}: "
+            f"{error.strerror or error}; make room there, or name other folders by "
+            f"{LOCAL_FOLDERS.key}"
+        ) from error
 
 
 def _check(handle: FileHandle, source: str) -> None:
@@ -176,6 +190,10 @@ def _check(handle: FileHandle, source: str) -> None:
                 checksums.append(zlib.crc32(block))
     except FileNotFoundError as error:
         raise CorruptCheckpointError(f"{source}: the file of a checkpoint is gone") from error
+    except OSError as error:
+        raise CheckpointStorageError(
+            f"{source}: the file of a checkpoint cannot be read: {error.strerror or error}"
+        ) from error
     if size != handle.size:
         raise CorruptCheckpointError(f"{source} has {size} bytes, {handle.size} were written")
     if tuple(checksums) != handle.checksums:
