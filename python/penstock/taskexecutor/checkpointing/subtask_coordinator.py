@@ -515,10 +515,13 @@ class SubtaskCheckpointCoordinator:
     def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id
         reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
+        if snapshot.is_discarded:
+            # Whoever has given it up deletes its files, perhaps before they are written.
+            logger.debug("checkpoint %d was given up: %s", checkpoint_id, error)
+            return
         logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
-        if not snapshot.is_discarded:
-            name = self._environment.task_name
-            self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
+        name = self._environment.task_name
+        self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
 
     def _write_channels(
         self,

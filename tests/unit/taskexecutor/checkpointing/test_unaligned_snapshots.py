@@ -312,6 +312,33 @@ def test_what_cannot_be_written(task):
     assert (report.reason, "no space left" in report.detail) == ("IO_EXCEPTION", True)
 
 
+def test_nothing_is_said_of_what_cannot_be_written_once_it_was_given_up(task, caplog):
+    """The driver has deleted its folder: that is no fault of the storage."""
+    begins, given_up, failed = (threading.Event() for _ in range(3))
+
+    def gone(barrier):
+        if barrier.checkpoint_id == 2:
+            failed.set()  # One thread writes: what was before is over.
+            return DriverStateStream()
+        begins.set()
+        given_up.wait(PATIENCE_S)
+        raise FileNotFoundError("no such folder")
+
+    task.open_stream = gone
+    task.write(b"data")
+    task.snapshot(1, **UNALIGNED)
+    task.coordinator.barriers_complete(1, AlignmentFigures())
+    assert begins.wait(PATIENCE_S)
+    task.coordinator.notify_aborted(1, -1)
+    given_up.set()
+    task.write(b"more")
+    task.snapshot(2, **UNALIGNED)
+    task.coordinator.barriers_complete(2, AlignmentFigures())
+    assert failed.wait(PATIENCE_S)
+    assert task.report().checkpoint_id == 2
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize("place", ["driver", "file"])
 def test_written_and_read_back(network, tmp_path, place):
     """What goes into a checkpoint comes back to the same gates, partitions and channels."""
