@@ -45,6 +45,22 @@ class SlottedOrder:
     note: str
 
 
+class PlainOrder:
+    def __init__(self, user, amount, note):
+        self.user = user
+        self.amount = amount
+        self.note = note
+
+
+class PlainSlottedOrder:
+    __slots__ = ("amount", "note", "user")
+
+    def __init__(self, user, amount, note):
+        self.user = user
+        self.amount = amount
+        self.note = note
+
+
 class TupleOrder(NamedTuple):
     user: int
     amount: float
@@ -72,6 +88,18 @@ FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
         None,
         lambda r: r.user,
         merged(SlottedOrder),
+    ),
+    "plain": (
+        lambda n: PlainOrder(n % KEYS, 0.5, "x"),
+        None,
+        lambda r: r.user,
+        merged(PlainOrder),
+    ),
+    "plain-slots": (
+        lambda n: PlainSlottedOrder(n % KEYS, 0.5, "x"),
+        None,
+        lambda r: r.user,
+        merged(PlainSlottedOrder),
     ),
     "named-tuple": (
         lambda n: TupleOrder(n % KEYS, 0.5, "x"),

@@ -28,7 +28,8 @@ CLASSES = harness.ROOT / "build" / "peers"
 KINDS = tuple(
     f"W6-{kind}"
     for kind in (
-        *("dataclass", "slots", "named-tuple", "dict", "times", "row", "row-by-name"),
+        *("dataclass", "slots", "plain", "plain-slots", "named-tuple", "dict"),
+        *("times", "row", "row-by-name"),
         *("method-key", "process", "value-state", "map-state", "timers"),
     )
 )

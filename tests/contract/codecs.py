@@ -77,7 +77,7 @@ class Slotted:
 
 
 class Plain:
-    """Neither dataclass nor tuple: only a pickle can take it along."""
+    """Neither dataclass nor tuple."""
 
     def __init__(self, number):
         self.number = number

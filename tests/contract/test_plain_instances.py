@@ -9,13 +9,20 @@ import collections
 import datetime
 import enum
 import pickle
+import sys
+import types
 
 import attrs
 import pytest
+from penstock.errors import SerializationError
 from penstock.serialization.class_reference import reference_of, register
 from penstock.serialization.extended_values import is_pickled
+from penstock.serialization.former_layouts import former_fields_taken
 from penstock.serialization.key_form import form_of
+from penstock.serialization.plain_instances import attributes_of
+from penstock.serialization.pure.dynamic_codec import encode_dynamic
 from penstock.serialization.pure.key_hash import hash_any, hash_bytes
+from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import layout_of, number_classes
 from penstock.taskexecutor.copies.copy_plans import NAMED_TUPLE, plan_of
 
@@ -138,6 +145,176 @@ def test_attributes_that_come_and_go(codec):
     del account.amount
     through(codec, account)
     assert not hasattr(through(codec, Tight.__new__(Tight)), "owner")
+
+
+class Settable(Account):
+    """One of its attributes is another in its dict."""
+
+    def __init__(self, owner, amount):
+        super().__init__(owner, amount)
+        self.limit = 1
+
+    limit = property(lambda self: self._limit, lambda self, value: self._set_limit(value))
+
+    def _set_limit(self, limit):
+        self._limit = limit * 2
+
+
+class Basket:
+    def __init__(self, names, prices, side=None):
+        self.names, self.prices = names, prices
+        if side is None:
+            self.side = Side.BUY
+        else:
+            self.side = side
+        self.side = min([self.side], key=lambda side: (side.name, self.names == names))
+
+
+def same_bytes(value):
+    """Both codecs write the same, and each reads it."""
+    written = {codec_of(runtime, None).encode(value) for runtime in RUNTIMES}
+    assert len(written) == 1
+    for runtime in RUNTIMES:
+        back = codec_of(runtime, None).decode(*written)
+        assert type(back) is type(value)
+        assert list(attributes(back).items()) == list(attributes(value).items())
+    return written.pop()
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (Account("a", 1), b"owner,amount"),
+        (Savings("b", 2.5, None), b"owner,amount,rate"),
+        (Order("e", 0.5), b"owner,amount"),
+        (Frozen("f"), b"owner"),
+        (Loose("g"), b"owner"),
+        (Basket(["x", "y"], {"x": 1.5}), b"names,prices,side"),
+        (Basket(("x",), {1, 2}, Side.SELL), b"names,prices,side"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_attributes_are_a_layout_of_the_class(value, names):
+    data = same_bytes(value)
+    cls = type(value)
+    assert data[2:].startswith(f"{cls.__module__}:{cls.__name__}(".encode() + names + b")")
+
+
+@pytest.mark.parametrize("cls", [Account, Savings, Settable])
+def test_instances_that_are_not_as_the_layout_keep_what_they_have(cls):
+    """Other attributes, fewer, or the same in another order, with and without a dict."""
+    made = cls("a", 1) if cls is not Savings else cls("a", 1, 2)
+    for _ in range(3):
+        more, fewer, turned = (cls.__new__(cls) for _ in range(3))
+        for value in (more, turned):
+            value.amount, value.owner = 1, "a"
+        more.__dict__.update(note="x", **{"no name": None})
+        fewer.owner = "b"
+        for value in (made, more, fewer, turned):
+            same_bytes(value)
+        assert vars(more)["no name"] is None
+        assert list(vars(turned)) == ["amount", "owner"]
+
+
+def test_what_is_held_twice_is_one_after_the_exchange(codec):
+    names = ["x"]
+    for value in (Basket(names, names), Basket([names], {"x": names})):
+        assert is_pickled(value)
+        same = codec.decode(codec.encode(value))
+        held = same.names if value.names is names else same.names[0]
+        assert held is (same.prices if value.prices is names else same.prices["x"])
+    alone = Basket(["x"], ["x"])
+    assert not is_pickled(alone)
+    back = codec.decode(codec.encode(alone))
+    assert back.names is not back.prices
+    many = Account("a", 1)
+    for i in range(20):
+        setattr(many, f"tags{i}", [i])
+    assert is_pickled(many)
+    same_bytes(many)
+
+
+def test_in_a_job_a_number_names_class_and_attributes(codec):
+    class Own:
+        def __init__(self, owner):
+            self.owner = owner
+
+    class OwnSlots:
+        __slots__ = ("__secret", "owner")
+
+        def __init__(self, owner):
+            self.owner, self.__secret = owner, 1
+
+    @attrs.define
+    class OwnAttrs:
+        owner: str
+
+    for cls in (Own, OwnSlots, OwnAttrs):
+        assert is_pickled(cls("a"))
+        number_classes([(register(cls), cls)])
+        out = JobBytes()
+        encode_dynamic(out, cls("a"))
+        assert out[0] == 0x21
+        for data in (bytes(out), codec.encode(cls("a"))):
+            back = codec.decode(data)
+            assert type(back) is cls
+            assert attributes(back) == attributes(cls("a"))
+
+
+def test_slots_that_were_pickled_by_value_have_the_same_layout():
+    """The class comes back without its slots, but still names them."""
+    loose = type("Tight", (), {"__init__": Tight.__init__, "__module__": Tight.__module__})
+    loose.__slots__ = Tight.__slots__
+    assert tuple(attributes_of(loose)) == tuple(attributes_of(Tight)) == Tight.__slots__
+
+
+@pytest.fixture
+def version(monkeypatch):
+    """Makes a class that of a module, in the place of the one that it had."""
+    module = types.ModuleType("module_of_a_plain_class")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def replaced_by(cls):
+        cls.__module__, cls.__qualname__, module.Item = module.__name__, "Item", cls
+        number_classes([(None, cls)])
+        return cls
+
+    return replaced_by
+
+
+def item(*names, slots=False):
+    """A class whose instances have these attributes."""
+    code = "".join(f"        self.{name} = {name}\n" for name in names)
+    slots_line = f"    __slots__ = {names!r}\n" if slots else ""
+    found = {}
+    init = f"    def __init__(self, {', '.join(names)}):\n{code}"
+    exec(f"class Item:\n{slots_line}{init}", found)
+    return found["Item"]
+
+
+@pytest.mark.parametrize("slots", [False, True])
+def test_a_changed_class_is_refused_with_both_layouts(codec, version, slots):
+    data = codec.encode(version(item("name", "price", slots=slots))("a", 1))
+    version(item("name", "currency", slots=slots))
+    with pytest.raises(SerializationError) as caught:
+        codec.decode(data)
+    for part in ("module_of_a_plain_class:Item", "(name, price)", "(name, currency)"):
+        assert part in str(caught.value)
+
+
+def test_restored_state_has_the_attributes_that_were_written(codec, version):
+    """As unpickling does; what has no slot is dropped."""
+    data = codec.encode(version(item("name", "price"))("a", 1))
+    version(item("name", "currency"))
+    with former_fields_taken():
+        back = codec.decode(data)
+        assert vars(back) == {"name": "a", "price": 1}
+        version(item("price", "name", slots=True))
+        back = codec.decode(data)
+        assert (back.name, back.price) == ("a", 1)
+        version(item("name", slots=True))
+        back = codec.decode(data)
+        assert (back.name, hasattr(back, "price")) == ("a", False)
 
 
 def test_what_may_lead_back_is_pickled(codec):

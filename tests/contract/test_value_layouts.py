@@ -267,7 +267,7 @@ def test_damaged_instances_are_refused(codec, data):
 
 
 def test_a_signature_names_only_classes_with_a_layout(codec):
-    for signature in (b"builtins:list()", b"contract.codecs:Plain(number)", b"os:system()"):
+    for signature in (b"builtins:list()", b"contract.codecs:Text(number)", b"os:system()"):
         with pytest.raises(SerializationError):
             codec.decode(b"\x22" + bytes([len(signature)]) + signature + b"\xc1" * 3)
 
@@ -275,7 +275,8 @@ def test_a_signature_names_only_classes_with_a_layout(codec):
 def test_layouts():
     assert layout_of(Point).names == ("x", "y")
     assert layout_of(Order).signature == "contract.codecs:Order(name,amount,tags)"
-    assert layout_of(Plain) is None
+    assert layout_of(Plain).is_plain
+    assert not layout_of(Point).is_plain
     assert layout_of(Colour) is None
     assert layout_signed("contract.codecs:Point(x,y)").cls is Point
 

@@ -134,6 +134,26 @@ static inline PyObject **ps_all_values(const PsPlaces *places, PyObject *instanc
     return values != NULL && *size == places->count ? values : NULL;
 }
 
+/* Whether the attributes that `ps_all_values` gave were set in the order of the places. */
+static inline int ps_in_order(const PsPlaces *places, PyObject *instance) {
+    uint8_t *size, *order;
+    uint8_t i;
+    if (ps_values_of(instance, &size, &order) == NULL) {
+        return 0;
+    }
+    for (i = 0; i < places->count; i++) {
+#if PY_VERSION_HEX >= 0x030D0000
+        const uint8_t place = order[i - *size];
+#else
+        const uint8_t place = order[*size - i];
+#endif
+        if (place != places->places[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Sets an attribute that a new instance has not got, and takes the value over; 0 if it cannot. */
 static inline int ps_set_value_at(PyObject *instance, uint8_t place, PyObject *value) {
     uint8_t *size, *order;
@@ -200,6 +220,11 @@ static inline void ps_find_places(PsPlaces *found, PyTypeObject *cls, PyObject *
 static inline PyObject **ps_all_values(const PsPlaces *places, PyObject *instance) {
     (void)places, (void)instance;
     return NULL;
+}
+
+static inline int ps_in_order(const PsPlaces *places, PyObject *instance) {
+    (void)places, (void)instance;
+    return 0;
 }
 
 static inline int ps_set_value(const PsPlaces *places, PyObject *instance, Py_ssize_t i,

@@ -50,6 +50,8 @@ cdef class ClassForm:
     cdef bytes numbered
     cdef bytes signed
     cdef bint is_own
+    # Instances may have other attributes, and need such that stand alone; see plain_instances.
+    cdef bint is_plain
     # Of an enum: what is written for a member, by its address.
     cdef dict members
 

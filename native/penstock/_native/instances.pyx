@@ -17,6 +17,7 @@ from libc.stdlib cimport free, malloc
 from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic
 from penstock._native.failure cimport fail_too_deep_bytes
 from penstock._native.limits cimport MAX_DEPTH
+from penstock._native.plain_instances cimport Collections, stands_alone
 from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, reserve, text_of
 
 from penstock.serialization import class_reference
@@ -38,6 +39,7 @@ cdef extern from "Python.h":
 cdef extern from "instance_values.h":
     void ps_find_places(PsPlaces *found, PyTypeObject *cls, object names)
     PyObject **ps_all_values(const PsPlaces *places, PyObject *instance)
+    bint ps_in_order(const PsPlaces *places, PyObject *instance)
     bint ps_set_value(const PsPlaces *places, PyObject *instance, Py_ssize_t i, PyObject *value)
     Py_ssize_t ps_slot_offset(PyTypeObject *cls, object name)
 
@@ -111,6 +113,7 @@ cdef ClassForm make_form(object layout):
     form.names = layout.names
     form.count = len(layout.names)
     form.is_own = layout.is_own
+    form.is_plain = layout.is_plain
     if layout.number is not None:
         form.numbered = pure.instance_header(layout, True)
     form.signed = pure.instance_header(layout, False)
@@ -200,6 +203,8 @@ cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth
         return write_named_tuple(writer, form, <tuple>value, depth)
     if form.kind == DICT:
         values = ps_all_values(&form.places, <PyObject *>value)
+        if form.is_plain and values != NULL and not ps_in_order(&form.places, <PyObject *>value):
+            return False
         done = (
             write_attributes(writer, form, value, depth) if values == NULL
             else write_values(writer, form, values, depth)
@@ -228,13 +233,17 @@ cdef bint write_values(
 ) except -1:
     """The attributes of an instance that has no dict."""
     cdef object held
+    cdef Collections met
     cdef Py_ssize_t i
+    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         if values[form.places.places[i]] == NULL:
             return False
         # Held, as writing it may run code that changes the instance.
         held = <object>values[form.places.places[i]]
+        if form.is_plain and not stands_alone(held, &met):
+            return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
@@ -245,10 +254,12 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name
     cdef PyObject *field
+    cdef Collections met
     look_for_places(form)
     attributes = PyObject_GenericGetDict(value, NULL)
     if PyDict_Size(attributes) != form.count:
         return False
+    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         # Mostly the attributes were set in the order of the fields.
@@ -257,9 +268,12 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
             or name != PyTuple_GET_ITEM(form.names, i)
         ):
             field = PyDict_GetItem(attributes, <object>PyTuple_GET_ITEM(form.names, i))
-            if field == NULL:
+            # Of plain instances the order is kept, too.
+            if field == NULL or form.is_plain:
                 return False
         held = <object>field
+        if form.is_plain and not stands_alone(held, &met):
+            return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
@@ -267,13 +281,17 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
 cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth) except -1:
     cdef PyObject *field
     cdef object held
+    cdef Collections met
     cdef Py_ssize_t i
+    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         field = (<PyObject **>(<char *>value + form.offsets[i]))[0]
         if field == NULL:
             return False
         held = <object>field
+        if form.is_plain and not stands_alone(held, &met):
+            return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
@@ -281,11 +299,13 @@ cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth
 cdef bint write_gotten(Writer *writer, ClassForm form, object value, int depth) except -1:
     """The slots of an instance whose class has its own way to them."""
     cdef object held
+    cdef Collections met
     cdef Py_ssize_t i
+    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         held = getattr(value, <object>PyTuple_GET_ITEM(form.names, i), form)
-        if held is form:
+        if held is form or form.is_plain and not stands_alone(held, &met):
             return False
         encode_dynamic(writer, held, depth + 1)
     return True

@@ -14,7 +14,6 @@ import decimal
 import enum
 import io
 import pickle
-import uuid
 import zoneinfo
 from collections.abc import Callable
 from types import FunctionType
@@ -26,17 +25,19 @@ from penstock.errors import CorruptStreamError, PenstockError, SerializationErro
 from penstock.serialization.class_reference import is_own, reference_of, resolve
 from penstock.serialization.code_pickle import OWN_REDUCERS, CodePickler
 from penstock.serialization.former_layouts import (
+    former_instance,
+    instance_of,
     takes_former_fields,
-    with_fields_of_attrs,
-    with_gained_fields,
 )
 from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.plain_instances import stand_alone
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
     is_made_of_attributes,
     layout_of,
     on_change,
     slots_of,
+    takes_attributes_as_they_are,
 )
 
 DATETIME = 0x10
@@ -108,7 +109,7 @@ def _reducer_for(cls: type) -> Reducer:
     if issubclass(cls, enum.Enum):
         return _enum if reference_of(cls) is not None else _pickle
     layout = layout_of(cls)
-    if layout is not None:
+    if layout is not None and not layout.is_plain:
         return _named_tuple if layout.kind == NAMED_TUPLE_LAYOUT else _dataclass
     numpy = loaded_numpy()
     if numpy is not None:
@@ -125,14 +126,8 @@ def _has_attributes_alone(cls: type) -> bool:
         not dataclasses.is_dataclass(cls)
         and reference_of(cls) is not None
         and is_made_of_attributes(cls)
-        and (not slots_of(cls) if cls.__dictoffset__ else _sets_slots_as_they_are(cls))
-    )
-
-
-def _sets_slots_as_they_are(cls: type) -> bool:
-    """Whether unpickling sets slots past a method of the class, or there is none."""
-    return getattr(cls, "__setattr__", None) is object.__setattr__ or hasattr(
-        cls, "__attrs_attrs__"
+        and takes_attributes_as_they_are(cls)
+        and not (cls.__dictoffset__ and slots_of(cls))
     )
 
 
@@ -246,24 +241,7 @@ def _dataclass(value: Any) -> tuple[int, Any]:
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
     cls = resolve(reference)
-    is_former = takes_former_fields()
-    if is_former and dataclasses.is_dataclass(cls):
-        state = with_gained_fields(cls, state)
-    # As unpickling does: __init__ and __post_init__ ran when the value was made.
-    value: Any = object.__new__(cls)
-    attributes = getattr(value, "__dict__", None)
-    if attributes is not None:
-        attributes.update(state)
-    else:
-        if is_former:
-            # What the class has lost is dropped; where it has a dictionary it is in nobody's way.
-            slots = slots_of(cls)
-            state = {name: attribute for name, attribute in state.items() if name in slots}
-        for name, attribute in state.items():
-            object.__setattr__(value, name, attribute)
-    if is_former and hasattr(cls, "__attrs_attrs__"):
-        with_fields_of_attrs(cls, value, parts[1])
-    return value
+    return (former_instance if takes_former_fields() else instance_of)(cls, state)
 
 
 def _instance_reducer(cls: Any) -> Reducer:
@@ -275,7 +253,7 @@ def _instance_reducer(cls: Any) -> Reducer:
             attributes = {name: getattr(value, name) for name in names if hasattr(value, name)}
         else:
             attributes = getattr(value, "__dict__", {})
-        if not _SCALARS.issuperset(map(type, attributes.values())):
+        if not stand_alone(attributes.values()):
             return _pickle(value)
         return DATACLASS, (reference_of(cls), attributes)
 
@@ -357,15 +335,6 @@ def _pickle(value: Any) -> tuple[int, Any]:
 _BUILTIN = frozenset(
     {type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset}
 )
-
-#: Values that lead to no other, so that nothing is lost when references to them are not kept.
-_SCALARS = frozenset(
-    {
-        type(None), bool, int, float, complex, str, bytes,
-        datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone,
-        decimal.Decimal, uuid.UUID,
-    }
-)  # fmt: skip
 
 _REDUCERS: dict[type, Reducer] = {
     datetime.datetime: _datetime,

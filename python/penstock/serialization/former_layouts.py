@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from contextlib import contextmanager
 from threading import local
+from types import MemberDescriptorType as _Slot
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.errors import SerializationError
@@ -49,13 +50,15 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
     """What makes an instance of a class of the values of its former fields.
 
     Args:
-        cls: The class, a NamedTuple or a dataclass.
+        cls: The class.
         written: The fields that it had, in the order of their values.
         now: The fields that it has.
 
     Raises:
         SerializationError: It has gained a field without a default; names it.
     """
+    if not (issubclass(cls, tuple) or dataclasses.is_dataclass(cls)):
+        return lambda values: former_instance(cls, dict(zip(written, values, strict=True)))
     gained = _defaults(cls, [name for name in now if name not in written])
 
     def make(values: list[Any]) -> Any:
@@ -72,19 +75,43 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
     return make
 
 
-def with_gained_fields(cls: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an instance of a dataclass, with the defaults of what it has gained.
+def instance_of(cls: type, attributes: Mapping[str, Any]) -> Any:
+    """An instance made as unpickling does: __init__ and __post_init__ ran when the value was."""
+    value: Any = object.__new__(cls)
+    held = getattr(value, "__dict__", None)
+    if held is not None:
+        held.update(attributes)
+    else:
+        for name, attribute in attributes.items():
+            object.__setattr__(value, name, attribute)
+    return value
 
-    An instance may lack fields because they were deleted; while state is restored it cannot be
-    told from one that was written before there were any.
+
+def former_instance(cls: Any, attributes: Mapping[str, Any]) -> Any:
+    """An instance of what was written of one, whose class may have other attributes now.
+
+    What it has no slot for is dropped; fields of dataclasses and attrs that are missing take their
+    defaults.  They may lack because they were deleted: while state is restored that cannot be told
+    from an instance that was written before there were any.
+
+    Raises:
+        SerializationError: A field of attrs is missing that has no default; names it.
     """
-    missing = [f.name for f in dataclasses.fields(cls) if f.name not in attributes]
-    with_default = [name for name in missing if _has_default(cls, name)]
-    gained = _defaults(cls, with_default)
-    return {**attributes, **{name: default() for name, default in gained.items()}}
+    found = dict(attributes)
+    if dataclasses.is_dataclass(cls):
+        missing = [f.name for f in dataclasses.fields(cls) if f.name not in attributes]
+        gained = _defaults(cls, [name for name in missing if _has_default(cls, name)])
+        found |= {name: default() for name, default in gained.items()}
+    if cls.__dictoffset__ == 0:
+        slots = [name for name in found if isinstance(getattr(cls, name, None), _Slot)]
+        found = {name: found[name] for name in slots}
+    value = instance_of(cls, found)
+    if hasattr(cls, "__attrs_attrs__"):
+        _add_fields_of_attrs(cls, value, attributes)
+    return value
 
 
-def with_fields_of_attrs(cls: Any, value: Any, names: Collection[str]) -> None:
+def _add_fields_of_attrs(cls: Any, value: Any, names: Collection[str]) -> None:
     """Gives an instance of an attrs class the defaults of the fields that it has gained.
 
     Args:

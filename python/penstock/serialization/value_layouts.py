@@ -1,4 +1,4 @@
-"""The layouts of classes whose instances have the same fields, always: how they travel.
+"""The layouts of classes whose instances have the same fields: how they travel.
 
 An instance of such a class is its *signature*, ``module:qualified name(field,field)``, and the
 values of its fields; both runtimes compile it once for each class.  Within a job, classes that the
@@ -22,6 +22,7 @@ from penstock.serialization.class_reference import (
     resolve,
 )
 from penstock.serialization.former_layouts import FORMER, maker_of, takes_former_fields
+from penstock.serialization.plain_instances import attributes_of
 
 NAMED_TUPLE: Final = 0
 DICT: Final = 1
@@ -39,6 +40,8 @@ class Layout(NamedTuple):
         signature: What names class and fields in other processes.
         number: What names both within the job; None when the job does not know them.
         is_own: Whether the class cannot be imported.
+        is_plain: Whether instances may have other attributes, and those with attributes that do
+            not stand alone are pickled (``plain_instances``).
     """
 
     cls: Any
@@ -47,6 +50,7 @@ class Layout(NamedTuple):
     signature: str
     number: int | None
     is_own: bool
+    is_plain: bool = False
 
 
 #: By number, the layouts that all processes of the job know; and their numbers by class.
@@ -68,9 +72,9 @@ def layout_of(cls: type) -> Layout | None:
     reference = reference_of(cls)
     if reference is None:
         return None
-    kind, names = fields
+    kind, names, is_plain = fields
     signature = f"{reference}({','.join(names)})"
-    return Layout(cls, kind, names, signature, _numbers.get(cls), is_own(cls))
+    return Layout(cls, kind, names, signature, _numbers.get(cls), is_own(cls), is_plain)
 
 
 def layout_numbered(number: int) -> Layout:
@@ -152,7 +156,7 @@ def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:
             told(cls)
 
 
-def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
+def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
     if issubclass(cls, tuple):
         plain = (
             isinstance(getattr(cls, "_fields", None), tuple)
@@ -160,16 +164,36 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
             and has_only_items(cls)
             and not _has_own_pickling(cls)
         )
-        return (NAMED_TUPLE, _interned(cls._fields)) if plain else None
-    if not _is_dataclass(cls) or not is_made_of_attributes(cls):
+        return (NAMED_TUPLE, _interned(cls._fields), False) if plain else None
+    if not is_made_of_attributes(cls):
         return None
-    names = _interned(field.name for field in dataclasses.fields(cls))
+    is_plain = not dataclasses.is_dataclass(cls)
+    if is_plain:
+        if not takes_attributes_as_they_are(cls):
+            return None
+        names = _interned(attributes_of(cls))
+        if not names:
+            return None
+    else:
+        names = _interned(field.name for field in dataclasses.fields(cls))
     slots = set(slots_of(cls))
     if not slots and cls.__dictoffset__ != 0:
         # Attributes that something else would take on their way to the dict are left to it.
         described = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
-        return None if described else (DICT, names)
-    return (SLOTS, names) if slots == set(names) and cls.__dictoffset__ == 0 else None
+        return None if described else (DICT, names, is_plain)
+    found = slots == set(names) and cls.__dictoffset__ == 0
+    return (SLOTS, names, is_plain) if found else None
+
+
+def takes_attributes_as_they_are(cls: type) -> bool:
+    """Whether unpickling a plain class sets slots past its methods, and reading asks none."""
+    if not _inherits_from_object(cls, "__getattribute__"):
+        return False
+    return (
+        cls.__dictoffset__ != 0
+        or _inherits_from_object(cls, "__setattr__")
+        or hasattr(cls, "__attrs_attrs__")
+    )
 
 
 def _interned(names: Iterable[str]) -> tuple[str, ...]:
@@ -191,10 +215,6 @@ def slots_of(cls: type) -> list[str]:
         for name, found in vars(base).items()
         if isinstance(found, MemberDescriptorType)
     ]
-
-
-def _is_dataclass(cls: type) -> bool:
-    return dataclasses.is_dataclass(cls)
 
 
 def has_only_items(cls: type) -> bool:

@@ -12,6 +12,7 @@ from penstock.serialization.class_reference import is_own, reference_of
 from penstock.serialization.extended_values import ENUM as ENUM
 from penstock.serialization.extended_values import rebuild_value, reduce_value
 from penstock.serialization.former_layouts import FORMER
+from penstock.serialization.plain_instances import stand_alone
 from penstock.serialization.pure.value_bytes import (
     F64,
     I8,
@@ -121,17 +122,23 @@ def _known_layout(cls: type) -> Layout | None:
 
 
 def _fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
-    """The values of the fields; None if some are missing or there are other attributes."""
+    """The values of the fields; None if some are missing or the value is to travel otherwise."""
     if layout.kind == NAMED_TUPLE:
         return value if len(value) == len(layout.names) else None
     try:
         if layout.kind == SLOTS:
-            return [getattr(value, name) for name in layout.names]
-        attributes = value.__dict__
-        fields = [attributes[name] for name in layout.names]
+            fields = [getattr(value, name) for name in layout.names]
+        else:
+            attributes = value.__dict__
+            fields = [attributes[name] for name in layout.names]
+            if len(attributes) != len(fields):
+                return None
+            # Of plain instances the order is kept, too.
+            if layout.is_plain and tuple(attributes) != layout.names:
+                return None
     except (AttributeError, KeyError):
         return None
-    return fields if len(attributes) == len(fields) else None
+    return fields if not layout.is_plain or stand_alone(fields) else None
 
 
 def instance_header(layout: Layout, numbered: bool) -> bytes:
