@@ -261,6 +261,20 @@ def test_in_a_job_a_number_names_class_and_attributes(codec):
             assert attributes(back) == attributes(cls("a"))
 
 
+def test_what_is_pickled_names_its_class_once_the_job_knows_it(codec):
+    class Name(str):
+        """Of the job's own code."""
+
+        __slots__ = ()
+
+    before = codec.encode(Name("a"))
+    assert b"cloudpickle" in before
+    number_classes([(register(Name), Name)])
+    data = codec.encode(Name("a"))
+    assert b"cloudpickle" not in data
+    assert (codec.decode(data), type(codec.decode(data))) == ("a", Name)
+
+
 def test_slots_that_were_pickled_by_value_have_the_same_layout():
     """The class comes back without its slots, but still names them."""
     loose = type("Tight", (), {"__init__": Tight.__init__, "__module__": Tight.__module__})

@@ -23,7 +23,7 @@ from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, rese
 from penstock.serialization import class_reference
 from penstock.serialization import value_layouts
 from penstock.serialization.class_reference import is_own, reference_of
-from penstock.serialization.extended_values import reduce_value
+from penstock.serialization.extended_values import is_always_pickled, reduce_value
 from penstock.serialization.pure import dynamic_codec as pure
 
 cdef extern from "Python.h":
@@ -165,7 +165,7 @@ cdef ClassForm form_of_class(object cls):
             form.members = {}
         elif scalar is not None:
             form.kind, form.signed = scalar
-        elif form.is_own:
+        elif form.is_own and not is_always_pickled(cls):
             return form
     FORMS[cls] = form
     return form

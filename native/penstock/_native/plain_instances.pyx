@@ -6,7 +6,7 @@ from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 
-from penstock.serialization.plain_instances import MAX_COLLECTIONS, SCALARS
+from penstock.serialization import plain_instances as plain
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object value)
@@ -19,11 +19,11 @@ cdef PyTypeObject *scalar_types[TYPES]
 cdef int scalar_count = 0
 cdef PyTypeObject *enum_type
 
-if MAX_COLLECTIONS != COLLECTIONS:
-    raise ImportError(f"instances may hold {MAX_COLLECTIONS} collections, not {COLLECTIONS}")
-if len(SCALARS) > TYPES:
-    raise ImportError(f"there are {len(SCALARS)} types of scalars, and room for {TYPES}")
-for _scalar in SCALARS:
+if plain.MAX_COLLECTIONS != COLLECTIONS:
+    raise ImportError(f"instances may hold {plain.MAX_COLLECTIONS} collections, not {COLLECTIONS}")
+if len(plain.SCALARS) > TYPES:
+    raise ImportError(f"there are {len(plain.SCALARS)} types of scalars, and room for {TYPES}")
+for _scalar in plain.SCALARS:
     # For good: it is compared by its address.
     Py_INCREF(_scalar)
     scalar_types[scalar_count] = <PyTypeObject *>_scalar

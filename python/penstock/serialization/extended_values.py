@@ -33,6 +33,7 @@ from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.plain_instances import stand_alone
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
+    has_fields,
     is_made_of_attributes,
     layout_of,
     on_change,
@@ -75,7 +76,7 @@ def reduce_value(value: Any) -> tuple[int, Any]:
     if reducer is None:
         reducer = _reducer_for(cls)
         # Of the job's own classes more may become known.
-        if reducer is not _pickle or not is_own(cls):
+        if reducer is not _pickle or not is_own(cls) or is_always_pickled(cls):
             _REDUCERS[cls] = reducer
     return reducer(value)
 
@@ -103,6 +104,11 @@ def rebuild_value(tag: int, parts: Any) -> Any:
 def is_pickled(value: Any) -> bool:
     """Whether a value of undeclared type travels as a pickle, which is slow and large."""
     return type(value) not in _BUILTIN and reduce_value(value)[0] == PICKLE
+
+
+def is_always_pickled(cls: type) -> bool:
+    """Whether instances of a class are pickled, also once the job knows it."""
+    return not (issubclass(cls, enum.Enum) or has_fields(cls) or is_made_of_attributes(cls))
 
 
 def _reducer_for(cls: type) -> Reducer:

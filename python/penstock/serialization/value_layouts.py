@@ -77,6 +77,11 @@ def layout_of(cls: type) -> Layout | None:
     return Layout(cls, kind, names, signature, _numbers.get(cls), is_own(cls), is_plain)
 
 
+def has_fields(cls: type) -> bool:
+    """Whether a class has a layout, or will have one once the job knows it."""
+    return _fields(cls) is not None
+
+
 def layout_numbered(number: int) -> Layout:
     """The layout with that number.
 

@@ -32,6 +32,7 @@ from penstock.serialization.value_layouts import (
     NAMED_TUPLE,
     SLOTS,
     Layout,
+    has_fields,
     layout_numbered,
     layout_of,
     layout_signed,
@@ -116,7 +117,7 @@ def _known_layout(cls: type) -> Layout | None:
     if layout is _UNKNOWN:
         layout = layout_of(cls)
         # Of the job's own classes more may become known.
-        if layout is not None or not is_own(cls):
+        if layout is not None or not is_own(cls) or not has_fields(cls):
             _layouts[cls] = layout
     return layout
 
