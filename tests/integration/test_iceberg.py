@@ -20,13 +20,17 @@ class Lake:
     """A catalog, and what is in it."""
 
     def __init__(self, folder):
-        self.properties = {
+        self.properties = self.properties_of(folder)
+        self.catalog = load_catalog("lake", **self.properties)
+        self.catalog.create_namespace("db")
+
+    @staticmethod
+    def properties_of(folder):
+        return {
             "type": "sql",
             "uri": f"sqlite:///{folder}/catalog.db",
             "warehouse": f"file://{folder}/warehouse",
         }
-        self.catalog = load_catalog("lake", **self.properties)
-        self.catalog.create_namespace("db")
 
     def sink(self, schema, table="db.t"):
         return IcebergSink(table, schema, catalog=self.properties, name="lake")

@@ -19,6 +19,7 @@ from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SourceError
 from pyarrow import parquet
 from support.postgres_server import PostgresServer
+from support.source_scenarios import once_at_another_parallelism
 
 pytest.importorskip("psycopg")
 pytestmark = pytest.mark.timeout(120)
@@ -249,6 +250,18 @@ def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
         assert next(found) == "-D 1 None"
     assert sorted(rows) == sorted(f"+I {n} {'x' if n <= 3000 else 'y'}" for n in range(1, 20_001))
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_goes_on_from_a_savepoint(server, table, tmp_path, bounded):
+    count = 3000
+    server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, {count - 1}) n")
+
+    def make(env):
+        source = source_of(server, table, bounded=bounded)
+        return stream_of(env, source).map(lambda row: row.id, Types.LONG())
+
+    once_at_another_parallelism(make, tmp_path, count, ends=bounded)
 
 
 def test_the_server_need_not_keep_what_a_checkpoint_has(server, table):

@@ -1,22 +1,35 @@
 """What all sources have in common that need no server, each in the same scenarios.
 
 A job is stopped with a savepoint in the middle of its elements and goes on from it at another
-parallelism, to its end: each element once.  A job whose source waits is cancelled.
+parallelism, or fails there and goes on from a checkpoint, to its end: each element once.  A job
+whose source waits is cancelled.  Those of Kafka, RabbitMQ and PostgreSQL, whose servers take
+seconds to start, are with their other tests.
 """
 
 import asyncio
+import contextlib
+import http.server
+import json
 import queue
 import threading
+from urllib.parse import parse_qs, urlsplit
 
+import deltalake
 import fastavro
+import pandas
+import polars
 import pyarrow as pa
 import pytest
+from integration.test_iceberg import Lake
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
+from penstock.datastream.connectors.delta import DeltaSource
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.connectors.http import HttpSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.datastream.connectors.iceberg import IcebergSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
 from penstock.datastream.formats.avro import AvroSchema
@@ -30,7 +43,8 @@ from penstock.datastream.formats.parquet import (
 )
 from penstock.errors import JobCancelledError
 from pyarrow import orc, parquet
-from support.gates import GATES, Gate, Gated, stopped
+from support.gates import GATES, Gate, Gated
+from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -116,6 +130,67 @@ def hybrid(env, folder):
     )
 
 
+def delta(source_of):
+    """A source of a table of Delta Lake, which is written in three versions."""
+
+    def make(env, folder):
+        if not folder.exists():
+            for part in parts():
+                deltalake.write_deltalake(str(folder), pa.table({"n": list(part)}), mode="append")
+        return stream_of(env, source_of(str(folder))).map(lambda row: row.n, Types.LONG())
+
+    return make
+
+
+def iceberg(env, folder):
+    lake = Lake(folder.parent) if not folder.exists() else None
+    if lake is not None:
+        folder.mkdir()
+        table = lake.catalog.create_table("db.t", schema=pa.schema([("n", pa.int64())]))
+        for part in parts():
+            table.append(pa.table({"n": list(part)}))
+        lake.catalog.engine.dispose()
+    source = IcebergSource.for_snapshot(
+        "db.t", catalog=Lake.properties_of(folder.parent), name="lake"
+    )
+    return stream_of(env, source).map(lambda row: row.n, Types.LONG())
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        after = int(parse_qs(urlsplit(self.path).query).get("after", ["-1"])[0])
+        body = json.dumps([{"n": n} for n in range(after + 1, min(after + 1001, COUNT))]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+SERVICES = contextlib.ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def services_end():
+    with SERVICES:
+        yield
+
+
+def http_service(env, _):
+    server = SERVICES.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    SERVICES.callback(thread.join)
+    SERVICES.callback(server.shutdown)
+    url = f"http://127.0.0.1:{server.server_port}/"
+    source = HttpSource(url, cursor_parameter="after", cursor="n", bounded=True)
+    return stream_of(env, source).map(lambda element: element["n"], Types.LONG())
+
+
 def generated(env, folder):
     source = DataGeneratorSource(lambda n: n, COUNT, type_info=Types.LONG())
     return stream_of(env, source)
@@ -128,7 +203,17 @@ SOURCES = {
     "arrow": lambda env, _: env.from_arrow(pa.table({"n": list(range(COUNT))})).map(
         lambda row: row.n, Types.LONG()
     ),
+    "pandas": lambda env, _: env.from_pandas(pandas.DataFrame({"n": range(COUNT)})).map(
+        lambda row: row.n, Types.LONG()
+    ),
+    "polars": lambda env, _: env.from_polars(polars.DataFrame({"n": range(COUNT)})).map(
+        lambda row: row.n, Types.LONG()
+    ),
     "hybrid": hybrid,
+    "delta": delta(DeltaSource.for_snapshot),
+    "delta changes": delta(lambda path: DeltaSource.for_changes(path, end_version=FILES - 1)),
+    "iceberg": iceberg,
+    "http": http_service,
     "lines": files_of(lines("{}\n"), StreamFormat.text_line_format),
     "csv": files_of(lines("{}\n"), lambda: csv_format(lambda made: made.disable_quote_char())),
     "quoted csv": files_of(lines('"{}"\n'), lambda: csv_format(lambda made: made)),
@@ -146,25 +231,24 @@ SOURCES = {
 }
 
 
+# One that one subtask reads stands in a chain with the gate, too.
+PARALLELISM = {"collection": 1}
+
+
+def made(name, folder):
+    return lambda env: SOURCES[name](env, folder)
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_each_element_once_at_another_parallelism(name, tmp_path):
-    def started(gate, parallelism, **options):
-        GATES[gate] = Gate()
-        # One that one subtask reads stands in a chain with the gate, too.
-        env = environment(1 if name == "collection" else parallelism, **options)
-        stream = SOURCES[name](env, tmp_path / "files")
-        stream.map(Gated(gate), Types.LONG()).sink_to(DiscardingSink())
-        return env.execute_async(), GATES[gate]
+    make = made(name, tmp_path / "files")
+    once_at_another_parallelism(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 
-    job, first = started("first", 2)
-    # So few that no subtask comes to its end, even if it gets them all.
-    first.let(COUNT // 10)
-    first.wait_for(COUNT // 10)
-    path = stopped(job, first, str(tmp_path / "savepoints"))
-    job, second = started("second", 3, **{"execution.state-recovery.path": path})
-    second.let(COUNT)
-    job.get_job_execution_result().result()
-    assert sorted(first.seen + second.seen) == list(range(COUNT))
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_element_once_after_a_failure(name, tmp_path):
+    make = made(name, tmp_path / "files")
+    once_after_a_failure(make, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
 def monitored(env, folder):
@@ -187,7 +271,26 @@ async def ten_and_silence():
     await asyncio.Event().wait()
 
 
+def delta_followed(env, folder):
+    deltalake.write_deltalake(str(folder), pa.table({"n": list(range(10))}))
+    source = DeltaSource.for_changes(str(folder), discovery_interval_ms=20)
+    return stream_of(env, source)
+
+
+def iceberg_followed(env, folder):
+    lake = Lake(folder.parent)
+    schema = pa.schema([("n", pa.int64())])
+    lake.catalog.create_table("db.t", schema=schema).append(pa.table({"n": list(range(10))}))
+    lake.catalog.engine.dispose()
+    source = IcebergSource.for_appends(
+        "db.t", catalog=lake.properties, name="lake", discovery_interval_ms=20
+    )
+    return stream_of(env, source)
+
+
 WAITING = {
+    "delta changes": delta_followed,
+    "iceberg appends": iceberg_followed,
     "monitored files": monitored,
     "queue": queued,
     "asynchronous iterator": lambda env, _: env.from_async_iterator(ten_and_silence, Types.LONG()),

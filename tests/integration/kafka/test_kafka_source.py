@@ -31,6 +31,7 @@ from penstock.datastream.window import Time, TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, SourceError
 from support.relay import Relay
 from support.sessions import eventually
+from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -339,6 +340,33 @@ def test_offsets_are_committed_with_checkpoints(broker, topics):
     env.enable_checkpointing(50)
     assert len(elements(silent.build(), env)) == 100
     assert topics.committed(topic, "silent") == [-1001, -1001]
+
+
+def numbers_of(broker, topic, bounded):
+    """What the scenarios of all sources ask for."""
+
+    def make(env):
+        builder = (
+            KafkaSource.builder()
+            .set_bootstrap_servers(broker.servers)
+            .set_topics(topic)
+            .set_value_only_deserializer(SimpleStringSchema())
+        )
+        if bounded:
+            builder.set_bounded(KafkaOffsetsInitializer.latest())
+        stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "kafka")
+        return stream.map(int, Types.LONG())
+
+    return make
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_goes_on_from_a_savepoint_and_after_a_failure(broker, topics, tmp_path, bounded):
+    topic, count = topics.create(partitions=3), 6000
+    topics.write(topic, [{"value": str(n), "partition": n % 3} for n in range(count)])
+    make = numbers_of(broker, topic, bounded)
+    once_at_another_parallelism(make, tmp_path, count, ends=bounded)
+    once_after_a_failure(make, count)
 
 
 def test_alignment_of_partitions(broker, topics):
