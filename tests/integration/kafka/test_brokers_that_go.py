@@ -1,0 +1,119 @@
+"""A broker that is killed while records flow, and comes back; a topic that is deleted."""
+
+import gc
+
+import pytest
+from integration.kafka.broker import JARS, Broker
+from integration.kafka.test_kafka_sink import sink_of, values_to
+from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
+from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import KafkaSource
+from penstock.datastream.functions import CheckpointListener
+from penstock.errors import JobCancelledError
+from support.environments import in_process
+from support.gates import GATES, Gate, Gated
+from support.sessions import eventually
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    # kafka-python leaves the socket of a connection that was refused to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+COUNT = 20_000
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """One of this test's own: who starts again is another process."""
+    if not JARS.exists():
+        pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
+    broker = Broker(tmp_path)
+    try:
+        yield broker.start()
+    finally:
+        broker.stop()
+        gc.collect()
+
+
+def builder_of(broker, *topics):
+    return (
+        KafkaSource.builder()
+        .set_bootstrap_servers(broker.servers)
+        .set_topics(*topics)
+        .set_value_only_deserializer(SimpleStringSchema())
+    )
+
+
+def numbered(begin, end):
+    return [{"value": str(n), "partition": n % 2} for n in range(begin, end)]
+
+
+class Counted(Gated, CheckpointListener):
+    """Counts checkpoints at the gate, too."""
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        GATES["flow"].complete += 1
+
+
+@pytest.mark.parametrize(
+    "guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE]
+)
+def test_a_broker_that_is_away_while_records_flow(broker, topics, guarantee):
+    """The job waits for it without a restart, and each record is written once."""
+    origin, topic = topics.create(partitions=2), topics.create(partitions=2)
+    topics.write(origin, numbered(0, COUNT))
+    GATES["flow"] = gate = Gate()
+    gate.complete = 0
+    options = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
+    env = in_process(2, **options)
+    exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    stream = env.from_source(
+        builder_of(broker, origin).build(), WatermarkStrategy.no_watermarks(), "kafka"
+    )
+    stream.map(Counted("flow"), Types.STRING()).sink_to(
+        sink_of(broker, values_to(topic).build(), guarantee, topic if exact else None)
+    )
+    job = env.execute_async()
+    while gate.complete < 2:  # they pass between records
+        gate.let_more(100)
+    broker.stop()
+    # They wait in the sink, in whose transaction some of them may be, or for a checkpoint.
+    gate.let(10 * COUNT)
+    broker.start()
+    topics.write(origin, numbered(COUNT, 2 * COUNT))
+    expected = sorted(str(n).encode() for n in range(2 * COUNT))
+    eventually(lambda: len(topics.values(topic)) >= len(expected), "all is written")
+    assert topics.values(topic) == expected
+    job.cancel().result()
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(broker, topics, caplog):
+    """The log says so at each look for partitions, and the job goes on with the others."""
+    topic, other = topics.create(), topics.create()
+    topics.write(topic, ["1"])
+    builder = builder_of(broker, topic, other).set_property("partition.discovery.interval.ms", "50")
+    stream = in_process().from_source(builder.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    with stream.execute_and_collect() as found:
+        assert next(found) == "1"
+        topics.admin.delete_topics([topic])[topic].result()
+        said = f"there is no topic {topic}"
+        eventually(lambda: said in caplog.text, "the log says that the topic is gone")
+        topics.write(other, ["2"])
+        assert next(found) == "2"
+
+
+def test_a_topic_that_is_made_again_is_read_from_where_the_reset_says(broker, topics):
+    """Offsets of the former one mean nothing there."""
+    topic = topics.create()
+    topics.write(topic, ["1", "2"])
+    builder = builder_of(broker, topic).set_property("metadata.max.age.ms", "500")
+    stream = in_process().from_source(builder.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    with stream.execute_and_collect() as found:
+        assert [next(found), next(found)] == ["1", "2"]
+        topics.admin.delete_topics([topic])[topic].result()
+        topics.create(name=topic)
+        topics.write(topic, ["3"])
+        assert next(found) == "3"
