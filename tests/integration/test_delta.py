@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 from penstock.common import Row, Types, WatermarkStrategy
 from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
-from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
+from penstock.errors import (
+    DependencyError,
+    FormatError,
+    InvalidProgramError,
+    SinkError,
+    SourceError,
+)
 from support.environments import in_process
 
 PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
@@ -121,6 +127,22 @@ def test_a_value_that_does_not_fit_names_the_field(tmp_path):
     env.from_collection([{"n": "x", "text": "a"}]).sink_to(sink)
     with pytest.raises(FormatError, match="field 'n' does not fit"):
         env.execute()
+
+
+@pytest.mark.parametrize("source_of", [DeltaSource.for_snapshot, DeltaSource.for_changes])
+def test_a_table_that_is_not_there_is_named(tmp_path, source_of):
+    path = str(tmp_path / "nowhere")
+    with pytest.raises(
+        SourceError, match=f"cannot open the table {path} for DeltaSource: .*; check"
+    ):
+        source_of(path)
+
+
+def test_a_table_that_cannot_be_made_is_named(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("in the way")
+    with pytest.raises(SinkError, match=f"cannot open the table {path} for DeltaSink: .*; check"):
+        write(path, PAIRS)
 
 
 @pytest.mark.parametrize(

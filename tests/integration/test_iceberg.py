@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 from penstock.common import Row, Types
 from penstock.datastream.connectors.iceberg import IcebergSink
-from penstock.errors import DependencyError, FormatError, InvalidProgramError, PenstockError
+from penstock.errors import (
+    DependencyError,
+    FormatError,
+    InvalidProgramError,
+    PenstockError,
+    SinkError,
+)
 from pyiceberg.catalog import load_catalog
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from support.environments import in_process
@@ -185,6 +191,16 @@ def test_a_value_that_does_not_fit_names_the_field(lake):
     rows = env.from_collection([Row(n="x", text="a")], Types.PICKLED_BYTE_ARRAY())
     rows.sink_to(lake.sink(PAIR))
     with pytest.raises(FormatError, match="n"):
+        env.execute()
+
+
+def test_a_namespace_that_is_not_there_is_named(lake):
+    env = in_process()
+    env.from_collection([Row(n=1, text="a")], PAIR).sink_to(lake.sink(PAIR, "nowhere.t"))
+    name = "cannot open the table nowhere.t of the catalog 'lake' for IcebergSink"
+    with pytest.raises(
+        SinkError, match=f"{name}: NoSuchNamespaceError: .*; check the table's name"
+    ):
         env.execute()
 
 

@@ -125,6 +125,22 @@ def test_a_history_that_is_gone_fails_who_follows_it(lake, table):
         rows(source)
 
 
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({}, "Table does not exist: db.nowhere"),
+        ({"type": "nothing"}, "'nothing' is not a valid CatalogType"),
+        ({"type": "rest", "uri": "http://127.0.0.1:1"}, "Connection refused"),
+    ],
+)
+def test_a_table_that_cannot_be_opened_is_named(lake, properties, reason):
+    name = "cannot open the table db.nowhere of the catalog 'lake' for IcebergSource: .*"
+    with pytest.raises(SourceError, match=f"{name}{reason}.*; check the table's name"):
+        IcebergSource.for_snapshot(
+            "db.nowhere", catalog={**lake.properties, **properties}, name="lake"
+        )
+
+
 def test_wrong_arguments_are_refused(lake, table, monkeypatch):
     with pytest.raises(InvalidProgramError, match="has no column 'm', it has"):
         snapshot(lake, ["m"])

@@ -22,7 +22,7 @@ from penstock.datastream.connectors.committer import (
     CommitterInitContext,
     SupportsGlobalCommitter,
 )
-from penstock.datastream.connectors.delta.library import delta_library
+from penstock.datastream.connectors.delta.library import delta_library, opening_of
 from penstock.datastream.connectors.file_system.source import sink_path
 from penstock.datastream.connectors.writer_sink import (
     CommittingSinkWriter,
@@ -139,10 +139,11 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
-        if "://" not in uri:
-            # Before the committer makes the table, perhaps.
-            Path(uri).mkdir(parents=True, exist_ok=True)
-        self._files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
+        with opening_of(uri, "DeltaSink", SinkError):
+            if "://" not in uri:
+                # Before the committer makes the table, perhaps.
+                Path(uri).mkdir(parents=True, exist_ok=True)
+            self._files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
         self._row_type = row_type
         self._names = row_type.get_field_names()
         self._schema = schema
@@ -250,11 +251,16 @@ class _DeltaCommitter(Committer[Committable]):
         library = delta_library("DeltaSink")
         self._partition_by = partition_by
         self._schema = library.Schema.from_arrow(schema)
-        if not library.DeltaTable.is_deltatable(uri, storage_options=options):
-            library.DeltaTable.create(
-                uri, self._schema, partition_by=partition_by, storage_options=options, mode="ignore"
-            )
-        self._table = library.DeltaTable(uri, storage_options=options)
+        with opening_of(uri, "DeltaSink", SinkError):
+            if not library.DeltaTable.is_deltatable(uri, storage_options=options):
+                library.DeltaTable.create(
+                    uri,
+                    self._schema,
+                    partition_by=partition_by,
+                    storage_options=options,
+                    mode="ignore",
+                )
+            self._table = library.DeltaTable(uri, storage_options=options)
         self._check(uri)
 
     def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:

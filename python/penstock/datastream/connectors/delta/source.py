@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.datastream.connectors.delta.changes import ChangesSplit, DeltaChangesSource
-from penstock.datastream.connectors.delta.library import delta_library
+from penstock.datastream.connectors.delta.library import delta_library, opening_of
 from penstock.datastream.connectors.delta.log import check_features
 from penstock.datastream.connectors.file_system.source import FileSource, sink_path
 from penstock.datastream.formats.arrow_types import column_values, row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.datastream.formats.json_values import named_row
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class DeltaSource:
             InvalidProgramError: There is no such column, or the table has a feature that is not
                 read.
             DependencyError: deltalake or pyarrow is not installed.
-            Exception: There is no such table or version, as deltalake says.
+            SourceError: There is no such table or version, or the store does not give it.
         """
         import pyarrow as pa
 
@@ -99,7 +99,7 @@ class DeltaSource:
             InvalidProgramError: There is no such column, the table has a feature that is not
                 read, or the versions are not in order.
             DependencyError: deltalake or pyarrow is not installed.
-            Exception: There is no such table or version, as deltalake says.
+            SourceError: There is no such table or version, or the store does not give it.
         """
         table, wanted = _table_and_schema(table_uri, columns, start_version, storage_options)
         start = int(table.version())
@@ -131,9 +131,10 @@ def _table_and_schema(
     import pyarrow as pa
 
     library = delta_library("DeltaSource")
-    table = library.DeltaTable(
-        sink_path(table_uri), version=version, storage_options=storage_options
-    )
+    with opening_of(table_uri, "DeltaSource", SourceError):
+        table = library.DeltaTable(
+            sink_path(table_uri), version=version, storage_options=storage_options
+        )
     check_features(table.protocol().reader_features, table.metadata().configuration, table_uri)
     schema = pa.schema(table.schema().to_arrow())
     chosen = list(columns) if columns is not None else schema.names

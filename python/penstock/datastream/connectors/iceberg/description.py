@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.connectors.iceberg.library import iceberg_library
+from penstock.datastream.connectors.iceberg.library import iceberg_library, opening_of
+from penstock.errors import SourceError
 
 if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
@@ -33,8 +34,17 @@ class TableDescription:
     first_snapshot: int | None = None
     with_snapshot = True
 
+    def opened(self) -> Any:
+        """The table as it is now.
+
+        Raises:
+            SourceError: There is none, or the catalog does not give it.
+        """
+        with opening_of(self.table, self.catalog[0], "IcebergSource", SourceError):
+            return self.loaded()
+
     def loaded(self) -> Any:
-        """The table as it is now."""
+        """The table as it is now, for who asks again; raises what pyiceberg raises."""
         name, properties = self.catalog
         catalog = iceberg_library("IcebergSource").load_catalog(name, **properties)
         return catalog.load_table(self.table)

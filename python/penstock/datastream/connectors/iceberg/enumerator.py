@@ -111,7 +111,7 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
     # ---- in another thread -------------------------------------------------------------------
 
     def _first_files(self) -> _Found:
-        source, table = self._source, self._source.loaded()
+        source, table = self._source, self._source.opened()
         if source.first_snapshot is None or not source.with_snapshot:
             return source.first_snapshot, []
         if table.snapshot_by_id(source.first_snapshot) is None:

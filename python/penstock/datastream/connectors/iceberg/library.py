@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.tables import opening
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from penstock.errors import PenstockError
 
 
 def iceberg_library(used_by: str) -> Any:
@@ -15,6 +21,17 @@ def iceberg_library(used_by: str) -> Any:
         DependencyError: It is not installed.
     """
     return optional_library("pyiceberg.catalog", "pyiceberg", "iceberg", used_by)
+
+
+def opening_of(
+    table: str, catalog: str, used_by: str, failure: type[PenstockError]
+) -> AbstractContextManager[None]:
+    """Says which table of which catalog could not be opened, whatever is raised for it."""
+    return opening(
+        f"the table {table} of the catalog {catalog!r} for {used_by}",
+        failure,
+        "the table's name, the properties of the catalog and what its user may do",
+    )
 
 
 def check_table_name(table: str, used_by: str) -> None:

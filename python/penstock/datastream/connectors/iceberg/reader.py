@@ -102,7 +102,7 @@ class IcebergReader(SourceReader[TableFile]):
         """The batches of a file, behind the rows that were emitted."""
         from pyiceberg.io.pyarrow import ArrowScan
 
-        source, table = self._source, self._source.loaded()
+        source, table = self._source, self._source.opened()
         scan = ArrowScan(table.metadata, table.io, source.schema, source.row_filter)
         left = file.rows
         try:

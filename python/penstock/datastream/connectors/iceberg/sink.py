@@ -21,7 +21,11 @@ from penstock.datastream.connectors.committer import (
     CommitterInitContext,
     SupportsGlobalCommitter,
 )
-from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
+from penstock.datastream.connectors.iceberg.library import (
+    check_table_name,
+    iceberg_library,
+    opening_of,
+)
 from penstock.datastream.connectors.writer_sink import (
     CommittingSinkWriter,
     PythonSink,
@@ -113,16 +117,18 @@ class _Table:
         """The table as it is now, which is made if there is none.
 
         Raises:
-            SinkError: It has other columns.
+            SinkError: It has other columns, or the catalog does not give it.
         """
         from pyiceberg.exceptions import NoSuchTableError
         from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
 
-        catalog = iceberg_library("IcebergSink").load_catalog(self._catalog, **self._properties)
-        try:
-            table = catalog.load_table(self.name)
-        except NoSuchTableError:
-            table = catalog.create_table_if_not_exists(self.name, schema=self.schema)
+        library = iceberg_library("IcebergSink")
+        with opening_of(self.name, self._catalog, "IcebergSink", SinkError):
+            catalog = library.load_catalog(self._catalog, **self._properties)
+            try:
+                table = catalog.load_table(self.name)
+            except NoSuchTableError:
+                table = catalog.create_table_if_not_exists(self.name, schema=self.schema)
         try:
             _check_pyarrow_schema_compatible(table.schema(), self.schema)
         except ValueError as error:

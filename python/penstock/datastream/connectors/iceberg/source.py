@@ -51,7 +51,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             raise InvalidProgramError(
                 f'IcebergSource: {row_filter!r} is no filter of Iceberg, as "price > 2": {error}'
             ) from error
-        found = self.loaded()
+        found = self.opened()
         snapshot = found.current_snapshot()
         schema = found.schema()
         if snapshot_id is not None:
@@ -100,7 +100,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         Raises:
             InvalidProgramError: There is no such snapshot or column, or the filter is none.
             DependencyError: pyiceberg is not installed.
-            Exception: There is no such table, or the catalog does not answer.
+            SourceError: There is no such table, or the catalog does not answer.
         """
         return IcebergSource(table, columns, row_filter, snapshot_id, (name, dict(catalog)))
 
@@ -137,7 +137,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             InvalidProgramError: There is no such snapshot or column, the filter is none, or the
                 interval is not positive.
             DependencyError: pyiceberg is not installed.
-            Exception: There is no such table, or the catalog does not answer.
+            SourceError: There is no such table, or the catalog does not answer.
         """
         if discovery_interval_ms <= 0:
             raise InvalidProgramError(
