@@ -304,6 +304,27 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
             elements(source(avro, tmp_path / "a"))
 
 
+@pytest.mark.parametrize(
+    ("write", "make"),
+    [
+        (write_parquet, ParquetColumnarRowInputFormat),
+        (write_orc, OrcColumnarRowInputFormat),
+        (write_arrow, ArrowColumnarRowInputFormat),
+    ],
+)
+def test_damaged_files_of_columns_are_named(tmp_path, write, make):
+    """What is something else, and what has another middle than was written."""
+    path = tmp_path / "a"
+    path.write_bytes(b"something that is no file of columns")
+    with pytest.raises((FormatError, SourceError), match=f"^{path}"):
+        elements(source(make(DECLARED), path))
+    write(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8] + b"\xff" * (len(whole) // 2) + whole[8 + len(whole) // 2 :])
+    with pytest.raises((FormatError, SourceError), match=f"^{path}"):
+        elements(source(make(DECLARED), path))
+
+
 def test_columns_that_do_not_fit(tmp_path):
     write_parquet(tmp_path / "a")
     wrong = Types.ROW_NAMED(["s"], [Types.INT()])

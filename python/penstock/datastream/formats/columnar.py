@@ -14,7 +14,7 @@ from penstock.datastream.formats.arrow_types import (
     whole_numbers,
 )
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
-from penstock.errors import FormatError, InvalidProgramError
+from penstock.errors import FormatError, InvalidProgramError, PenstockError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,13 +72,20 @@ class ColumnarFormat(BulkFormat):
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
         """The rows of the pieces of a range."""
         pa = arrow_library(type(self).__name__)
-        size = max(1, file.size())
         try:
-            opened = self._open(file)
-            names, pieces = self._names(opened), self._pieces(opened)
-            columns = [self._found(wanted, names, what.path) for wanted in self._wanted()]
+            yield from self._read(file, what)
+        except PenstockError:
+            raise
         except pa.ArrowInvalid as error:
             raise FormatError(f"{what.path}: {error}") from None
+        except OSError as error:  # also Arrow's of bytes that are no ORC, and of stores
+            raise SourceError(f"{what.path} cannot be read: {error}") from error
+
+    def _read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        size = max(1, file.size())
+        opened = self._open(file)
+        names, pieces = self._names(opened), self._pieces(opened)
+        columns = [self._found(wanted, names, what.path) for wanted in self._wanted()]
         for number in range(pieces):
             position = number * size // pieces
             if not what.start <= position < what.end:
