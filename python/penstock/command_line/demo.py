@@ -17,6 +17,8 @@ import click
 from penstock.command_line import demo_job
 from penstock.common.options import checkpointing, pipeline, rest, restart_strategy
 from penstock.common.options.registry import options_by_key
+from penstock.errors import ConfigurationError
+from penstock.rest.requirement import require_rest
 
 OPEN_WITHIN_S: Final = 60.0
 _OPTIONS: Final = {
@@ -50,6 +52,10 @@ def demo(
         return
     from penstock.cli import run
 
+    try:
+        require_rest("the demo is a job with a dashboard")
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
     given = {_main_key(option.partition("=")[0].strip()) for option in options}
     if not no_browser:
         threading.Thread(target=_open, name="demo browser", daemon=True).start()

@@ -15,6 +15,8 @@ from click.shell_completion import get_completion_class
 
 from penstock.command_line.cluster_client import ClusterClient, UnreachableError, print_json
 from penstock.common.options import rest
+from penstock.errors import ConfigurationError
+from penstock.rest.requirement import require_rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
@@ -72,7 +74,13 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
     Raises:
         ClickException: The program ended before it ran a job; shows what it said.
     """
-    extra = [] if rest.PORT.is_set(options) else ["-D", f"{rest.PORT.key}=0"]
+    extra: list[str] = []
+    if not rest.PORT.is_set(options):
+        try:
+            require_rest("-d has the REST interface on")
+        except ConfigurationError as error:
+            raise click.ClickException(str(error)) from None
+        extra = ["-D", f"{rest.PORT.key}=0"]
     descriptor, log = tempfile.mkstemp(prefix="penstock-run-", suffix=".log")
     # Not a Popen: nobody waits for it, it outlives this process.
     pid = os.posix_spawn(

@@ -21,6 +21,7 @@ from penstock.errors import ConfigurationError
 from penstock.jobmaster.log_tails import DRIVER, DriverLog
 from penstock.jobmaster.progress_line import ProgressLine, terminal
 from penstock.metrics.scope_formats import ScopeFormats
+from penstock.rest.requirement import require_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,13 +167,9 @@ class Monitoring:
         return scoped_metrics(cluster, self._gateway.metrics, self._process, self._formats)
 
     def _rest_server(self) -> _Part:
-        try:
-            from penstock.rest.server import RestServer
-        except ImportError as error:
-            raise ConfigurationError(
-                f"{rest_options.PORT.key} is set, and {error.name} is not installed: "
-                "pip install 'penstock[rest]'"
-            ) from error
+        require_rest(f"{rest_options.PORT.key} is set")
+        from penstock.rest.server import RestServer
+
         return RestServer(self._gateway, self._process)
 
     def _reporter(self, settings: ReporterSettings) -> _Part:

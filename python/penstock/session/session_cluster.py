@@ -21,6 +21,7 @@ from penstock.common.options.rest import PORT as REST_PORT
 from penstock.errors import ConfigurationError
 from penstock.high_availability.leader_address import publish_address
 from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.rest.requirement import require_rest
 from penstock.rpc.host_messages import ROLE_HOST, ROLE_HOST_HEARTBEAT
 from penstock.rpc.session_messages import ROLE_CLIENT
 from penstock.session.client_service import ClientService
@@ -93,6 +94,7 @@ class SessionCluster:
         for option in (TARGET, SESSION):
             options.pop(option.key, None)
         if not REST_PORT.is_set(options):
+            require_rest("a session has a REST interface")
             options[REST_PORT.key] = "0"
         self.leadership_lost: LeadershipLostError | None = None
         self._leadership = leadership

@@ -1,0 +1,20 @@
+"""What the REST interface needs beyond penstock itself, and who is told that it is missing."""
+
+from penstock.errors import ConfigurationError
+
+
+def require_rest(wanted: str) -> None:
+    """Imports what the interface needs.
+
+    Args:
+        wanted: What was asked for that has a REST interface, as the beginning of a sentence.
+
+    Raises:
+        ConfigurationError: A package is not installed.
+    """
+    try:
+        import penstock.rest.server  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{wanted}, and {error.name} is not installed: pip install 'penstock[rest]'"
+        ) from error

@@ -1,0 +1,43 @@
+"""Without the packages of the REST interface, what needs it says so in the user's own words."""
+
+from pathlib import Path
+
+import pytest
+from e2e.running import run_program
+
+PROGRAM = """
+from penstock.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).print()
+env.execute()
+"""
+LOCAL = ("run", "--target", "local")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["jobmanager", "--port", "0"], "a session has a REST interface"),
+        (["cluster", "start", "--slots", "1"], "a session has a REST interface"),
+        (["jobmanager", "--port", "0", "-D", "rest.port=0"], "rest.bind-port is set"),
+        ([*LOCAL, "-d", "PROGRAM"], "-d has the REST interface on"),
+        ([*LOCAL, "-D", "rest.port=0", "PROGRAM"], "rest.bind-port is set"),
+        (["demo", "--no-browser"], "the demo is a job with a dashboard"),
+    ],
+)
+def test_who_wants_a_missing_rest_interface_is_named(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "starlette.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'starlette'\", name='starlette')\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    outcome = run_program(
+        ["-m", "penstock", *(str(program) if word == "PROGRAM" else word for word in arguments)],
+        PYTHONPATH=str(tmp_path),
+        PENSTOCK_RUN_DIR=str(tmp_path / "run"),
+    )
+    assert outcome.code == 1
+    said = " ".join(outcome.err.split())
+    assert f"{words}, and starlette is not installed: pip install 'penstock[rest]'" in said
