@@ -13,9 +13,11 @@ import linecache
 import os
 import runpy
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, Final
 
 import click
@@ -222,8 +224,11 @@ def run(
 
         install()
     sys.argv = [program, *arguments]
+    sys.excepthook = partial(_show_error_of_program, sys.excepthook)
     if module:
         sys.path.insert(0, str(Path.cwd()))
+        if find_spec(program.partition(".")[0]) is None:
+            raise click.BadParameter(f"there is no module {program!r}", param_hint="PROGRAM")
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     elif is_read:
         sys.path.insert(0, str(Path.cwd()))
@@ -231,6 +236,28 @@ def run(
     else:
         sys.path.insert(0, str(Path(program).resolve().parent))
         runpy.run_path(program, run_name="__main__")
+
+
+def _show_error_of_program(
+    show: Callable[[type[BaseException], BaseException, TracebackType | None], object],
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """Shows what a program raised as ``python`` would: from the program's own first line on.
+
+    The frames above it are of this command, and of what imports and runs programs.
+    """
+    frame = trace
+    while frame is not None and frame.tb_frame.f_code.co_filename != __file__:
+        frame = frame.tb_next
+    while frame is not None and _runs_programs(frame.tb_frame.f_code.co_filename):
+        frame = frame.tb_next
+    show(kind, error.with_traceback(frame), frame)
+
+
+def _runs_programs(path: str) -> bool:
+    return path in (__file__, runpy.__file__) or path.startswith("<frozen ")
 
 
 def _run_standard_input() -> None:

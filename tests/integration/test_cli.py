@@ -35,6 +35,46 @@ def test_options_and_arguments_reach_the_program(tmp_path: Path) -> None:
     assert outcome.out.splitlines() == ["['--input', '-D'] 2 __main__", "[2, 3, 4]"]
 
 
+PROGRAMS_THAT_FAIL = {
+    "syntax": "def broken(:\n    pass\n",
+    "import": "import no_such_module_of_anybody\n",
+    "value": "def fail():\n    raise ValueError('on purpose')\nfail()\n",
+    "cause": "try:\n    1 / 0\nexcept ArithmeticError as error:\n    raise OSError from error\n",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS_THAT_FAIL.values(), ids=PROGRAMS_THAT_FAIL)
+@pytest.mark.parametrize("way", ["file", "module", "standard input"])
+def test_a_program_that_fails_shows_what_python_would(
+    program: str, way: str, tmp_path: Path
+) -> None:
+    """Nothing of the command's own frames is in front of the program's."""
+    (tmp_path / "failing.py").write_text(program)
+    words = {"file": [str(tmp_path / "failing.py")], "module": ["-m", "failing"]}.get(way, ["-"])
+    said = []
+    for command in (["-m", "penstock", "run", "--target", "local"], []):
+        done = subprocess.run(
+            [sys.executable, *command, *words],
+            **({"input": program} if way == "standard input" else {"stdin": subprocess.DEVNULL}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        # Python itself shows what runs a module, and has no lines of standard input.
+        unlike = {"module": ('  File "<frozen ', "Traceback "), "standard input": ("    ",)}
+        lines = done.stderr.splitlines()
+        said.append([line for line in lines if not line.startswith(unlike.get(way, "no line"))])
+    assert said[0] == said[1]
+
+
+def test_a_module_that_is_not_there_is_named_in_a_line(tmp_path: Path) -> None:
+    outcome = run_program(["-m", "penstock", "run", "--target", "local", "-m", "no_such_module"])
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1].endswith("there is no module 'no_such_module'")
+
+
 def test_a_program_comes_from_standard_input(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("def double(n):\n    return 2 * n\n")
     program = """
