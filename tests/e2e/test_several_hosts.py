@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -237,6 +238,79 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     (folder / "end").touch()
     eventually(lambda: not drivers(network), "the driver ends")
     JOBS["counts"].check(folder)
+
+
+def test_a_session_on_spark_is_taken_over_with_its_job(spark, network, tmp_path):
+    """Both jobmanagers have two of Spark's three workers run taskexecutors, one after the other.
+
+    The one that leads is killed; Spark then ends what it had, and the next one begins its own.
+    """
+    spark.start(WORKERS)
+    places = {"PENSTOCK_SESSION_TOKEN": TOKEN, "PENSTOCK_RUN_DIR": str(tmp_path / "run")}
+    found_by = {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "high-availability"),
+        "high-availability.cluster-id": "on-spark",
+        "penstock.high-availability.lease": "2 s",
+    }
+    options = {**found_by, **NOTICED_SOON, **AUTHENTICATES, "spark.master": spark.url}
+    chosen = [word for option in options.items() for word in ("-D", "=".join(option))]
+    started, job = [], None
+
+    def start(host):
+        outcome = run_program(
+            [
+                *("-m", "penstock", "cluster", "start", "--target", "spark", "--slots", "2"),
+                *("--name", host, "--host", network[host].address, "--json", *chosen),
+            ],
+            inside=network[host].inside,
+            **{**spark.environment(host), **places},
+        )
+        assert outcome.code == 0, outcome.err
+        started.append(json.loads(outcome.out))
+        return started[-1]
+
+    def log(jobmanager):
+        return Path(jobmanager["log"]).read_text()
+
+    try:
+        leader, standby = start("master"), start("driver")
+        assert standby["jobmanager"] is None
+        job = RunningJob(
+            network, tmp_path, "counts", {**found_by, "execution.target": "session"}, places
+        )
+        job.goes_on()
+        os.kill(leader["pid"], signal.SIGKILL)
+        eventually(lambda: "is taken up" in log(standby), "the other one takes the job up")
+        job.goes_on()
+        assert job.hosts()
+        job.ends()
+        stop = ["-m", "penstock", "cluster", "stop", "driver"]
+        outcome = run_program(stop, inside=network["driver"].inside, **places)
+        assert outcome.code == 0, outcome.err
+    except BaseException:
+        for jobmanager in started:
+            print("JOBMANAGER", log(jobmanager))
+        raise
+    finally:
+        if job is not None:
+            job.close()
+        for jobmanager in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(jobmanager["pid"], signal.SIGKILL)
+            Path(jobmanager["log"]).unlink()
+    for host in ("master", "driver", *WORKERS):
+        eventually(lambda host=host: not sessions_on(network[host]), f"{host} has none of it left")
+
+
+def sessions_on(host):
+    """The processes of sessions on a host, workers included."""
+    found = []
+    for pid in host.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("penstock" in word for word in psutil.Process(pid).cmdline()[1:4]):
+                found.append(pid)
+    return found
 
 
 def test_a_job_on_spark_outlives_a_cut_link_and_a_lost_host(spark, network, tmp_path):
