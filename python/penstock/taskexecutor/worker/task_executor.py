@@ -237,6 +237,8 @@ class TaskExecutor:
 
     def _tear_down(self) -> None:
         reason = self._end_reason or "the worker ended"
+        if not self._clean_end:
+            self._send(FatalError(reason))  # before its tasks fail, of which this is the cause
         if self._heartbeat is not None:
             self._heartbeat.close()
         self._liveness.close()
@@ -511,6 +513,5 @@ class TaskExecutor:
             self._slot_is_free(freed)
 
     def fatal_error(self, reason: str) -> None:
-        """Reports that this worker is beyond repair, and ends it."""
-        self._send(FatalError(reason))
+        """Ends this worker, which is beyond repair."""
         self.stop(reason)
