@@ -7,9 +7,10 @@ or from the death of a worker by `kill -9`, to the first element that a task see
 Spark's `local-cluster[3,1,1024]` the same job loses workers and JVMs of executors by `kill -9`;
 measured is the time from that to the first element, and the part of it that lies behind Spark's
 report that it has lost the task, which is Spark's own matter.  Then checkpoints without state are
-taken of a job of many subtasks; measured is the time from the trigger to the published metadata.  Then a session has two jobmanagers: the one that leads is killed by `kill -9`,
-which its machine knows, or stopped, so that the other waits for its lease; measured is the time
-from that to the first element.  Medians, in milliseconds, and the goals of those that have one.
+taken of a job of many subtasks; measured is the time from the trigger to the published metadata.
+Then a session has two jobmanagers: the one that leads is killed by `kill -9`, which its machine
+knows, or stopped, so that the other waits for its lease; measured is the time from that to the
+first element.  Medians, in milliseconds, and the goals of those that have one.
 """
 
 import argparse
