@@ -8,6 +8,7 @@ that nothing is lost.
 import collections
 import datetime
 import enum
+import importlib
 import pickle
 import sys
 import types
@@ -20,13 +21,16 @@ from penstock.serialization.extended_values import is_pickled
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.serialization.key_form import form_of
 from penstock.serialization.plain_instances import attributes_of
+from penstock.serialization.pure import keys as pure_keys
 from penstock.serialization.pure.dynamic_codec import encode_dynamic
 from penstock.serialization.pure.key_hash import hash_any, hash_bytes
 from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import layout_of, number_classes
 from penstock.taskexecutor.copies.copy_plans import NAMED_TUPLE, plan_of
 
-from contract.codecs import RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+
+BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
 
 class Account:
@@ -172,9 +176,9 @@ class Basket:
 
 def same_bytes(value):
     """Both codecs write the same, and each reads it."""
-    written = {codec_of(runtime, None).encode(value) for runtime in RUNTIMES}
+    written = {codec_of(runtime, None).encode(value) for runtime in BUILT}
     assert len(written) == 1
-    for runtime in RUNTIMES:
+    for runtime in BUILT:
         back = codec_of(runtime, None).decode(*written)
         assert type(back) is type(value)
         assert list(attributes(back).items()) == list(attributes(value).items())
@@ -375,6 +379,26 @@ def test_keys_that_are_members_of_enums():
     number_classes([(register(own), own)])
     assert form_of(own.ONE) != before
     assert form_of(own.ONE) == form_of(own.ONE)
+    assert hash_any(own.ONE) == hash_bytes(form_of(own.ONE))
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="the native data plane is not built")
+@pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.StrEnum, enum.Flag])
+def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
+    """Those that are numbers or texts meet the keys that they equal."""
+    keys = importlib.import_module("penstock._native.keys")
+    native_hash = importlib.import_module("penstock._native.key_hash").key_hash()
+    member = kind("Kind", {"ONE": "1" if kind is enum.StrEnum else 1}, module=__name__).ONE
+    monkeypatch.setattr(sys.modules[__name__], "Kind", type(member), raising=False)
+    for _ in range(3):
+        assert native_hash(member) == hash_any(member)
+        for identity_of in (keys.identity_of, pure_keys.identity_of):
+            identity = identity_of(member)
+            assert identity.key is member
+            assert identity.form == form_of(member)
+            assert hash(identity) == hash(form_of(member))
+    if kind in (enum.IntEnum, enum.StrEnum):
+        assert hash_any(member) == hash_any(member.value)
 
 
 def test_a_named_tuple_of_collections_that_was_pickled_by_value(codec):
