@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -71,7 +72,9 @@ class SparkCluster:
         """A host is gone for good: nobody on it can say goodbye."""
         self._network[name].cut()
         for pid in self._network[name].processes():
-            os.kill(pid, signal.SIGKILL)
+            # It may just have ended: what has lost its peers does.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._roles.pop(name).end()
 
     def environment(self, host: str) -> dict[str, str]:
