@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import resource
 import threading
 from pathlib import Path
 
 import pytest
+from support.full_disk import disk_for
 
 from contract.codecs import RUNTIMES as CODEC_RUNTIMES
 from contract.plane import NATIVE_IS_BUILT, Plane, eventually
@@ -86,14 +86,4 @@ def pair(plane, link):
 @pytest.fixture
 def limited_file_size():
     """A context in which no file of this process may grow beyond so many bytes: a full disk."""
-
-    @contextlib.contextmanager
-    def limited(size_bytes: int):
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    return limited
+    return disk_for

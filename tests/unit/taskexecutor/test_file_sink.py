@@ -4,9 +4,6 @@ Method: the writer and the committer behind it, in harnesses; a failure is a har
 without its input ending, and a new one that starts with a snapshot.
 """
 
-import resource
-from contextlib import contextmanager
-
 import pytest
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, RollingPolicy
@@ -14,6 +11,7 @@ from penstock.errors import SinkError
 from penstock.graph import operators
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness
+from support.full_disk import disk_for
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
 
@@ -370,17 +368,6 @@ def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_pat
     harness = OneInputStreamOperatorTestHarness(file_descriptor(occupied / "out"))
     with pytest.raises(SinkError, match=r"cannot write into .*occupied/out"):
         harness.open()
-
-
-@contextmanager
-def disk_for(size_bytes):
-    """Files cannot grow beyond a size, as on a full disk; the error is another one (EFBIG)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 MEGABYTE = 1024 * 1024

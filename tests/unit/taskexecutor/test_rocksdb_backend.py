@@ -6,9 +6,7 @@ nothing stays on disk.  Method: backends without a task.
 
 import copy
 import importlib.util
-import resource
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -62,6 +60,7 @@ from penstock.taskexecutor.state.keyed_state_backend import (
 )
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, serialised
+from support.full_disk import disk_for
 
 MAX_PARALLELISM = 16
 FOREVER = (1 << 63) - 1
@@ -225,17 +224,6 @@ def test_a_backend_on_a_full_disk_leaves_nothing(make):
         backend.state(PAIRS).put(f"{number}", number)
     with disk_for(4096):
         backend.dispose()
-
-
-@contextmanager
-def disk_for(size_bytes):
-    """Files cannot grow beyond a size, as on a full disk; the error is another one (EFBIG)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_files_of_a_checkpoint_for_which_there_is_no_room_are_named(make, tmp_path):

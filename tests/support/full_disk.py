@@ -1,0 +1,15 @@
+"""A disk that is full, for the files of this process."""
+
+import resource
+from contextlib import contextmanager
+
+
+@contextmanager
+def disk_for(size_bytes):
+    """Files cannot grow beyond a size, as on a full disk; the error is another one (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
