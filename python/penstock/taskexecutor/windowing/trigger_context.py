@@ -71,15 +71,15 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
-            time = timestamp_of(time, "delete_processing_time_timer")
-        self._timers.delete_processing_time_timer(self.window, time)
+        self._timers.delete_processing_time_timer(
+            self.window, timestamp_of(time, "delete_processing_time_timer")
+        )
 
     def delete_event_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
-            time = timestamp_of(time, "delete_event_time_timer")
-        self._timers.delete_event_time_timer(self.window, time)
+        self._timers.delete_event_time_timer(
+            self.window, timestamp_of(time, "delete_event_time_timer")
+        )
 
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
         """State of the current key and window."""
