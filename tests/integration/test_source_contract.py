@@ -8,11 +8,8 @@ seconds to start, are with their other tests.
 
 import asyncio
 import contextlib
-import http.server
-import json
 import queue
 import threading
-from urllib.parse import parse_qs, urlsplit
 
 import deltalake
 import fastavro
@@ -44,6 +41,7 @@ from penstock.datastream.formats.parquet import (
 from penstock.errors import JobCancelledError
 from pyarrow import orc, parquet
 from support.gates import GATES, Gate, Gated
+from support.number_pages import NumberPages
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytestmark = pytest.mark.timeout(120)
@@ -156,21 +154,6 @@ def iceberg(env, folder):
     return stream_of(env, source).map(lambda row: row.n, Types.LONG())
 
 
-class Page(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        after = int(parse_qs(urlsplit(self.path).query).get("after", ["-1"])[0])
-        body = json.dumps([{"n": n} for n in range(after + 1, min(after + 1001, COUNT))]).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
 SERVICES = contextlib.ExitStack()
 
 
@@ -181,7 +164,7 @@ def services_end():
 
 
 def http_service(env, _):
-    server = SERVICES.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page))
+    server = SERVICES.enter_context(NumberPages("n", COUNT, 1000))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     SERVICES.callback(thread.join)

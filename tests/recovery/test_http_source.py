@@ -3,10 +3,7 @@
 The service has more elements as results come, which is when a checkpoint holds them.
 """
 
-import http.server
-import json
 import threading
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from penstock.common import Types, WatermarkStrategy
@@ -14,25 +11,10 @@ from penstock.datastream import MapFunction
 from penstock.datastream.connectors.http import HttpSource
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
+from support.number_pages import NumberPages
 
 ELEMENTS = 12_000
 MOMENTS = {2_500: "first", 6_001: "second", 9_999: "third"}
-
-
-class Service(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        after = int(parse_qs(urlsplit(self.path).query).get("after", ["-1"])[0])
-        there = range(after + 1, min(self.server.count, after + 1501))
-        body = json.dumps([{"id": number} for number in there]).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
 
 
 class FailingAt(MapFunction):
@@ -50,9 +32,8 @@ class FailingAt(MapFunction):
 def test_each_element_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, how):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", MOMENTS.values())
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+    with NumberPages("id", 2000, 1500) as server:
         server.daemon_threads = True
-        server.count = 2000
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
