@@ -443,7 +443,7 @@ class Serving:
 
 
 def flees(env, folder):
-    """One of two executors is excluded: a job goes on elsewhere, the next one lacks a slot."""
+    """One of three executors is excluded: a job goes on elsewhere, the next one lacks a slot."""
     from pyspark import SparkContext
 
     serving = Serving(env, folder)
@@ -455,7 +455,8 @@ def flees(env, folder):
         return [one.id() for one in executors if one.isExcluded()]
 
     serving.kill_host()
-    # Spark excludes where a task has failed once its retry has gone well, which hosts nobody.
+    # Spark excludes where a task has failed once its retry has gone well, which hosts nobody.  The
+    # retry runs on the third one: what goes on with the job may be on the second before it.
     while not excluded():
         time.sleep(0.02)
     if serving.executor in excluded():
@@ -464,7 +465,7 @@ def flees(env, folder):
     workers = [p for p in psutil.Process().children(recursive=True) if is_worker(p)]
     print("workers:", len(workers))
     serving.end()
-    env.set_parallelism(2)
+    env.set_parallelism(3)
     env.configure_option("restart-strategy.type", "none")
     env.configure_option("slot.request.timeout", "3 s")
     endless(env).filter(lambda number: False).print()

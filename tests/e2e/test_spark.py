@@ -202,15 +202,15 @@ def test_executors_that_spark_excludes(tmp_path: Path) -> None:
     """
     exclude = "spark.excludeOnFailure."
     outcome = program(
-        *("flees", MASTERS[1], tmp_path, f"{exclude}enabled=true"),
+        *("flees", "local-cluster[3,1,1024]", tmp_path, f"{exclude}enabled=true"),
         f"{exclude}application.maxFailedTasksPerExecutor=1",
-        f"{exclude}application.maxFailedExecutorsPerNode=2",
+        f"{exclude}application.maxFailedExecutorsPerNode=3",
     )
     assert outcome.code == 0, outcome.err
     elsewhere, workers, refused, *_ = outcome.out.splitlines()
     assert elsewhere == "1 excluded, goes on elsewhere: True"
     assert workers == "workers: 1"
-    assert re.search(r"after 3 s: 2 are required in all, .* have given [01];", refused)
+    assert re.search(r"after 3 s: 3 are required in all, .* have given [012];", refused)
 
 
 def test_a_stopped_spark_ends_the_job_and_the_next_one_starts_another(tmp_path: Path) -> None:
