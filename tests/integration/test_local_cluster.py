@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -29,6 +30,8 @@ from penstock.errors import (
 from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.local import LocalExecutor
 from penstock.jobmaster.states import JobStatus
+from penstock.taskexecutor.worker import task_executor
+from penstock.taskexecutor.worker.launch import LaunchSpec
 from support.processes import children
 
 QUIET = {"logging.level": "WARNING"}
@@ -179,6 +182,31 @@ def test_a_job_that_finishes(target: str) -> None:
     assert handle.result(END_S) == {"subtasks": 3, "ids": [0, 1, 2]}
     assert handle.status() is JobStatus.FINISHED
     assert handle.done()
+
+
+@pytest.mark.parametrize("target", ["in-process"])
+def test_a_worker_that_ends_while_it_begins_to_beat(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job whose subtasks are done by others ends before one of its workers is there."""
+    connect = task_executor.heartbeat_sender
+    last = "taskexecutor-2"
+
+    def late(launch: LaunchSpec, *arguments: Any) -> Any:
+        sender = connect(launch, *arguments)
+        if launch.executor_id == last:
+            worker = next(thread for thread in threading.enumerate() if thread.name == last)
+            worker.join(END_S)
+        return sender
+
+    monkeypatch.setattr(task_executor, "heartbeat_sender", late)
+    options = {
+        "execution.target": target,
+        "heartbeat.interval": "1 min",
+        "heartbeat.timeout": "2 min",
+    }
+    handle = execute(vertex(count, parallelism=2), configuration=options)
+    assert handle.result(END_S)["subtasks"] == 2
 
 
 def test_several_slots_share_one_process() -> None:

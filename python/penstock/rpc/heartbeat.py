@@ -56,9 +56,12 @@ class HeartbeatSender:
     def close(self) -> None:
         """Ends quietly; idempotent."""
         self._closed = True
+        if self._thread.ident is None:
+            self._socket.close()
+            return
         with contextlib.suppress(OSError):  # the driver was faster
             self._socket.shutdown(socket.SHUT_RDWR)
-        if threading.current_thread() is not self._thread and self._thread.ident is not None:
+        if threading.current_thread() is not self._thread:
             self._thread.join(2.0)
 
     def _run(self) -> None:

@@ -100,6 +100,14 @@ def test_both_sides_beat(sender_class: type[HeartbeatSender]) -> None:
         assert reasons.empty()
 
 
+def test_what_never_began_is_closed(sender_class: type[HeartbeatSender]) -> None:
+    ours, theirs = tcp_pair()
+    with ours:
+        sender_class(theirs, 10, 100, print).close()
+        assert ours.recv(1) == b""
+        assert theirs.fileno() == -1
+
+
 class JumpingClock:
     """The monotonic clock, which makes a jump of a minute when it is read for the n-th time."""
 

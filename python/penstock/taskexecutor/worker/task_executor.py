@@ -236,7 +236,9 @@ class TaskExecutor:
                     self._free_slot(FreeSlot(slot.allocation_id, "the offer was not accepted"))
 
     def _tear_down(self) -> None:
-        reason = self._end_reason or "the worker ended"
+        self.stop("the worker ended")  # unless it was told to: nothing begins from here on
+        reason = self._end_reason
+        assert reason is not None
         if not self._clean_end:
             self._send(FatalError(reason))  # before its tasks fail, of which this is the cause
         if self._heartbeat is not None:
@@ -314,8 +316,13 @@ class TaskExecutor:
         self.stop(f"lost contact with the driver: {reason}")
 
     def _registered(self, message: RegistrationAccepted) -> None:
-        self._heartbeat = heartbeat_sender(self._launch, message, self.stop)
-        self._heartbeat.start()
+        heartbeat = heartbeat_sender(self._launch, message, self.stop)
+        with self._changed:
+            if self._end_reason is None:
+                self._heartbeat = heartbeat
+                heartbeat.start()
+                return
+        heartbeat.close()  # a job of others has ended meanwhile, and this worker with it
 
     # ---- slots -------------------------------------------------------------------------------
 
