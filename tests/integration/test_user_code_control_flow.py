@@ -6,6 +6,7 @@ because what matters happens on the driver; some run on workers, with either run
 """
 
 import asyncio
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +159,10 @@ class Enumerator(Raising, SplitEnumerator):
         pass
 
 
+HANDLED = threading.Event()
+"""The error of the enumerator is in the main thread; what readers raise comes behind it."""
+
+
 class AsyncEnumerator(Enumerator):
     """Raises in a thread of `call_async`, which hands it to the handler."""
 
@@ -167,6 +172,7 @@ class AsyncEnumerator(Enumerator):
 
     def start(self):
         def handle(result, error):
+            HANDLED.set()
             raise error
 
         self.context.call_async(self.fail, handle)
@@ -178,10 +184,13 @@ class Splits(Raising, PythonSource):
 
     def create_enumerator(self, enum_context):
         if self.methods:
+            HANDLED.clear()
             return AsyncEnumerator(self.error, enum_context)
+        HANDLED.set()
         return Enumerator(self.error)
 
     def create_reader(self, reader_context):
+        HANDLED.wait(60)
         raise NotImplementedError
 
 

@@ -139,7 +139,7 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
 
     def slowly(number):
         if not gate.exists():
-            time.sleep(0.01)
+            time.sleep(0.05)  # the job outlasts its two rescalings on a machine that is busy
         return (number % KEYS, 1)
 
     stream = numbers.map(slowly, PAIR).key_by(lambda pair: pair[0], Types.LONG())
