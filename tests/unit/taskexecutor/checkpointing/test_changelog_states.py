@@ -129,7 +129,8 @@ def group_of(key):
 
 def content(backend):
     found = {}
-    for name in STATES:
+    for name, descriptor in STATES.items():
+        backend.state(descriptor)  # as all subtasks of an operator open it
         for namespace, key, value in backend.table(name, KINDS.get(name, name)):
             found[name, namespace, key] = copy.deepcopy(getattr(value, "value", value))
     for namespace, key, _ in backend.timer_table(TIMERS):
