@@ -81,6 +81,8 @@ def test_texts_that_are_no_value(value_type, text):
         (IntegerType(0, infinite=True), "-1", "must be a whole number from 0, or infinite"),
         (DurationType(10), "9 ms", "must be a duration, at least 10 ms: a number and a unit"),
         (MemorySizeType(1 << 10, 1 << 20), "2 mb", "must be a memory size from 1 kb to 1 mb"),
+        (MemorySizeType(1 << 20, may_be_zero=True), "1 kb", "must be a memory size from 1 mb"),
+        (MemorySizeType(1 << 20, may_be_zero=True), "-1", "must be a memory size from 1 mb, or"),
         (NumberType(0, 1), "1.1", "must be a number from 0 to 1"),
         (ChoiceType("a", "b", "c"), "d", "must be one of a, b, c"),
         (ChoiceType("a", absent={"d_e": "set a"}), "D-E", "set a"),

@@ -144,10 +144,11 @@ LIVENESS_TIMEOUT: Final = Option(
 )
 MANAGED_MEMORY: Final = Option(
     "taskmanager.memory.managed.size",
-    MemorySizeType(),
+    MemorySizeType(1 << 20, may_be_zero=True),
     512 << 20,
     "memory in a TaskExecutor, shared by its slots, in which keyed inputs of BATCH jobs are "
-    "sorted; what exceeds it is sorted on disk, in `io.tmp.dirs`",
+    "sorted, beside 1 mb that each sort has at least; what exceeds it is sorted on disk, in "
+    "`io.tmp.dirs`",
     scope="cluster",
 )
 TEMPORARY_FOLDERS: Final = Option(

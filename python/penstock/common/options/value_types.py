@@ -171,15 +171,27 @@ class DurationType(ValueType[int]):
 class MemorySizeType(ValueType[int]):
     """An amount of memory, read as bytes."""
 
-    def __init__(self, least_bytes: int = 0, greatest_bytes: int = (1 << 63) - 1) -> None:
+    def __init__(
+        self,
+        least_bytes: int = 0,
+        greatest_bytes: int = (1 << 63) - 1,
+        *,
+        may_be_zero: bool = False,
+    ) -> None:
         self._least, self._greatest = least_bytes, greatest_bytes
+        self._may_be_zero = may_be_zero
         greatest = None if greatest_bytes == (1 << 63) - 1 else self.text(greatest_bytes)
         self.name = _range("memory size", self.text(least_bytes) if least_bytes else None, greatest)
+        if may_be_zero:
+            self.name += ", or 0"
 
     def parse(self, text: str) -> int:
         """Reads a number and a unit; bytes without one."""
         size = parse_memory_bytes(text)
-        if size is None or not self._least <= size <= self._greatest:
+        fits = size is not None and (
+            self._least <= size <= self._greatest or (self._may_be_zero and size == 0)
+        )
+        if size is None or not fits:
             raise ValueError(
                 f"must be a {self.name}: a number and a unit (b, kb, mb, gb, tb), as in '64 mb'"
             )

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
-#: What is reserved at a time.
+#: What is reserved at a time; the first of it is there without being asked for, or managed memory
+#: of a few KiB would make a run of every few elements.
 _RESERVED_BYTES: Final = 1 << 20
 
 #: The size of one element in so many is measured.

@@ -103,7 +103,7 @@ WRONG = {
     "state.changelog.enabled": "perhaps",
     "penstock.checkpointing.barrier-buffer": "SOMEWHERE",
     "penstock.checkpointing.barrier-buffer.max-size": "-2",
-    "taskmanager.memory.managed.size": "-1",
+    "taskmanager.memory.managed.size": "1 kb",
     "restart-strategy.type": "hope",
     "restart-strategy.fixed-delay.attempts": "-1",
     "restart-strategy.fixed-delay.delay": "-1 s",
