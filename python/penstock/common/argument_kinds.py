@@ -31,14 +31,20 @@ _CLASSES: Final = frozenset(
     {
         "BucketAssigner",
         "CheckpointingMode",
+        "Duration",
         "ExternalizedCheckpointRetention",
         "FileEnumeratorProvider",
         "FileSplitAssignerProvider",
         "OutputFileConfig",
         "RollingPolicy",
         "RuntimeExecutionMode",
+        "StateTtlConfig.StateVisibility",
+        "StateTtlConfig.TtlTimeCharacteristic",
+        "StateTtlConfig.UpdateType",
+        "Time",
     }
 )
+_VOWELS: Final = "AEIOU"
 _OPTIONAL: Final = " | None"
 
 
@@ -97,7 +103,7 @@ def _check_of(parameter: inspect.Parameter, where: str) -> Callable[[object], No
     may_be_none = declared.endswith(_OPTIONAL)
     name = declared.removesuffix(_OPTIONAL)
     if name in _CLASSES:
-        fits, called = _instances_of(name), f"a {name}"
+        fits, called = _instances_of(name), f"{'an' if name[0] in _VOWELS else 'a'} {name}"
     elif name in _KINDS:
         fits, called = _KINDS[name]
     else:
@@ -111,4 +117,4 @@ def _check_of(parameter: inspect.Parameter, where: str) -> Callable[[object], No
 
 
 def _instances_of(name: str) -> Callable[[object], bool]:
-    return lambda value: any(cls.__name__ == name for cls in type(value).__mro__)
+    return lambda value: any(cls.__qualname__ == name for cls in type(value).__mro__)

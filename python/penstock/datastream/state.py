@@ -17,7 +17,7 @@ from penstock.common.typeinfo import (
 from penstock.datastream.functions.basic import AggregateFunction, FoldFunction, ReduceFunction
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.state_ttl_config import StateTtlConfig
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.functions import bound_function
 
 __all__ = [
@@ -267,7 +267,17 @@ class StateDescriptor(ABC):  # noqa: B024
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Lets values vanish that nobody touches."""
+        """Lets values vanish that nobody touches; None for never.
+
+        Raises:
+            WrongArgumentError: It is no configuration; a builder's is what ``build()`` gives.
+        """
+        given: Any = ttl_config
+        if given is not None and not isinstance(given, StateTtlConfig):
+            raise WrongArgumentError(
+                f"enable_time_to_live of state {self.name!r}: ttl_config must be a StateTtlConfig, "
+                f"got {given!r}; StateTtlConfig.new_builder(…).build() gives one"
+            )
         self._ttl_config = ttl_config
 
     @property

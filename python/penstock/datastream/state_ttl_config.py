@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC
 from enum import Enum
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.time import Time
 from penstock.errors import InvalidProgramError
 
 
+@checks_arguments
 class StateTtlConfig:
     """The time to live of a state; build one with `new_builder`."""
 
@@ -42,7 +44,7 @@ class StateTtlConfig:
 
         Raises:
             InvalidProgramError: The time to live, or a number of entries to look at, is not
-                positive.
+                positive, or a period is negative.
         """
         if ttl.to_milliseconds() <= 0:
             raise InvalidProgramError(f"a time to live must be positive, got {ttl}")
@@ -57,6 +59,12 @@ class StateTtlConfig:
             raise InvalidProgramError(
                 "cleanup_in_rocksdb_compact_filter must read the clock again after at least one "
                 f"entry, got {compaction.get_query_time_after_num_entries()}"
+            )
+        period = None if compaction is None else compaction.get_periodic_compaction_time()
+        if period is not None and period.to_milliseconds() < 0:
+            raise InvalidProgramError(
+                "cleanup_in_rocksdb_compact_filter cannot look at all entries after a negative "
+                f"time, got {period}"
             )
         self._update_type = update_type
         self._state_visibility = state_visibility
@@ -101,6 +109,7 @@ class StateTtlConfig:
             f"ttl_time_characteristic ={self._ttl_time_characteristic},ttl={self._ttl}>"
         )
 
+    @checks_arguments
     class Builder:
         """Collects the settings of a time to live."""
 

@@ -64,6 +64,7 @@ def test_the_api_is_checked():
         lambda: env.set_parallelism("2"),
         lambda: env.get_config().set_latency_tracking_interval(None),
         lambda: env.get_checkpoint_config().enable_unaligned_checkpoints(1),
+        lambda: env.get_checkpoint_config().set_aligned_checkpoint_timeout(1000),
         lambda: Configuration().get_integer("key", None),
         lambda: Duration.of_seconds(1.5),
         lambda: stream.uid(1),

@@ -19,7 +19,7 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
@@ -531,6 +531,46 @@ def test_state_that_belongs_to_no_key_does_not_expire(caplog):
     backend.list_state(descriptor)
     said = [record.getMessage() for record in caplog.records]
     assert said == ["state 'rules' belongs to no key: its time to live has no effect"] * 2
+
+
+def test_a_negative_period_is_refused():
+    with pytest.raises(InvalidProgramError, match="negative time, got -5 ms"):
+        compacted(Time.milliseconds(-5))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: StateTtlConfig.new_builder(5), "ttl must be a Time, got 5"),
+        (
+            lambda: builder().set_update_type("OnReadAndWrite"),
+            "UpdateType, got 'OnR",
+        ),
+        (lambda: builder().set_state_visibility(1), "a StateTtlConfig.StateVisibility, got 1"),
+        (lambda: builder().set_ttl_time_characteristic(1), "TtlTimeCharacteristic, got 1"),
+        (
+            lambda: builder().cleanup_incrementally("5", False),
+            "cleanup_size must be a whole",
+        ),
+        (lambda: builder().cleanup_in_rocksdb_compact_filter(5, 7), "must be a Time, got 7"),
+        (lambda: descriptor().enable_time_to_live(builder()), "state 'v': .* must be a StateTtl"),
+        (
+            lambda: descriptor().enable_time_to_live(Time.seconds(1)),
+            "build.. gives one",
+        ),
+    ],
+)
+def test_what_is_no_time_to_live_is_refused_where_it_is_given(make, says):
+    with pytest.raises(WrongArgumentError, match=says):
+        make()
+
+
+def builder():
+    return StateTtlConfig.new_builder(Time.seconds(1))
+
+
+def descriptor():
+    return ValueStateDescriptor("v", Types.LONG())
 
 
 @pytest.mark.parametrize("size", [0, -1])
