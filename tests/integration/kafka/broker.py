@@ -14,9 +14,15 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl},\
+CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="p w";
 controller.listener.names=CONTROLLER
+listener.security.protocol.map=\\
+CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -33,7 +39,10 @@ log.retention.ms=-1
 
 
 class Broker:
-    """A broker on ports that the kernel chose; stop it in any case."""
+    """A broker on ports that the kernel chose; stop it in any case.
+
+    At `sasl_servers` it lets in the user "ann" with the password "p w" alone.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -43,6 +52,10 @@ class Broker:
     @property
     def servers(self):
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def sasl_servers(self):
+        return f"127.0.0.1:{self.sasl_port}"
 
     def start(self):
         """Starts it, and waits until it answers."""
@@ -79,13 +92,17 @@ class Broker:
         return [java, "-Xmx256m", level, "-cp", f"{JARS}/*"]
 
     def _format(self):
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            self.port, controller = one.getsockname()[1], other.getsockname()[1]
+        with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+            sockets = (one, two, three)
+            for sock in sockets:
+                sock.bind(("127.0.0.1", 0))
+            ports = [sock.getsockname()[1] for sock in sockets]
+        self.port, self.sasl_port, controller = ports
         properties = self.folder / "server.properties"
         properties.write_text(
-            _PROPERTIES.format(port=self.port, controller=controller, folder=self.folder)
+            _PROPERTIES.format(
+                port=self.port, sasl=self.sasl_port, controller=controller, folder=self.folder
+            )
         )
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         subprocess.run(
@@ -117,8 +134,11 @@ class Topics:
         self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
         return name
 
-    def deny(self, name, *operations):
-        """Nobody may do this with a topic from now on, but look at it."""
+    def deny(self, name, *operations, kind="TOPIC"):
+        """Nobody may do this with a topic from now on, but look at it.
+
+        A group of consumers, or a transactional id, by their kind.
+        """
         from confluent_kafka.admin import (
             AclBinding,
             AclOperation,
@@ -130,9 +150,9 @@ class Topics:
         rules = [(AclOperation[operation], AclPermissionType.DENY) for operation in operations]
         # With a rule, what none allows is refused.
         rules.append((AclOperation.ALL, AclPermissionType.ALLOW))
+        literal = ResourcePatternType.LITERAL
         bindings = [
-            AclBinding(ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:*", "*", *rule)
-            for rule in rules
+            AclBinding(ResourceType[kind], name, literal, "User:*", "*", *rule) for rule in rules
         ]
         for created in self.admin.create_acls(bindings).values():
             created.result()

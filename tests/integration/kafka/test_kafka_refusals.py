@@ -1,10 +1,11 @@
-"""A real broker that refuses topics."""
+"""A real broker that refuses users, topics, groups and transactions: each is told at once."""
 
 import pytest
 from integration.kafka.test_kafka_source import bounded, elements
 from penstock.common import SimpleStringSchema, Types
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
 )
@@ -13,19 +14,20 @@ from support.environments import in_process
 
 pytestmark = pytest.mark.timeout(120)
 
-
-def test_a_topic_that_may_not_be_read(broker, topics):
-    topic = topics.create()
-    topics.write(topic, [b"1"])
-    topics.deny(topic, "READ")
-    with pytest.raises(SourceError, match=f"cannot read {topic}-0 .*uthoriz"):
-        elements(bounded(broker, topic).build())
+REFUSED = r"the brokers at .* do not let us in: .*Invalid username .*sasl\.password"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
-def test_a_topic_that_may_not_be_written(broker, topics, guarantee):
-    topic = topics.create()
-    topics.deny(topic, "WRITE")
+def with_password(builder, broker, password):
+    """The builder with a user of the broker's."""
+    builder.set_bootstrap_servers(broker.sasl_servers)
+    builder.set_property("security.protocol", "SASL_PLAINTEXT")
+    builder.set_property("sasl.mechanism", "PLAIN")
+    login = f'{PLAIN} required username="ann" password="{password}";'
+    return builder.set_property("sasl.jaas.config", login)
+
+
+def sink_builder(broker, topic, guarantee):
     record = (
         KafkaRecordSerializationSchema.builder()
         .set_topic(topic)
@@ -36,7 +38,73 @@ def test_a_topic_that_may_not_be_written(broker, topics, guarantee):
     builder.set_record_serializer(record).set_delivery_guarantee(guarantee)
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         builder.set_transactional_id_prefix(topic)
+    return builder
+
+
+def write(sink):
     env = in_process(1)
-    env.from_collection(["a"], Types.STRING()).sink_to(builder.build())
-    with pytest.raises(SinkError, match="uthoriz"):
-        env.execute()
+    env.from_collection(["a"], Types.STRING()).sink_to(sink)
+    env.execute()
+
+
+@pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
+def test_a_user_with_a_password(broker, topics, guarantee):
+    topic = topics.create()
+    write(with_password(sink_builder(broker, topic, guarantee), broker, "p w").build())
+    assert elements(with_password(bounded(broker, topic), broker, "p w").build()) == ["a"]
+
+
+@pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
+def test_a_wrong_password_of_a_sink(broker, topics, guarantee):
+    sink = with_password(sink_builder(broker, topics.create(), guarantee), broker, "hidden")
+    with pytest.raises(SinkError, match=f"KafkaSink: {REFUSED}") as raised:
+        write(sink.build())
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_wrong_password_of_a_source(broker, topics):
+    source = with_password(bounded(broker, topics.create()), broker, "hidden").build()
+    with pytest.raises(SourceError, match=f"KafkaSource: {REFUSED}") as raised:
+        elements(source)
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_topic_that_may_not_be_read(broker, topics):
+    topic = topics.create()
+    topics.write(topic, [b"1"])
+    topics.deny(topic, "READ")
+    with pytest.raises(SourceError, match=f"cannot read {topic}-0 .*uthoriz"):
+        elements(bounded(broker, topic).build())
+
+
+def test_a_topic_that_may_not_be_seen(broker, topics):
+    topic = topics.create()
+    topics.deny(topic, "DESCRIBE")
+    with pytest.raises(SourceError, match=f"there is no topic {topic}; .* that it may DESCRIBE"):
+        elements(bounded(broker, topic).build())
+
+
+def test_a_group_that_may_not_be_used(broker, topics):
+    topic = topics.create()
+    topics.deny(topic, "ALL", kind="GROUP")
+    source = bounded(broker, topic).set_group_id(topic)
+    source.set_starting_offsets(KafkaOffsetsInitializer.committed_offsets())
+    message = f"offsets of the consumer group {topic} from the brokers at .*Group authorization"
+    with pytest.raises(SourceError, match=message):
+        elements(source.build())
+
+
+@pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
+def test_a_topic_that_may_not_be_written(broker, topics, guarantee):
+    topic = topics.create()
+    topics.deny(topic, "WRITE")
+    with pytest.raises(SinkError, match=f"cannot write to {topic} of the brokers at .*uthoriz"):
+        write(sink_builder(broker, topic, guarantee).build())
+
+
+def test_a_transaction_that_may_not_begin(broker, topics):
+    topic = topics.create()
+    topics.deny(f"{topic}-0-1", "ALL", kind="TRANSACTIONAL_ID")
+    message = f"cannot begin the transaction {topic}-0-1: .*Transactional Id authorization failed"
+    with pytest.raises(SinkError, match=message):
+        write(sink_builder(broker, topic, DeliveryGuarantee.EXACTLY_ONCE).build())

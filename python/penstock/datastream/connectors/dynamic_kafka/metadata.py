@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.jvm import requires_jvm
+from penstock.datastream.connectors.kafka.admin import Admin
 from penstock.datastream.connectors.kafka.client import client_settings, kafka_library
 from penstock.errors import InvalidProgramError, SourceError
 
@@ -119,19 +120,11 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         return KafkaStream(topic, {self._cluster: held})
 
     def _topics(self) -> set[str]:
-        library = kafka_library("SingleClusterTopicMetadataService")
-        from confluent_kafka.admin import AdminClient
-
-        settings = client_settings(self._properties, "SingleClusterTopicMetadataService")
-        client = AdminClient({**settings, "client.id": f"penstock-{self._cluster}-topics"})
-        try:
-            found = client.list_topics(timeout=_TIMEOUT_S).topics
-        except library.KafkaException as error:
-            servers = self._properties["bootstrap.servers"]
-            raise SourceError(
-                f"cannot get the topics of the cluster {self._cluster} at {servers}: "
-                f"{error.args[0].str()}"
-            ) from None
+        user = f"SingleClusterTopicMetadataService of {self._cluster}"
+        kafka_library(user)
+        settings = client_settings(self._properties, user)
+        brokers = Admin(settings, f"penstock-{self._cluster}-topics", user, SourceError)
+        found = brokers.topics(_TIMEOUT_S, lambda: False)
         return {name for name, topic in found.items() if topic.error is None and name[:2] != "__"}
 
 

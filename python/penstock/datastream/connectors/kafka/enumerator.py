@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.datastream.connectors.kafka.admin import Admin
 from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer, OffsetsRetriever
 from penstock.datastream.connectors.kafka.partitions import (
@@ -18,22 +19,17 @@ from penstock.datastream.connectors.split_source import SplitEnumerator, SplitEn
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from penstock.datastream.connectors.kafka.descriptions import SourceDescription
 
 logger = logging.getLogger(__name__)
 
-#: Errors that pass by themselves: LEADER_NOT_AVAILABLE and NOT_LEADER_FOR_PARTITION.
-_PASSING: Final = frozenset({5, 6})
-
-#: Errors of the client of brokers that do not answer: _TRANSPORT, _TIMED_OUT.  They may come yet.
-_ABSENT: Final = frozenset({-195, -185})
+#: Errors that pass by themselves: a partition that was just made, or is just moved, has no leader
+#: for a moment; a group's coordinator loads or moves, or a transaction has its offsets.
+_PASSING: Final = frozenset({5, 6, 14, 15, 16, 88})
 
 _PAUSE_S: Final = 0.05
-
-#: How long the other thread waits for brokers before it looks whether it is still wanted.
-_STEP_S: Final = 0.5
 
 
 @dataclass
@@ -154,7 +150,7 @@ class _Brokers(OffsetsRetriever):
 
     def __init__(self, source: SourceDescription) -> None:
         self._source = source
-        self._client: Any = None
+        self._client: Admin | None = None
         self._is_closed = False
         self._library: Any = kafka_library("KafkaSource")
 
@@ -177,18 +173,8 @@ class _Brokers(OffsetsRetriever):
         self, partitions: Collection[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
         """The offsets that the consumer group has committed."""
-        library = self._library
-        consumer = library.Consumer(
-            {**self._source.settings, "client.id": self._source.client_id("enumerator")}
-        )
-        try:
-            wanted = [library.TopicPartition(p.topic, p.partition) for p in partitions]
-            found = consumer.committed(wanted, timeout=self._source.api_timeout_s)
-        except library.KafkaException as error:
-            raise self._failure("the committed offsets of the consumer group", error) from None
-        finally:
-            consumer.close()
-        return {KafkaTopicPartition(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
+        what = f"the committed offsets of the consumer group {self._source.group_id}"
+        return self._tried(what, lambda: self._committed(partitions))
 
     def latest(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """The offsets behind the last records."""
@@ -206,31 +192,44 @@ class _Brokers(OffsetsRetriever):
         self._client = None
 
     def _topics(self) -> dict[str, int]:
-        deadline_s = time.monotonic() + self._source.api_timeout_s
-        while True:
-            left_s = deadline_s - time.monotonic()
-            try:
-                found = self._admin().list_topics(timeout=max(0.0, min(left_s, _STEP_S))).topics
-                break
-            except self._library.KafkaException as error:
-                if left_s <= _STEP_S or self._is_closed or error.args[0].code() not in _ABSENT:
-                    raise self._failure("the topics", error) from None
+        found = self._admin().topics(self._source.api_timeout_s, lambda: self._is_closed)
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def _list_offsets(
         self, partitions: Collection[KafkaTopicPartition], spec: Any
     ) -> dict[KafkaTopicPartition, int]:
+        return self._tried("offsets", lambda: self._listed_offsets(partitions, spec))
+
+    def _tried(
+        self, what: str, ask: Callable[[], dict[KafkaTopicPartition, int]]
+    ) -> dict[KafkaTopicPartition, int]:
+        """Asks again while the error is one that passes."""
         deadline = time.monotonic() + self._source.api_timeout_s
         while True:
             try:
-                return self._listed_offsets(partitions, spec)
+                return ask()
             except self._library.KafkaException as error:
-                # A partition that was just made, or is just moved, has no leader for a moment.
-                if not error.args[0].retriable() and error.args[0].code() not in _PASSING:
-                    raise self._failure("offsets", error) from None
-                if time.monotonic() >= deadline:
-                    raise self._failure("offsets", error) from None
+                passes = error.args[0].retriable() or error.args[0].code() in _PASSING
+                if not passes or self._is_closed or time.monotonic() >= deadline:
+                    raise self._admin().failure(what, error) from None
                 time.sleep(_PAUSE_S)
+
+    def _committed(
+        self, partitions: Collection[KafkaTopicPartition]
+    ) -> dict[KafkaTopicPartition, int]:
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        wanted = [self._library.TopicPartition(p.topic, p.partition) for p in partitions]
+        name = self._source.group_id
+        assert name is not None, "its builder asked for one"
+        asked = self._admin().client.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(name, wanted)],
+            # What a transaction is about to commit is waited for.
+            require_stable=self._source.settings["isolation.level"] == "read_committed",
+            request_timeout=self._source.api_timeout_s,
+        )
+        found = asked[name].result().topic_partitions
+        return {KafkaTopicPartition(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
 
     def _listed_offsets(
         self, partitions: Collection[KafkaTopicPartition], spec: Any
@@ -238,7 +237,7 @@ class _Brokers(OffsetsRetriever):
         library = self._library
         committed_only = self._source.settings["isolation.level"] == "read_committed"
         level = library.IsolationLevel
-        futures = self._admin().list_offsets(
+        futures = self._admin().client.list_offsets(
             {library.TopicPartition(p.topic, p.partition): spec for p in partitions},
             isolation_level=level.READ_COMMITTED if committed_only else level.READ_UNCOMMITTED,
             request_timeout=self._source.api_timeout_s,
@@ -256,24 +255,8 @@ class _Brokers(OffsetsRetriever):
 
         return admin.OffsetSpec  # type: ignore[attr-defined]
 
-    def _admin(self) -> Any:
+    def _admin(self) -> Admin:
         if self._client is None:
-            from confluent_kafka.admin import AdminClient
-
-            own = ("bootstrap.servers", "security.protocol", "client.dns.lookup")
-            kinds = ("sasl.", "ssl.", "socket.", "broker.", "metadata.", "reconnect.", "log_level")
-            settings = {
-                key: value
-                for key, value in self._source.settings.items()
-                if key in own or key.startswith(kinds)
-            }
-            self._client = AdminClient(
-                {**settings, "client.id": self._source.client_id("enumerator")}
-            )
+            client_id = self._source.client_id("enumerator")
+            self._client = Admin(self._source.settings, client_id, "KafkaSource", SourceError)
         return self._client
-
-    def _failure(self, what: str, error: Any) -> SourceError:
-        servers = self._source.settings["bootstrap.servers"]
-        return SourceError(
-            f"cannot get {what} from the brokers at {servers}: {error.args[0].str()}"
-        )

@@ -15,6 +15,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.datastream.connectors.kafka.admin import Connections
 from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.deserialization import ValueOnly, builtin_decoder
 from penstock.datastream.connectors.kafka.offsets import EARLIEST
@@ -73,6 +74,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         self._context = context
         self._library: Any = kafka_library("KafkaSource")
         self._consumer: Any = None
+        self._connections = Connections("KafkaSource", source.settings)
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._topics: set[str] = set()
         self._without_output: list[_Partition] = []
@@ -223,6 +225,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 "client.id": source.client_id(str(subtask)),
                 "enable.partition.eof": source.stopping is not None,
                 "on_commit": self._on_commit,
+                "error_cb": self._connections.note,
             }
             self._consumer = self._library.Consumer(settings, logger=logger)
         return self._consumer
@@ -237,13 +240,15 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         elif self._partitions:
             self._batch = self._consumer.consume(_BATCH, 0)
             self._count_pending()
+        if self._connections.refusal is not None and not self._batch:
+            raise SourceError(self._connections.refusal)
         return bool(self._batch)
 
     def _wait(self) -> list[Any]:
         """Waits for a record, in the reader's own thread."""
         while not self._wait_ends:
             found: list[Any] = self._consumer.consume(1, _WAIT_S)
-            if found:
+            if found or self._connections.refusal is not None:
                 return found
         return []
 

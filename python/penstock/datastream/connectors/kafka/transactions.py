@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.kafka.admin import Admin
 from penstock.errors import ConfigurationError, SinkError
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Transactions:
             # It tells of each connection and of each search for a coordinator, at every checkpoint.
             messages.setLevel(logging.WARNING)
         self._kind: Any = admin.KafkaAdminClient
+        self._settings_of_library = settings
         self._settings = admin_settings(settings)
         self._max_block_s = max_block_s
         self._admin: Any = None
@@ -191,6 +193,10 @@ class Transactions:
 
     def _connected(self) -> Any:
         if self._admin is None:
+            # kafka-python does not tell a wrong password from brokers that are away.
+            settings = self._settings_of_library
+            brokers = Admin(settings, "penstock-transactions", "KafkaSink", SinkError)
+            brokers.topics(self._max_block_s, self._threads.closed.is_set)
             # In two steps, so that also what waits for brokers meanwhile can be ended.
             self._admin = self._kind.__new__(self._kind)
             try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.background import ServerThreads, outcome
 from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.kafka.admin import Connections
 from penstock.datastream.connectors.kafka.client import kafka_library
 from penstock.datastream.connectors.kafka.serialization import Composed
 from penstock.datastream.connectors.kafka.transactions import (
@@ -56,8 +57,15 @@ class _Deliveries:
     def __init__(self, settings: dict[str, Any], errors: Any) -> None:
         self._errors = errors
         self.failure: SinkError | None = None
+        self._connections = Connections("KafkaSink", settings)
+        self._servers = f"the brokers at {settings['bootstrap.servers']}"
         self.producer: Any = kafka_library("KafkaSink").Producer(
-            {**settings, "on_delivery": self._on_delivery}, logger=logger
+            {
+                **settings,
+                "on_delivery": self._on_delivery,
+                "error_cb": self._connections.note,
+            },
+            logger=logger,
         )
 
     def write(
@@ -85,28 +93,40 @@ class _Deliveries:
                 self.producer.produce(topic, value, key, partition, None, None, timestamp, headers)
                 break
             except BufferError:
-                self.producer.poll(_WAIT_FOR_SPACE_S)
-                self.check()
+                self._heard(self.producer.poll, _WAIT_FOR_SPACE_S)
             except Exception as error:
                 if type(error).__name__ != "KafkaException":
                     raise
-                raise SinkError(f"cannot write to {topic}: {error.args[0].str()}") from None
+                raise SinkError(
+                    f"cannot write to {topic} of {self._servers}: {error.args[0].str()}"
+                ) from None
 
     def poll(self) -> None:
         """Hears what the library has to say; raises what a delivery failed with."""
-        self.producer.poll(0)
-        self.check()
+        self._heard(self.producer.poll, 0)
 
     def flush(self) -> None:
         """Waits until the brokers have everything, or say that they cannot."""
-        while self.producer.flush(_WAIT_S):
-            self.check()
-        self.check()
+        while self._heard(self.producer.flush, _WAIT_S):
+            pass
 
-    def check(self) -> None:
-        """Raises what a delivery failed with."""
+    def _heard(self, serve: Callable[[float], int], timeout_s: float) -> int:
+        """What a call returns in which the library says what became of records and connections."""
+        try:
+            left = serve(timeout_s)
+        except Exception as error:  # of no use any more: the library raises it here
+            if type(error).__name__ != "KafkaException":
+                raise
+            raise SinkError(f"cannot write to {self._servers}: {error.args[0].str()}") from None
+        self._check()
+        return left
+
+    def _check(self) -> None:
+        """Raises what a delivery failed with, or why the brokers do not let us in."""
         if self.failure is not None:
             raise self.failure
+        if self._connections.refusal is not None:
+            raise SinkError(self._connections.refusal)
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is None:
@@ -116,7 +136,10 @@ class _Deliveries:
             reason = error.str()
             if error.code() == error._PURGE_QUEUE:
                 reason = self._failure_of_transaction() or reason
-            self.failure = SinkError(f"cannot write to {message.topic()}: {reason}")
+            reason = self._connections.explained(reason)
+            self.failure = SinkError(
+                f"cannot write to {message.topic()} of {self._servers}: {reason}"
+            )
 
     def _failure_of_transaction(self) -> str | None:
         """What a transaction has failed with, so that its records were dropped; None if it goes on.
@@ -339,6 +362,7 @@ class TransactionalKafkaWriter(
             except library.KafkaException as error:
                 is_over = time.monotonic() >= deadline_s or self._maker.closed.is_set()
                 if error.args[0].retriable() and not is_over:
+                    deliveries.poll()
                     continue
                 raise SinkError(
                     f"cannot begin the transaction {name}: {error.args[0].str()}"
