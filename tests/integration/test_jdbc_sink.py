@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from penstock.common import Types, WatermarkStrategy
+from penstock.common import Row, Types, WatermarkStrategy
 from penstock.datastream import MapFunction
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -18,7 +18,9 @@ from penstock.datastream.connectors.jdbc import (
     JdbcSink,
 )
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import SinkError
 from recovery.programs import environment
+from support.environments import in_process
 from support.postgres_server import PostgresServer
 
 ROWS = 20_000
@@ -99,3 +101,34 @@ def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     assert database.execute("SELECT count(*), min(name), max(id) FROM t") == [
         (ROWS, "n0", ROWS - 1)
     ]
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A server that wants passwords, whose user "reads" may do nothing but look."""
+    pytest.importorskip("psycopg")
+    server = Postgres(tmp_path)
+    server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
+    server.execute("GRANT SELECT ON t TO reads")
+    server.wants_passwords()
+    yield server
+    server.stop()
+
+
+def test_users_and_rights(guarded):
+    for password, database, message in (
+        ("hidden", "postgres", "cannot connect to jdbc:postgresql:.*password authentication"),
+        ("p%20w", "nowhere", 'cannot connect to jdbc:postgresql:.*"nowhere" does not exist'),
+        ("p%20w", "postgres", "cannot write 1 rows into .* by 'INSERT .*permission denied for tab"),
+    ):
+        builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+        builder.with_url(f"jdbc:{guarded.url_of('reads', password, database)}")
+        once = JdbcExecutionOptions.builder().with_max_retries(0).build()
+        env = in_process(1)
+        sink = JdbcSink.sink(
+            "INSERT INTO t (id, name) VALUES (?, ?)", DECLARED, builder.build(), once
+        )
+        env.from_collection([Row(1, "a")], DECLARED).add_sink(sink)
+        with pytest.raises(SinkError, match=message) as raised:
+            env.execute()
+        assert "hidden" not in str(raised.value)

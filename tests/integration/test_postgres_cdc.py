@@ -337,6 +337,44 @@ def test_what_cannot_be_read(server, table, statements, table_name, settings, ex
         read(source)
 
 
+@pytest.fixture(scope="module")
+def roles(server):
+    """Users with the password "p w": one reads tables, one changes, one copies both."""
+    server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
+    server.execute("CREATE ROLE changes LOGIN REPLICATION PASSWORD 'p w'")
+    server.execute("CREATE ROLE copies LOGIN REPLICATION PASSWORD 'p w'")
+    server.wants_passwords()
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "database", "message"),
+    [
+        ("copies", "hidden", "postgres", "password authentication failed .* user and password"),
+        ("copies", "p%20w", "nowhere", 'database "nowhere" does not exist'),
+        ("reads", "p%20w", "postgres", "ALTER ROLE .* REPLICATION"),
+        ("copies", "p%20w", "postgres", "have the table's owner make the publication"),
+        ("changes", "p%20w", "postgres", "permission denied for table .* GRANT SELECT"),
+    ],
+)
+def test_users_and_rights(server, table, roles, user, password, database, message):
+    server.execute(f"GRANT SELECT ON {table} TO reads, copies")
+    if user == "changes":
+        server.execute(f"CREATE PUBLICATION {table} FOR TABLE {table}")
+    url = server.url_of(user, password, database)
+    source = PostgresCdcSource(url, table, ORDERS, slot=table, bounded=True)
+    with pytest.raises(SourceError, match=f"PostgresCdcSource: .*{message}") as raised:
+        read(source)
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_user_who_may_read_a_published_table(server, table, roles):
+    server.execute(f"GRANT SELECT ON {table} TO copies")
+    server.execute(f"CREATE PUBLICATION {table} FOR TABLE {table}")
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+    url = server.url_of("copies", "p%20w")
+    assert read(PostgresCdcSource(url, table, ORDERS, slot=table, bounded=True)) == ["+I 1 tea"]
+
+
 def test_a_slot_that_has_gone_on(server, table, tmp_path):
     """An old savepoint cannot go on: the server has forgotten what followed it."""
     server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")

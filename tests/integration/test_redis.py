@@ -219,6 +219,34 @@ def test_a_lookup_that_is_refused_fails_the_job(server):
         list(found)
 
 
+def lookup(url, elements, command):
+    stream = environment().from_collection(elements, Types.STRING())
+    asks = RedisLookup(url, command, lambda element, found: str(found))
+    hour = Time.hours(1)
+    found = AsyncDataStream.ordered_wait(stream, asks, hour, 10, Types.STRING())
+    with found.execute_and_collect() as results:
+        return list(results)
+
+
+@pytest.mark.parametrize(("use", "error"), [(write, SinkError), (lookup, SourceError)])
+def test_users_and_rights(server, use, error):
+    server.ask("ACL", "SETUSER", "reader", "on", ">p w", "~open:*", "+@read", "+@connection")
+    server.ask("CONFIG", "SET", "requirepass", "hidden")
+    user = f"{server.url}?username=reader&password=p%20w"
+    for url, command, message in (
+        (server.url, ("GET", "a"), "does not let us in: .*; the URL says who we are"),
+        (f"{server.url}?password=wrong", ("GET", "a"), "does not let us in: invalid"),
+        (user.replace("p%20w", "wrong"), ("GET", "a"), "does not let us in: invalid"),
+        (user, ("SET", "open:a", 1), "refuses SET open:a: .*'set' command"),
+        (user, ("GET", "a"), "refuses GET a: .*no permissions to access one of the keys"),
+        (f"{user}&db=99", ("GET", "open:a"), "refuses the connection: DB index is out of range"),
+    ):
+        with pytest.raises(error, match=message) as raised:
+            use(url, ["a"], lambda _, command=command: command)
+        assert "wrong" not in str(raised.value)
+    use(user, ["a"], lambda _: ("GET", "open:a"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

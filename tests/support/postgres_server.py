@@ -44,6 +44,20 @@ class PostgresServer:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
+    def wants_passwords(self):
+        """Lets nobody but its owner in without a password, from now on."""
+        lines = [
+            f"local {what} {who} {how}\n"
+            for who, how in (("penstock", "trust"), ("all", "scram-sha-256"))
+            for what in ("all", "replication")
+        ]
+        Path(self._data, "pg_hba.conf").write_text("".join(lines))
+        self.execute("SELECT pg_reload_conf()")
+
+    def url_of(self, user, password, database="postgres"):
+        """The URL of another user."""
+        return f"postgresql://{user}:{password}@/{database}?host={self._folder}"
+
     def stop(self):
         if (self._folder / "data" / "postmaster.pid").exists():
             self._run("pg_ctl", "-D", self._data, "-w", "-m", "immediate", "stop")

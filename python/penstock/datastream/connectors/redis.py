@@ -236,7 +236,10 @@ class _Server:
                 if refused:
                     raise refused[0]
             except errors.AuthenticationError as error:
-                raise self._error(f"does not let us in: {error}") from error
+                raise self._error(
+                    f"does not let us in: {error}; the URL says who we are, as "
+                    "redis://user:password@host or unix://path?username=user&password=password"
+                ) from error
             except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
                 if tries_left == 0 or closed.is_set():
                     raise self._error(
@@ -251,6 +254,8 @@ class _Server:
                 )
                 closed.wait(delay_ms / 1000)
                 delay_ms *= 2
+            except errors.ResponseError as error:  # as the connection is made
+                raise self._error(f"refuses the connection: {error}") from error
             else:
                 break
         for command, answer in zip(commands, answers, strict=True):

@@ -44,6 +44,25 @@ _PASSING_WORDS: Final = (
 #: How long the steps of a wait are, in seconds.
 _STEP_S: Final = 0.1
 
+_CHANGES: Final = "let the user read changes: ALTER ROLE ... REPLICATION"
+_PUBLICATION: Final = (
+    "have the table's owner make the publication, CREATE PUBLICATION ... FOR TABLE ..., and name "
+    "it (publication)"
+)
+
+#: What lets us do what the server refuses, by words of its refusal.
+_REMEDIES: Final = {
+    "replication role": _CHANGES,
+    "to use replication slots": _CHANGES,
+    "permission denied to start WAL sender": _CHANGES,
+    "no pg_hba.conf entry": "let the user in by a line of pg_hba.conf",
+    "password authentication failed": "look at user and password in the URL",
+    "permission denied for database": _PUBLICATION,
+    "must be owner of": _PUBLICATION,
+    "permission denied for table": "let the user read the table: GRANT SELECT ON ... TO ...",
+    "permission denied for schema": "let the user see the schema: GRANT USAGE ON SCHEMA ... TO ...",
+}
+
 _YEAR_2000_S: Final = 946_684_800
 
 _STATUS: Final = struct.Struct(">cQQQqB")
@@ -146,7 +165,7 @@ class Connection:
             self.close()
             # libpq tells no code here: what a server says begins with its severity.
             if "FATAL:" in reason and not any(words in reason for words in _PASSING_WORDS):
-                raise SourceError(f"cannot connect to {self.shown}: {reason}")
+                raise _refusal(f"cannot connect to {self.shown}: {reason}")
             raise UnreachableError(f"cannot connect to {self.shown}: {reason}")
 
     def close(self) -> None:
@@ -309,7 +328,7 @@ class Connection:
         message = f"{self.shown}: {reason} (asked for: {question})"
         if not code or code.startswith(_PASSING):
             raise UnreachableError(message)
-        raise SourceError(message)
+        raise _refusal(message)
 
     def _rows(self, result: Any) -> list[tuple[Any, ...]]:
         columns = range(result.nfields)
@@ -324,3 +343,11 @@ class Connection:
     def _reason(self) -> str:
         found: bytes = self._connection.error_message
         return found.decode(errors="replace").strip()
+
+
+def _refusal(what: str) -> SourceError:
+    """The error of what a server refuses, with what to do if that is known."""
+    for words, remedy in _REMEDIES.items():
+        if words in what:
+            return SourceError(f"PostgresCdcSource: {what}; {remedy}")
+    return SourceError(f"PostgresCdcSource: {what}")
