@@ -15,10 +15,13 @@ import pytest
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Instant
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SourceError
 from pyarrow import parquet
+from support.gates import GATES, Gate, Gated, stopped
 from support.postgres_server import PostgresServer
+from support.sessions import eventually
 from support.source_scenarios import once_at_another_parallelism
 
 pytest.importorskip("psycopg")
@@ -373,6 +376,24 @@ def test_a_user_who_may_read_a_published_table(server, table, roles):
     server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
     url = server.url_of("copies", "p%20w")
     assert read(PostgresCdcSource(url, table, ORDERS, slot=table, bounded=True)) == ["+I 1 tea"]
+
+
+def test_a_checkpoint_does_not_wait_for_many_changes(server, table, tmp_path):
+    """A function that takes long for each is interrupted by a savepoint after a few."""
+    GATES["changes"] = gate = Gate()
+    env = environment()
+    env.set_parallelism(1)
+    changes = stream_of(env, source_of(server, table)).map(lambda row: row.id, Types.LONG())
+    changes.map(Gated("changes"), Types.LONG()).sink_to(DiscardingSink())
+    job = env.execute_async()
+    is_active = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{table}' AND active"
+    eventually(lambda: server.execute(is_active), "the source does not read changes")
+    server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 90) n")
+    gate.let(1)
+    gate.wait_for(1)
+    stopped(job, gate, str(tmp_path))
+    job.get_job_execution_result().result()
+    assert len(gate.seen) < 90
 
 
 def test_a_slot_that_has_gone_on(server, table, tmp_path):

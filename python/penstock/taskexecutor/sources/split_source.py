@@ -153,7 +153,7 @@ class SplitSource(SourceOperator):
             self.aligned_splits = AlignedSplits(context, self.reader)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Polls at most ``limit`` times without blocking; no longer when a mail has come."""
         if self.wait.cancelled:
             return END_OF_DATA
         reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
@@ -171,6 +171,10 @@ class SplitSource(SourceOperator):
             if status is not InputStatus.MORE_AVAILABLE:
                 name = type(reader).__name__
                 raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
+            # The task chose the limit by the time of earlier polls, and this one may have taken
+            # seconds: what is behind the source is called within it.
+            if self.wait.takes_wakeup():
+                break
         return MORE_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:

@@ -46,6 +46,10 @@ class SourceWait:
                 reader.recv(4096)
             self._no_wakeup.acquire(blocking=False)
 
+    def takes_wakeup(self) -> bool:
+        """Whether there was a wake-up, which then ends no later wait; without blocking."""
+        return self._no_wakeup.acquire(blocking=False)
+
     def wakeup(self) -> None:
         """Ends a wait, or the next one, from any thread."""
         with self._lock:

@@ -47,8 +47,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Messages that are taken by one call, between which the task looks at nothing else.
+#: Messages that are taken by one call, between which the task looks at nothing else, and how long
+#: it may take before it takes no more: what is behind the source may need seconds for each.
 _STEP: Final = 100
+_STEP_NS: Final = 1_000_000
 
 #: How long the waiting thread takes to see that the reader ends.
 _WAIT_S: Final = 0.02
@@ -170,7 +172,10 @@ class TableReader(SingleSplitReader[TableSplit]):
         """Emits changes that are there; the number of messages."""
         connection = self._connection
         assert connection is not None, "looked at by who calls"
+        ends_ns = time.monotonic_ns() + _STEP_NS
         for count in range(_STEP):
+            if time.monotonic_ns() >= ends_ns and count:
+                return count
             message = connection.receive()
             if message is None:
                 return count
