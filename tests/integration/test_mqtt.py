@@ -22,6 +22,7 @@ from penstock.errors import DependencyError, InvalidProgramError, SinkError, Sou
 from support.packages import required
 from support.relay import Relay
 from support.sessions import eventually
+from support.source_scenarios import once_after_a_failure
 
 mqtt = pytest.importorskip("paho.mqtt.client")
 pytestmark = pytest.mark.timeout(120)
@@ -257,6 +258,17 @@ def test_a_killed_worker_loses_nothing(broker, publisher, tmp_path, runtime):
         client.cancel().result()
         subscriber.close()
     assert (tmp_path / "killed").exists()
+
+
+def test_each_message_at_least_once_after_a_failure(broker, publisher):
+    """As for all sources, which may send again what was not acknowledged."""
+    session(broker)
+    publisher.publish("open/a", [str(number) for number in range(600)])
+
+    def make(env):
+        return stream_of(env, MqttSource(broker.url, "open/#", "job")).map(int, Types.LONG())
+
+    once_after_a_failure(make, 600, exact=False)
 
 
 def test_a_broker_that_goes_and_comes(broker):

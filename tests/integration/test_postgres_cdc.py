@@ -22,7 +22,7 @@ from pyarrow import parquet
 from support.gates import GATES, Gate, Gated, stopped
 from support.postgres_server import PostgresServer
 from support.sessions import eventually
-from support.source_scenarios import once_at_another_parallelism
+from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytest.importorskip("psycopg")
 pytestmark = pytest.mark.timeout(120)
@@ -265,6 +265,19 @@ def test_goes_on_from_a_savepoint(server, table, tmp_path, bounded):
         return stream_of(env, source).map(lambda row: row.id, Types.LONG())
 
     once_at_another_parallelism(make, tmp_path, count, ends=bounded)
+
+
+def test_each_change_once_after_a_failure(server, table):
+    server.execute(f"CREATE PUBLICATION {table} FOR TABLE {table}")
+    server.execute(f"SELECT pg_create_logical_replication_slot('{table}', 'pgoutput')")
+    server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, 999) n")
+    server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(1000, 2999) n")
+
+    def make(env):
+        source = source_of(server, table, snapshot=False)
+        return stream_of(env, source).map(lambda row: row.id, Types.LONG())
+
+    once_after_a_failure(make, 3000)
 
 
 def test_the_server_need_not_keep_what_a_checkpoint_has(server, table):

@@ -24,6 +24,10 @@ from support.relay import Relay
 pytest.importorskip("pika")
 from support.rabbitmq_server import Client, RabbitMQ
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
+from support.source_scenarios import once_after_a_failure
+from support.source_scenarios import (
+    once_at_another_parallelism as once_each_at_another_parallelism,
+)
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -196,6 +200,28 @@ def test_a_killed_worker_with_correlation_ids(broker, client, tmp_path, runtime)
     client.channel.queue_delete("exactly")
     assert (tmp_path / "killed").exists()
     assert sorted(found) == sorted(numbered(300) + numbered(50))
+
+
+def numbers_of(broker, queue):
+    def make(env):
+        source = RMQSource(builder(broker).build(), queue, True, TEXT)
+        return env.add_source(source).map(int, Types.LONG())
+
+    return make
+
+
+def test_each_message_once_at_another_parallelism(broker, client, tmp_path):
+    client.declare("contract-savepoint")
+    client.publish("contract-savepoint", numbered(3000), numbered(3000))
+    make = numbers_of(broker, "contract-savepoint")
+    # A job without checkpoints acknowledges what it has not emitted yet.
+    once_each_at_another_parallelism(make, tmp_path, 3000, ends=False, **NEVER)
+
+
+def test_each_message_once_after_a_failure(broker, client):
+    client.declare("contract-failure")
+    client.publish("contract-failure", numbered(3000), numbered(3000))
+    once_after_a_failure(numbers_of(broker, "contract-failure"), 3000)
 
 
 def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):

@@ -234,6 +234,91 @@ def test_each_element_once_after_a_failure(name, tmp_path):
     once_after_a_failure(make, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
+# ---- sources without an end --------------------------------------------------------------------
+
+
+def table_followed(env, folder):
+    if not folder.exists():
+        for part in parts():
+            deltalake.write_deltalake(str(folder), pa.table({"n": list(part)}), mode="append")
+    source = DeltaSource.for_changes(str(folder), discovery_interval_ms=20)
+    return stream_of(env, source).map(lambda row: row.n, Types.LONG())
+
+
+def appends_followed(env, folder):
+    if not folder.exists():
+        folder.mkdir()
+        lake = Lake(folder.parent)
+        table = lake.catalog.create_table("db.t", schema=pa.schema([("n", pa.int64())]))
+        for part in parts():
+            table.append(pa.table({"n": list(part)}))
+        lake.catalog.engine.dispose()
+    source = IcebergSource.for_appends(
+        "db.t", catalog=Lake.properties_of(folder.parent), name="lake", discovery_interval_ms=20
+    )
+    return stream_of(env, source).map(lambda row: row.n, Types.LONG())
+
+
+def files_followed(env, folder):
+    if not folder.exists():
+        folder.mkdir()
+        for number, part in enumerate(parts()):
+            (folder / str(number)).write_text("".join(f"{n}\n" for n in part))
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder))
+    made = source.monitor_continuously(Duration.of_millis(20)).build()
+    return stream_of(env, made).map(int, Types.LONG())
+
+
+ENDLESS = {
+    "delta changes": table_followed,
+    "iceberg appends": appends_followed,
+    "monitored files": files_followed,
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_source_at_another_parallelism(name, tmp_path):
+    make = ENDLESS[name]
+    once_at_another_parallelism(
+        lambda env: make(env, tmp_path / "files"), tmp_path, COUNT, ends=False
+    )
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_source_after_a_failure(name, tmp_path):
+    make = ENDLESS[name]
+    once_after_a_failure(lambda env: make(env, tmp_path / "files"), COUNT)
+
+
+# ---- what a program gives while its job runs: such a source outlives failures, but not its job --
+
+
+def queue_of_numbers(env):
+    elements = queue.Queue()
+    for number in range(COUNT):
+        elements.put(number)
+    return env.from_queue(elements, Types.LONG())
+
+
+async def numbers_one_by_one():
+    for number in range(COUNT):
+        yield number
+
+
+GIVEN = {
+    "queue": queue_of_numbers,
+    "asynchronous iterator": lambda env: env.from_async_iterator(numbers_one_by_one, Types.LONG()),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_is_given_once_after_a_failure(name):
+    once_after_a_failure(GIVEN[name], COUNT)
+
+
+# ---- sources that wait -------------------------------------------------------------------------
+
+
 def monitored(env, folder):
     folder.mkdir()
     (folder / "a").write_text("".join(f"{n}\n" for n in range(10)))

@@ -21,6 +21,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import JobCancelledError, SourceError
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
+from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 __all__ = ["runtime"]
 pytestmark = pytest.mark.timeout(180)
@@ -105,6 +106,29 @@ def test_one_stream_in_two_clusters(broker, topics, other_broker, tmp_path):
     made = builder(FromFile(tmp_path / "streams", {"orders": held})).set_stream_pattern("ord.*")
     source = made.set_bounded(KafkaOffsetsInitializer.latest()).build()
     assert elements(source, environment()) == [str(n) for n in range(80)]
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_goes_on_from_a_savepoint_and_after_a_failure(
+    broker, topics, other_broker, tmp_path, bounded
+):
+    count, others = 3000, Topics(other_broker.servers)
+    name = topics.create(partitions=2)
+    others.create(name=name)
+    topics.write(name, [{"value": str(n), "partition": n % 2} for n in range(2000)])
+    others.write(name, [str(n) for n in range(2000, count)])
+    held = {"a": (broker.servers, [name]), "b": (other_broker.servers, [name])}
+    service = FromFile(tmp_path / "streams", {"orders": held})
+
+    def make(env):
+        made = builder(service).set_stream_ids({"orders"})
+        if bounded:
+            made.set_bounded(KafkaOffsetsInitializer.latest())
+        stream = env.from_source(made.build(), WatermarkStrategy.no_watermarks(), "streams")
+        return stream.map(int, Types.LONG())
+
+    once_at_another_parallelism(make, tmp_path, count, ends=bounded)
+    once_after_a_failure(make, count)
 
 
 def test_a_stream_that_moves_while_the_job_runs(broker, topics, other_broker, tmp_path):
