@@ -19,7 +19,12 @@ from integration.test_redis import RedisServer
 from penstock.common import Row, Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.delta import DeltaSink
-from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.file_system import (
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    StreamingFileSink,
+)
 from penstock.datastream.connectors.http import HttpSink
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -28,6 +33,7 @@ from penstock.datastream.connectors.jdbc import (
 )
 from penstock.datastream.connectors.mqtt import MqttSink
 from penstock.datastream.connectors.redis import RedisSink
+from penstock.datastream.formats.arrow import ArrowBulkWriters
 from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
@@ -66,6 +72,27 @@ class Files:
 
     def close(self):
         pass
+
+
+class OlderFiles(Files):
+    def write(self, stream):
+        encoder = Encoder.simple_string_encoder()
+        return texts(stream).add_sink(
+            StreamingFileSink.for_row_format(str(self.folder), encoder).build()
+        )
+
+
+class FewFiles(Files):
+    """Files that are put together before they get their names."""
+
+    def write(self, stream):
+        builder = FileSink.for_row_format(str(self.folder), Encoder.simple_string_encoder())
+        strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
+        builder.enable_compact(strategy, FileCompactor.concat_file_compactor())
+        return texts(stream).sink_to(builder.build())
+
+    def parts(self):
+        return [path for path in self.folder.rglob("*part-*") if path.name[0] != "."]
 
 
 class BulkFiles(Files):
@@ -117,6 +144,13 @@ class OrcFiles(ColumnFiles):
         return OrcBulkWriters.for_row_type(ROW)
 
 
+class ArrowFiles(ColumnFiles):
+    format = "arrow"
+
+    def writers(self):
+        return ArrowBulkWriters.for_row_type(ROW)
+
+
 class Delta:
     def __init__(self, folder):
         self.path = str(folder / "delta")
@@ -148,6 +182,8 @@ class Iceberg:
 class Sqlite:
     """A table without key, which shows what comes twice."""
 
+    statement = "INSERT INTO t (n) VALUES (?)"
+
     def __init__(self, folder):
         self.path = folder / "db"
         self.execute("CREATE TABLE t (n INTEGER)")
@@ -164,7 +200,7 @@ class Sqlite:
         options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
         return rows(stream).add_sink(
             JdbcSink.sink(
-                "INSERT INTO t (n) VALUES (?)",
+                self.statement,
                 ROW,
                 options.with_url(f"jdbc:sqlite:{self.path}").build(),
                 JdbcExecutionOptions.builder().with_batch_size(100).build(),
@@ -176,6 +212,16 @@ class Sqlite:
 
     def close(self):
         pass
+
+
+class Upserts(Sqlite):
+    """A table whose SQL replaces by key, which makes it exact."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.execute("CREATE UNIQUE INDEX numbers ON t (n)")
+
+    statement = "INSERT INTO t (n) VALUES (?) ON CONFLICT (n) DO UPDATE SET n = excluded.n"
 
 
 class Redis:
@@ -246,12 +292,16 @@ class Webhook:
 
 EXACT = [
     Files,
+    OlderFiles,
+    FewFiles,
     CsvFiles,
     AvroFiles,
     ParquetFiles,
     OrcFiles,
+    ArrowFiles,
     Delta,
     Iceberg,
+    Upserts,
 ]
 AT_LEAST_ONCE = [Sqlite, Redis, Mqtt, Webhook]
 
