@@ -85,6 +85,73 @@ def test_records_of_several_versions_in_a_job(registry, environment):
     assert sorted(registry.asked) == [("GET", "/schemas/ids/1"), ("GET", "/schemas/ids/2")]
 
 
+NAME = {"name": "name", "type": "string"}
+LETTERS = {"type": "enum", "name": "Letter", "symbols": ["A", "B"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "read", "expected"),
+    [
+        (record(ID, NAME), {"id": 1, "name": "x"}, record(ID, PRICE, NAME), Row(1, 0.5, "x")),
+        (record(ID, PRICE, NAME), {"id": 1, "price": 2.0, "name": "x"}, record(NAME), Row("x")),
+        (record(ID, NAME), {"id": 1, "name": "x"}, record(NAME, ID), Row("x", 1)),
+        (
+            record({**PRICE, "name": "cost"}, ID),
+            {"cost": 2.0, "id": 1},
+            record(ID, {**PRICE, "aliases": ["cost"]}),
+            Row(1, 2.0),
+        ),
+        (
+            record(ID).replace("Order", "Sale"),
+            {"id": 1},
+            record(ID).replace('"name": "Order"', '"name": "Order", "aliases": ["Sale"]'),
+            Row(1),
+        ),
+        (record({**ID, "type": "int"}), {"id": 1}, record({**ID, "type": "double"}), Row(1.0)),
+        (record(ID), {"id": 1}, record({**ID, "type": ["null", "long"]}), Row(1)),
+        (record({**ID, "type": ["null", "long"]}), {"id": 1}, record(ID), Row(1)),
+        (
+            record({"name": "at", "type": LETTERS}),
+            {"at": "B"},
+            record({"name": "at", "type": {**LETTERS, "symbols": ["A"], "default": "A"}}),
+            Row("A"),
+        ),
+    ],
+    ids=[
+        "added with a default",
+        "removed",
+        "in another order",
+        "renamed",
+        "record renamed",
+        "wider",
+        "null allowed",
+        "null no longer allowed",
+        "symbol removed",
+    ],
+)
+def test_what_another_version_has_written_is_read(registry, written, value, read, expected):
+    number = registry.add("orders-value", written)
+    found = reader(registry, read).deserialize(message(number, written, value))
+    assert list(found) == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "read", "reason"),
+    [
+        (record(ID), {"id": 1}, record(ID, NAME), "No default value for field name in Order"),
+        (record(ID), {"id": 1}, record({**ID, "type": "int"}), "long is not int"),
+        (record(NAME), {"name": "x"}, record({**NAME, "type": "long"}), "string is not long"),
+        (record({**ID, "type": ["null", "long"]}), {"id": None}, record(ID), "not found in long"),
+        (record(ID).replace("Order", "Sale"), {"id": 1}, record(ID), "'Sale'.* is not .*'Order'"),
+    ],
+    ids=["no default", "narrower", "another type", "null", "another record"],
+)
+def test_what_another_version_cannot_mean_is_refused(registry, written, value, read, reason):
+    number = registry.add("orders-value", written)
+    with pytest.raises(FormatError, match=f"{reason}.*; the schema is {number}"):
+        reader(registry, read).deserialize(message(number, written, value))
+
+
 def test_what_is_written_is_read_by_another_reader(registry):
     write = writer(registry)
     messages = [write.serialize(Row(id=n, price=1.0)) for n in range(3)]

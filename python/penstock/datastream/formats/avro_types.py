@@ -141,7 +141,8 @@ class AvroTypes:
         changed = [(i, read) for i, read in enumerate(fields) if read is not _as_it_is]
 
         def read(value: dict[str, Any]) -> Row:
-            values = list(value.values())
+            # The dictionary has the order of who wrote the record, whose schema may be another.
+            values = list(map(value.__getitem__, names))
             for position, convert in changed:
                 values[position] = convert(values[position])
             return named_row(names, values)
