@@ -7,6 +7,7 @@ and restored into one or three subtasks.
 import bz2
 import datetime
 import gzip
+import json
 import lzma
 import zlib
 from dataclasses import replace
@@ -288,6 +289,17 @@ def test_errors_name_file_line_and_field(tmp_path, make, data, message):
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(FormatError, match=message):
         elements(source(make(), tmp_path))
+
+
+def test_avro_files_of_another_version(tmp_path):
+    """Fields in another order, and one that comes by its default between others."""
+    number, text = AVRO.parsed["fields"]
+    old = {"type": "record", "name": "A", "fields": [text, number]}
+    new = {**old, "fields": [number, {"name": "new", "type": "int", "default": 7}, text]}
+    with (tmp_path / "a").open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(old), [{"s": "x", "n": 1}])
+    avro = AvroReaderFormat.for_generic_record(AvroSchema.parse_string(json.dumps(new)))
+    assert elements(source(avro, tmp_path / "a")).values == [Row(n=1, new=7, s="x")]
 
 
 def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
