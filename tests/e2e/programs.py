@@ -475,6 +475,18 @@ def flees(env, folder):
         print(error)
 
 
+def is_hosted_again(env, folder):
+    """A worker dies; what has hosted it on the one executor hosts the next one."""
+    serving = Serving(env, folder)
+    host = serving.worker.parent()
+    daemon = host.parent()
+    serving.worker.kill()
+    serving.next()
+    print("by the same process:", serving.worker.parent() == host)
+    print("forked from", daemon.cmdline()[2])
+    serving.end()
+
+
 def is_given_up(env, folder):
     """A stage that Spark gives up, which it does at once here: spark.task.maxFailures is 1."""
     lost = queue.SimpleQueue()

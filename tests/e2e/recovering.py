@@ -26,7 +26,7 @@ from recovery.nemesis import limit_files
 #: What is killed, and by what it is known.
 VICTIMS = {
     "worker": "penstock.taskexecutor",
-    "daemon": "pyspark.daemon",
+    "daemon": "penstock.spark.python_daemon",
     "executor": "CoarseGrainedExecutorBackend",
 }
 

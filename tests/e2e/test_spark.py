@@ -138,11 +138,14 @@ def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
     assert "Spark runs already, without effect: spark.task.cpus\n" in outcome.err
 
 
-def test_executors_without_penstock_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "master"), [("finds_the_session", "unused"), ("collects", MASTERS[1])]
+)
+def test_executors_without_penstock_are_named(name: str, master: str, tmp_path: Path) -> None:
     """Their interpreter is another one here: a bare virtual environment."""
     venv.create(tmp_path / "bare")
     python = str(tmp_path / "bare" / "bin" / "python")
-    outcome = run_program([PROGRAMS, "finds_the_session", "unused", ""], PYSPARK_PYTHON=python)
+    outcome = run_program([PROGRAMS, name, master, ""], PYSPARK_PYTHON=python)
     assert outcome.code != 0
     assert f"'{python}', has no penstock: install it there" in outcome.err
 
@@ -193,6 +196,17 @@ def test_a_stage_that_spark_gives_up_is_a_lost_worker(on_one_spark: dict[str, st
     if "its host is lost: " in said:  # Spark said so before the loss had to be declared
         assert "Job aborted due to stage failure: Task 0 in stage" in said
     assert said.endswith("goes on RUNNING\n")
+
+
+@pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
+def test_the_process_that_hosted_a_worker_hosts_the_next_one(master: str, tmp_path: Path) -> None:
+    """Another one would have to start and import first; its daemon reads no archives."""
+    outcome = program("is_hosted_again", master, tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == [
+        "by the same process: True",
+        "forked from penstock.spark.python_daemon",
+    ]
 
 
 def test_executors_that_spark_excludes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ forked from a daemon and are reused between tasks.
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.common.options.cluster import check_folders
@@ -25,6 +25,15 @@ def attempt_number() -> int:
 
     context = TaskContext.get()
     return 0 if context is None else int(context.attemptNumber())
+
+
+def read_to_the_end(elements: Iterable[object]) -> None:
+    """Takes what says nothing: Spark uses a Python process no more that has left some unread.
+
+    The next task of this executor would wait for another process to start.
+    """
+    for _ in elements:
+        pass
 
 
 def spark_folders() -> list[str]:
@@ -86,7 +95,7 @@ class HostingTask:
     def __init__(self, launch: Mapping[str, Any]) -> None:
         self._launch = dict(launch)
 
-    def __call__(self, elements: object) -> Iterator[dict[str, Any]]:
+    def __call__(self, elements: Iterable[object]) -> Iterator[dict[str, Any]]:
         """Hosts one TaskExecutor; the elements of the partition say nothing."""
-        del elements
+        read_to_the_end(elements)
         return host_task_executor(self._launch)

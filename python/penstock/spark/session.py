@@ -80,9 +80,9 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         if key.startswith("spark."):
             conf.set(key, value)
     conf.setIfMissing("spark.master", "local[*]")
+    conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     if is_local(conf.get("spark.master")):
         conf.setIfMissing("spark.driver.extraJavaOptions", _local_jvm_options())
-        conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     folder = _set_local_folder(conf)
     context = SparkContext.getOrCreate(conf)
     if folder is not None:

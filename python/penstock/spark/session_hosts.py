@@ -7,12 +7,12 @@ the session share their slots.  One that is lost is asked for again as long as t
 import logging
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from penstock.common.options.cluster import SLOTS_PER_EXECUTOR
 from penstock.rpc.control_credentials import ControlCredentials
-from penstock.spark.host import attempt_number, spark_folders
+from penstock.spark.host import attempt_number, read_to_the_end, spark_folders
 from penstock.spark.session import (
     control_plane_options,
     refuse_copies,
@@ -105,9 +105,9 @@ class HostingSession:
         self._token = token
         self._slots = slots
 
-    def __call__(self, elements: object) -> Iterator[Any]:
+    def __call__(self, elements: Iterable[object]) -> Iterator[Any]:
         """Hosts workers until the session has it end; yields the exit code."""
-        del elements
+        read_to_the_end(elements)
         if attempt_number() > 0:
             return  # the loss is known, and another Spark job asks for the next one
         host = TaskExecutorHost(
