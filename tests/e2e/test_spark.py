@@ -150,6 +150,16 @@ def test_executors_without_penstock_are_named(name: str, master: str, tmp_path: 
     assert f"'{python}', has no penstock: install it there" in outcome.err
 
 
+def test_a_spark_that_does_not_start_says_why() -> None:
+    """Its JVM runs, and does not like an option; what it keeps in files goes with it."""
+    outcome = program("collects", "local[1]", "", "spark.task.cpus=abc")
+    assert outcome.code == 1
+    assert re.search(
+        r"ConfigurationError: Spark with spark.master=local\[1\]: .*'abc' in the config \"spark.task",
+        outcome.err.splitlines()[-1],
+    )
+
+
 def test_user_exception_reaches_the_caller(on_one_spark: dict[str, str]) -> None:
     """As that exception, with the operator, the subtask and the user's own line."""
     said = on_one_spark["raises"]

@@ -1,10 +1,26 @@
-"""How many tasks a Spark runs at the same time."""
+"""What the name of a Spark's master says, and how many tasks it runs at the same time."""
 
 import re
 from collections.abc import Mapping
 
+from penstock.errors import ConfigurationError
+
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
+_ELSEWHERE = re.compile(r"yarn|k8s://.+|spark://[^,/\s]+:\d+(?:,[^,/\s]+:\d+)*")
+
+
+def check_master(master: str) -> None:
+    """Looks whether it is the name of a master, before a JVM starts in vain.
+
+    Raises:
+        ConfigurationError: it is none that Spark knows.
+    """
+    if not any(form.fullmatch(master) for form in (_LOCAL, _LOCAL_CLUSTER, _ELSEWHERE)):
+        raise ConfigurationError(
+            f"spark.master: {master!r} is no master of Spark: name local, local[N], local[*], "
+            "local-cluster[EXECUTORS,CORES,MEGABYTES], spark://HOST:PORT, yarn or k8s://URL"
+        )
 
 
 def task_places(configuration: Mapping[str, str], processors: int) -> int | None:

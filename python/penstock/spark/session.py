@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +12,10 @@ from penstock.common.options.cluster import BIND_HOST, EVERY_ADDRESS, RPC_ADDRES
 from penstock.common.options.security import TLS_ENABLED
 from penstock.errors import ConfigurationError
 from penstock.spark.local_folder import make_local_folder, remove_left_folders
+from penstock.spark.places import check_master
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
     from pyspark import SparkConf, SparkContext
 
 logger = logging.getLogger(__name__)
@@ -55,7 +58,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         The context, and whether this call started it (its starter stops it).
 
     Raises:
-        ConfigurationError: pyspark is not installed.
+        ConfigurationError: pyspark is not installed, or Spark does not start.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -80,14 +83,41 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         if key.startswith("spark."):
             conf.set(key, value)
     conf.setIfMissing("spark.master", "local[*]")
+    check_master(str(conf.get("spark.master")))
     conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     if is_local(conf.get("spark.master")):
         conf.setIfMissing("spark.driver.extraJavaOptions", _local_jvm_options())
     folder = _set_local_folder(conf)
-    context = SparkContext.getOrCreate(conf)
-    if folder is not None:
-        _remove_with_its_jvm(folder, context)
+    try:
+        context = _started(conf)
+    finally:
+        if folder is not None:
+            _remove_with_its_jvm(folder, SparkContext._jvm)
     return context, True
+
+
+def _started(conf: "SparkConf") -> "SparkContext":
+    """A new Spark.
+
+    Raises:
+        ConfigurationError: It does not start.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return SparkContext.getOrCreate(conf)
+    except Py4JJavaError as error:
+        why = str(error.java_exception.toString())
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        why = (
+            "its JVM has ended before it could be spoken to, and says why above: it takes a Java "
+            "that this Spark runs on (JAVA_HOME, or java on the PATH) and options that fit it"
+        )
+    raise ConfigurationError(f"Spark with spark.master={conf.get('spark.master')}: {why}")
 
 
 def _local_jvm_options() -> str:
@@ -124,10 +154,14 @@ def _set_local_folder(conf: "SparkConf") -> Path | None:
     return folder
 
 
-def _remove_with_its_jvm(folder: Path, context: "SparkContext") -> None:
-    """Has the JVM remove the folder when it ends, after what Spark removes of it by itself."""
-    jvm = context._jvm
-    assert jvm is not None
+def _remove_with_its_jvm(folder: Path, jvm: "JVMView | None") -> None:
+    """Has the JVM remove the folder when it ends, after what Spark removes of it by itself.
+
+    It may go on though Spark has not started; when it has not started itself nobody needs it.
+    """
+    if jvm is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
     jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(
         jvm.java.io.File(str(folder))
     )

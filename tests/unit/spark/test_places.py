@@ -1,7 +1,8 @@
 """How many TaskExecutors a Spark can run at the same time."""
 
 import pytest
-from penstock.spark.places import task_places
+from penstock.errors import ConfigurationError
+from penstock.spark.places import check_master, task_places
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,29 @@ from penstock.spark.places import task_places
 )
 def test_master(master: str, places: int | None) -> None:
     assert task_places({"spark.master": master}, processors=8) == places
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local",
+        "local[*, 2]",
+        "local-cluster[2,1,1024]",
+        "spark://a.host:7077,[::1]:7077",
+        "yarn",
+        "k8s://https://host:443",
+    ],
+)
+def test_masters_that_spark_knows(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["", "nonsense", "local[x]", "local-cluster[1,1]", "spark://host", "sc://host:1"]
+)
+def test_names_of_no_master(master: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^spark.master: '.*' is no master of Spark: na"):
+        check_master(master)
 
 
 def test_cores_of_a_task() -> None:
