@@ -13,6 +13,7 @@ import linecache
 import os
 import runpy
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -33,7 +34,7 @@ from penstock.datastream.process_configuration import (
     options_of_variable,
     process_configuration,
 )
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, PenstockError
 
 _COMMANDS: Final = {
     "cancel": "penstock.command_line.job_commands:cancel",
@@ -199,6 +200,12 @@ def run(
     if parallelism is not None:
         configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:
+        from penstock.spark.places import check_master
+
+        try:
+            check_master(master)
+        except ConfigurationError as error:
+            raise click.UsageError(str(error)) from None
         configuration["spark.master"] = master
     if from_savepoint is None and (allow_non_restored_state or claim_mode is not None):
         flag = "--claim-mode" if claim_mode is not None else "--allow-non-restored-state"
@@ -246,18 +253,37 @@ def _show_error_of_program(
 ) -> None:
     """Shows what a program raised as ``python`` would: from the program's own first line on.
 
-    The frames above it are of this command, and of what imports and runs programs.
+    The frames above it are of this command, and of what imports and runs programs.  What penstock
+    says by itself ends at the program's last line: where within penstock it was found means
+    nothing to who reads it.
     """
     frame = trace
     while frame is not None and frame.tb_frame.f_code.co_filename != __file__:
         frame = frame.tb_next
     while frame is not None and _runs_programs(frame.tb_frame.f_code.co_filename):
         frame = frame.tb_next
+    if isinstance(error, PenstockError):
+        _leave_out_own_frames(frame)
     show(kind, error.with_traceback(frame), frame)
 
 
 def _runs_programs(path: str) -> bool:
     return path in (__file__, runpy.__file__) or path.startswith("<frozen ")
+
+
+def _leave_out_own_frames(trace: TracebackType | None) -> None:
+    """Cuts a traceback behind the last frame that is neither of penstock nor of Python itself."""
+    package, library = str(Path(__file__).parent), sysconfig.get_path("stdlib")
+    installed = sysconfig.get_path("purelib")  # it may lie within the library
+    last = None
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        is_library = path.startswith(library + os.sep) and not path.startswith(installed + os.sep)
+        if not (is_library or path.startswith(package + os.sep)):
+            last = trace
+        trace = trace.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 def _run_standard_input() -> None:

@@ -69,6 +69,39 @@ def test_a_program_that_fails_shows_what_python_would(
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "session"], "ConfigurationError: which session? none runs; name one by"),
+        (["--target", "local", "-s", "/nonexistent"], "CheckpointStorageError: /nonexistent is no"),
+        (["-D", "spark.master=nonsense"], "ConfigurationError: spark.master: 'nonsense' is no"),
+        (["--master", "local[1]"], "ConfigurationError: Spark with spark.master=local[1]: its JVM"),
+    ],
+)
+def test_what_penstock_says_stands_below_the_line_of_the_program(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    """Not below frames of penstock, pyspark and py4j, nor behind the error of a file."""
+    program = tmp_path / "job.py"
+    program.write_text(
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\n"
+        "env.execute()\n"
+    )
+    outcome = run_program(
+        ["-m", "penstock", "run", *arguments, str(program)],
+        JAVA_HOME="/nonexistent",
+        PENSTOCK_RUN_DIR=str(tmp_path / "run"),
+    )
+    assert outcome.code == 1
+    # Who starts Java says that there is none.
+    lines = outcome.err[outcome.err.index("Traceback") :].splitlines()
+    assert lines[1:3] == [f'  File "{program}", line 4, in <module>', "    env.execute()"]
+    assert lines[3].startswith(f"penstock.errors.{words}")
+    assert len(lines) == 4
+
+
 def test_a_module_that_is_not_there_is_named_in_a_line(tmp_path: Path) -> None:
     outcome = run_program(["-m", "penstock", "run", "--target", "local", "-m", "no_such_module"])
     assert outcome.code == 2
@@ -197,6 +230,7 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
         (["-D", "no-equals-sign"], "not of the form key=value"),
         (["--target", "local", "--master", "local[2]"], "--master is for target spark"),
         (["-D", "execution.target=local", "--master", "local[2]"], "--master is for target spark"),
+        (["--master", "nonsense"], "spark.master: 'nonsense' is no master of Spark"),
         (["--target", "spark", "-D", "execution.target=local"], "--target spark and -D execution"),
         (["--target", "elsewhere"], "elsewhere"),
         (["-p", "0"], "0"),

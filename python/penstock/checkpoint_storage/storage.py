@@ -265,11 +265,11 @@ def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata,
     path = f"{location}/{METADATA_FILE}"
     try:
         data = fs.read(path)
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except (FileNotFoundError, NotADirectoryError):
         raise CheckpointStorageError(
             f"{pointer} is no checkpoint or savepoint: it has no file {METADATA_FILE}; name the "
             f"directory that holds it (chk-N or savepoint-…), or the file itself"
-        ) from error
+        ) from None
     return deserialize_metadata(data, location), location
 
 
