@@ -1,6 +1,7 @@
 """Finished jobs are archived, and a history server shows them as their cluster did."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -200,6 +201,49 @@ def test_the_command_serves_until_it_is_ended(archives):
 def test_without_a_directory_it_does_not_start():
     with pytest.raises(ConfigurationError, match=r"historyserver\.archive\.fs\.dir"):
         HistoryServer({"historyserver.web.port": "0"})
+
+
+def test_what_is_no_directory_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for where, words in (
+        (f"{tmp_path}/file", "file is no directory: name those"),
+        ("unknown://somewhere", "no installed package knows 'unknown'"),
+    ):
+        with pytest.raises(ConfigurationError, match=words):
+            HistoryServer({"historyserver.archive.fs.dir": where, "historyserver.web.port": "0"})
+
+
+def test_a_directory_that_is_not_there_is_named_until_it_is(archives, tmp_path, caplog):
+    """And one that cannot be read; what is known of the jobs in it stays."""
+    folder, jobs = archives
+    place = tmp_path / "jobs"
+    options = {
+        "historyserver.archive.fs.dir": str(place),
+        "historyserver.archive.fs.refresh-interval": "1 ms",
+        "historyserver.web.port": "0",
+    }
+    server = HistoryServer(options)
+    server.start()
+    try:
+        client = Server(server.link)
+        for _ in range(3):
+            assert client.get("/jobs") == {"jobs": []}
+        assert [r.getMessage() for r in caplog.records if str(place) in r.getMessage()] == [
+            f"the directory of archives {place} is not there; it is looked for again and again, "
+            f"and a job with jobmanager.archive.fs.dir={place} makes it when it ends"
+        ]
+        shutil.copytree(folder, place)
+        there = client.until("/jobs", lambda found: found["jobs"])
+        assert {job["id"] for job in there["jobs"]} == {jobs["good"], jobs["bad"]}
+        place.rename(tmp_path / "away")
+        place.touch()
+        words = f"the directory of archives {place} cannot be read: "
+        client.until("/jobs", lambda _: words in caplog.text)
+        assert client.get("/jobs") == there
+        place.unlink()
+        client.until("/jobs", lambda found: not found["jobs"])
+    finally:
+        server.close()
 
 
 def test_an_archive_that_cannot_be_written_does_not_hold_up_the_job(tmp_path, caplog):

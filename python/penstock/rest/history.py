@@ -8,13 +8,14 @@ import logging
 import re
 import time
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.common.options import history
 from penstock.errors import ConfigurationError
 from penstock.rest.access import EVENTS
@@ -62,6 +63,8 @@ class Archives:
         self._retained = retained
         self._overviews: dict[str, Any] = {}
         self._broken: set[str] = set()
+        self._found: dict[str, str] = {}
+        self._troubles: dict[str, str] = {}
         self._open: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     @property
@@ -69,14 +72,33 @@ class Archives:
         """What ``/jobs/overview`` says of each job, the latest first."""
         return sorted(self._overviews.values(), key=lambda job: -job["start-time"])
 
+    def check(self) -> None:
+        """Looks at the directories, and says which cannot be read or is not there yet.
+
+        Raises:
+            ConfigurationError: One is no directory, or nothing knows how it is reached.
+        """
+        for folder in self._folders:
+            try:
+                self._archives_in(folder)
+            except NotADirectoryError:
+                raise ConfigurationError(
+                    f"{history.SERVED_FOLDERS.key}: {folder} is no directory: name those that jobs "
+                    f"have as {history.ARCHIVE_FOLDER.key}"
+                ) from None
+
     def refresh(self) -> None:
-        """Looks for new archives, and forgets those that were deleted."""
-        found = {
-            name: folder
-            for folder in self._folders
-            for name in self._files.of(folder).names(folder)
-            if _JOB_ID.fullmatch(name)
-        }
+        """Looks for new archives, and forgets those that were deleted.
+
+        Those in a directory that cannot be reached are kept.
+        """
+        found: dict[str, str] = {}
+        for folder in self._folders:
+            names = self._archives_in(folder)
+            if names is None:
+                names = [job_id for job_id, place in self._found.items() if place == folder]
+            found |= dict.fromkeys(names, folder)
+        self._found = found
         for job_id in self._overviews.keys() - found.keys():
             del self._overviews[job_id]
             self._open.pop(job_id, None)
@@ -86,6 +108,32 @@ class Archives:
                 self._overviews[job_id] = json.loads(entries[OVERVIEW])["jobs"][0]
         if self._retained >= 0:
             self._delete_oldest(found)
+
+    def _archives_in(self, folder: str) -> list[str] | None:
+        """The names of archives; None when the directory cannot be read, which is said once.
+
+        Raises:
+            NotADirectoryError: That is what it is, and has been since the start.
+        """
+        names: list[str] | None = None
+        trouble = ""
+        try:
+            files = self._files.of(folder)
+            names = [name for name in files.names(folder) if _JOB_ID.fullmatch(name)]
+        except OSError as error:
+            if isinstance(error, NotADirectoryError) and folder not in self._troubles:
+                raise
+            trouble = f"cannot be read: {error}"
+        else:
+            if isinstance(files, LocalFileSystem) and not Path(files.local_path(folder)).is_dir():
+                trouble = (
+                    "is not there; it is looked for again and again, and a job with "
+                    f"{history.ARCHIVE_FOLDER.key}={folder} makes it when it ends"
+                )
+        if trouble and trouble != self._troubles.get(folder):
+            logger.warning("the directory of archives %s %s", folder, trouble)
+        self._troubles[folder] = trouble
+        return names
 
     def _delete_oldest(self, found: Mapping[str, str]) -> None:
         """Leaves in each directory as many archives as are to be retained.
@@ -152,7 +200,8 @@ class HistoryServer:
             options: The configuration.
 
         Raises:
-            ConfigurationError: There is no directory of archives, or no port can be had.
+            ConfigurationError: No directory of archives is named, or what is named cannot be one,
+                or no port can be had.
         """
         folders = history.SERVED_FOLDERS.read(options) or history.ARCHIVE_FOLDER.read(options)
         if not folders:
@@ -168,6 +217,7 @@ class HistoryServer:
                 f"{history.RETAINED_JOBS.key} is 0: that would delete every archive; -1 leaves all"
             )
         self._archives = Archives(chosen, FileSystems(options), retained)
+        self._archives.check()
         self._every_s = history.REFRESH_INTERVAL.read(options) / 1000
         self._page_every_s = history.PAGE_REFRESH_INTERVAL.read(options) / 1000
         self._looked_s = -self._every_s
