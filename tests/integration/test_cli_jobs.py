@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from penstock.cli import main
+from penstock.common import Types
 from penstock.errors import JobCancelledError
 from penstock.rest.run_files import RunFile, running_clusters
-from support.rest_client import Client, running_job
+from support.rest_client import Client, FailsOnce, UntilMarked, environment, running_job
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +112,23 @@ def test_what_a_job_does_is_shown(watched):
     assert {(one["subtask"], one["id"]) for one in add_one} == {
         (index, name) for index in (0, 1) for name in ("numRecordsIn", "isBackPressured")
     }
+
+
+def test_the_last_failure_is_told_by_the_first_line_of_its_text(tmp_path):
+    """The words of a lost worker end with its log, those of user code may have any lines."""
+    env = environment(
+        **{"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 ms"}
+    )
+    stream = env.add_source(UntilMarked(tmp_path / "stop"), "Numbers", Types.LONG())
+    stream.map(FailsOnce(tmp_path / "failed", "the reason\nand more"), Types.LONG()).print()
+    job = env.execute_async("fails")
+    job_id = str(job.get_job_id())
+    client = Client.of_last_cluster()
+    client.until(f"/jobs/{job_id}/exceptions", lambda found: found["exceptionHistory"]["entries"])
+    (told,) = [line for line in penstock("status", job_id).splitlines() if "last failure" in line]
+    assert told.endswith(": ArithmeticError: the reason")
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
 
 
 def test_savepoints_and_the_end_of_a_job(watched, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +120,8 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
             f"{last['external_path']}"
         )
     for failure in failures:
-        first = failure["stacktrace"].strip().splitlines()[-1]
         where = f" in {failure['taskName']}" if failure["taskName"] else ""
-        click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {first}")
+        click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {_told_by(failure)}")
 
 
 @click.command()
@@ -256,6 +256,14 @@ def checkpoint(
         {"job": found["jid"], "checkpoint": number},
         f"Checkpoint completed. Checkpoint ID: {number}",
     )
+
+
+def _told_by(failure: Mapping[str, str]) -> str:
+    """The first line of an exception's text; more lines, and notes, may follow the one it is in."""
+    lines = failure["stacktrace"].strip().splitlines()
+    name = failure["exceptionName"].rpartition(".")[2]
+    begins = re.compile(rf"(\w+\.)*{re.escape(name)}(:|$)")
+    return next((line for line in reversed(lines) if begins.match(line)), lines[-1])
 
 
 _RATES = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
