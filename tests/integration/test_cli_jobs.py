@@ -349,9 +349,28 @@ def test_a_running_job_is_given_another_parallelism(watched):
     assert "1 to 128 subtasks" in penstock("rescale", "-p", "4000", job_id, code=1)
     assert f"Rescaled job {job_id} to 3." in penstock("rescale", "-p", "3", job_id)
     found = json.loads(penstock("rescale", "-p", "2", "--json", job_id))
-    assert found == {"job": job_id, "parallelism": 2}
     vertices = client.get(f"/jobs/{job_id}")["vertices"]
     assert [vertex["parallelism"] for vertex in vertices] == [1, 2, 2]
+    present = {vertex["name"]: vertex["parallelism"] for vertex in vertices}
+    assert found == {"job": job_id, "parallelism": 2, "vertices": present}
+
+
+def test_an_adaptive_job_says_what_it_goes_on_with(tmp_path):
+    """It takes more slots after a while, and if there are some."""
+    options = {
+        "jobmanager.scheduler": "adaptive",
+        "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "1 h",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.interval": "1 h",
+    }
+    job, _, job_id = running_job(tmp_path / "stop", **options)
+    try:
+        assert penstock("rescale", "-p", "3", job_id) == (
+            f"Job {job_id} may have 3 now; it goes on with 2 until it has the slots for more.\n"
+        )
+    finally:
+        (tmp_path / "stop").touch()
+        job.get_job_execution_result().result()
 
 
 def test_what_prints_no_json_by_itself_is_asked_for_it(tmp_path):

@@ -234,8 +234,16 @@ def rescale(
     path = f"/jobs/{found['jid']}"
     trigger = client.ask(f"{path}/rescaling?parallelism={parallelism}", "PATCH")["request-id"]
     client.outcome(f"{path}/rescaling", trigger)
+    present = {vertex["name"]: vertex["parallelism"] for vertex in client.ask(path)["vertices"]}
     text = f"Rescaled job {found['jid']} to {parallelism}."
-    _tell(as_json, {"job": found["jid"], "parallelism": parallelism}, text)
+    if parallelism not in present.values():
+        # An adaptive one, which has the slots for more later, or never.
+        text = (
+            f"Job {found['jid']} may have {parallelism} now; it goes on with "
+            f"{max(present.values())} until it has the slots for more."
+        )
+    told = {"job": found["jid"], "parallelism": parallelism, "vertices": present}
+    _tell(as_json, told, text)
 
 
 @click.command()
