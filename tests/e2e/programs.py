@@ -487,6 +487,43 @@ def is_hosted_again(env, folder):
     serving.end()
 
 
+def finds_executors_ready(env, folder):
+    """What hosts nobody, and what comes in place of it, gets a process that forks Python workers.
+
+    That is started for the first task which is Python's.
+    """
+    from pyspark import SparkContext
+
+    serving = Serving(env, folder)
+
+    def idle_executor():
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                words = process.cmdline()
+                is_executor = "--executor-id" in words and "--worker-url" in words
+                if is_executor and process not in serving.worker.parents():
+                    return process
+        return None
+
+    def await_daemon(executor):
+        while True:
+            if executor is not None:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    found = [words for p in executor.children() for words in p.cmdline()]
+                    if "penstock.spark.python_daemon" in found:
+                        return executor
+            time.sleep(0.1)
+            executor = idle_executor()
+
+    first = await_daemon(None)
+    print("ready")
+    first.kill()
+    second = await_daemon(None)
+    print("ready again", first != second)
+    serving.end()
+    print(SparkContext._active_spark_context.statusTracker().getActiveJobsIds())
+
+
 def is_given_up(env, folder):
     """A stage that Spark gives up, which it does at once here: spark.task.maxFailures is 1."""
     lost = queue.SimpleQueue()

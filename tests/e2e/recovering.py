@@ -23,11 +23,11 @@ from pyspark import SparkContext
 from recovery import chaos
 from recovery.nemesis import limit_files
 
-#: What is killed, and by what it is known.
+#: What is killed, and the argument by which it is known.
 VICTIMS = {
     "worker": "penstock.taskexecutor",
     "daemon": "penstock.spark.python_daemon",
-    "executor": "CoarseGrainedExecutorBackend",
+    "executor": "org.apache.spark.executor.CoarseGrainedExecutorBackend",
 }
 
 ADAPTIVE = {
@@ -77,7 +77,7 @@ def those_of(name):
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if any(VICTIMS[name] in argument for argument in process.cmdline()):
+            if VICTIMS[name] in process.cmdline():
                 found.append(process)
     return found
 

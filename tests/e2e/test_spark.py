@@ -218,6 +218,12 @@ def test_the_process_that_hosted_a_worker_hosts_the_next_one(master: str, tmp_pa
     ]
 
 
+def test_idle_executors_are_made_ready_to_host(tmp_path: Path) -> None:
+    outcome = program("finds_executors_ready", MASTERS[1], tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["ready", "ready again True", "[]"]
+
+
 def test_executors_that_spark_excludes(tmp_path: Path) -> None:
     """A job goes on where nothing is excluded; Spark's retry of the task hosts nobody.
 

@@ -16,6 +16,8 @@ from penstock.errors import ConfigurationError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.spark.host import HostingTask
 from penstock.spark.places import task_places
+from penstock.spark.ready_executors import ReadyExecutors
+from penstock.spark.session import is_local, is_stopped
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -37,13 +39,14 @@ class SparkDriver:
         self._lock = threading.Lock()
         self._groups: dict[str, threading.Thread] = {}
         self._failures: list[str] = []
+        self._ready: ReadyExecutors | None = None
         self._stopped = False
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Submits a Spark job for each worker, from a thread of its own; returns at once."""
         from pyspark import InheritableThread
 
-        if self._is_stopped():
+        if is_stopped(self._context):
             for spec in requests:
                 self._on_exit(self._without_spark(spec))
             return
@@ -55,6 +58,11 @@ class SparkDriver:
                     return
                 self._groups[group] = thread
             thread.start()
+        is_cluster = not is_local(self._context.getConf().get("spark.master"))
+        with self._lock:
+            if is_cluster and self._ready is None and not self._stopped:
+                self._ready = ReadyExecutors(self._context)
+                self._ready.start()
 
     def places(self) -> int | None:
         """Tasks that Spark runs at the same time, where its configuration tells."""
@@ -65,7 +73,7 @@ class SparkDriver:
 
     def granted(self) -> int:
         """Tasks that Spark is running for this driver's jobs."""
-        if self._is_stopped():
+        if is_stopped(self._context):
             return 0
         tracker = self._context.statusTracker()
         with self._lock:
@@ -89,6 +97,8 @@ class SparkDriver:
         with self._lock:
             self._stopped = True
             groups = dict(self._groups)
+        if self._ready is not None:
+            self._ready.stop()
         deadline_s = time.monotonic() + grace_s
         for thread in groups.values():
             thread.join(max(0.0, deadline_s - time.monotonic()))
@@ -110,19 +120,8 @@ class SparkDriver:
             self._cancel(group)
 
     def _cancel(self, group: str) -> None:
-        if not self._is_stopped():
+        if not is_stopped(self._context):
             self._context.cancelJobGroup(group)
-
-    def _is_stopped(self) -> bool:
-        """Whether the application is over, by whoever has stopped it, or its JVM is gone."""
-        from py4j.protocol import Py4JError
-
-        if self._context._jsc is None:
-            return True
-        try:
-            return bool(self._context._jsc.sc().isStopped())
-        except (Py4JError, OSError):
-            return True
 
     def _host(self, spec: WorkerSpec, group: str) -> None:
         """Runs one Spark job to its end and reports how its worker ended."""
@@ -138,7 +137,7 @@ class SparkDriver:
         except Exception as error:  # reported: whatever Spark raises ends this worker alone
             end = (
                 self._without_spark(spec)
-                if self._is_stopped()
+                if is_stopped(self._context)
                 else WorkerExit(spec.executor_id, None, None, self._explanation(str(error)))
             )
         finally:

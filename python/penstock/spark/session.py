@@ -229,6 +229,18 @@ def refuse_copies(context: "SparkContext") -> None:
         )
 
 
+def is_stopped(context: "SparkContext") -> bool:
+    """Whether the application is over, by whoever has stopped it, or its JVM is gone."""
+    from py4j.protocol import Py4JError
+
+    if context._jsc is None:
+        return True
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
 def is_local(master: str | None) -> bool:
     """Whether driver and executors are one JVM."""
     name = master or ""

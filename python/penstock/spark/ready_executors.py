@@ -1,0 +1,107 @@
+"""Executors that host nobody are made ready to, so that a lost TaskExecutor is replaced soon.
+
+The first Python task of an executor takes it long: its JVM loads classes, and starts the process
+from which it forks Python workers.  A task that does nothing, once in each executor that comes and
+is idle, has that done before it is waited for.
+"""
+
+import logging
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from penstock.spark.host import read_to_the_end
+from penstock.spark.session import is_stopped
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+logger = logging.getLogger(__name__)
+
+FIRST_S: Final = 5.0
+"""Before the first look: a job that ends sooner needs none, and what it asks for comes first."""
+
+LOOK_S: Final = 1.0
+"""Between two looks for executors that have come."""
+
+MOST: Final = 100
+"""Executors that are made ready at a time: no more are lost at once, as a rule."""
+
+LIMIT_S: Final = 20.0
+"""How long the tasks may take: they wait where a TaskExecutor was given the place meanwhile."""
+
+GRACE_S: Final = 2.0
+"""How long they get to end when the job does: Spark warns of tasks that are cancelled."""
+
+_LONGEST_ERROR: Final = 500
+
+
+class ReadyExecutors:
+    """Makes the executors of a Spark application ready, from a thread of its own."""
+
+    def __init__(self, context: "SparkContext") -> None:
+        """Starts nothing yet."""
+        from pyspark import InheritableThread
+
+        self._context = context
+        self._group = f"penstock-ready-{uuid.uuid4().hex[:8]}"
+        self._seen: set[str] = set()
+        self._stopping = threading.Event()
+        self._thread = InheritableThread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begins to look, a while after now."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and its Spark job, if there is one."""
+        self._stopping.set()
+        self._thread.join(GRACE_S)
+        if self._thread.is_alive():
+            self._cancel()
+            self._thread.join(LIMIT_S)
+
+    def _run(self) -> None:
+        pause_s = FIRST_S
+        while not self._stopping.wait(pause_s):
+            pause_s = LOOK_S
+            try:
+                if idle := self._idle_newcomers():
+                    self._make_ready(min(idle, MOST))
+            except Exception as error:
+                if self._stopping.is_set() or is_stopped(self._context):
+                    return
+                # Who is to host there says what is wrong, if anything is; or takes longer.
+                why = str(error)[:_LONGEST_ERROR]
+                logger.info("idle executors of Spark are not made ready: %s", why)
+
+    def _idle_newcomers(self) -> int:
+        """How many executors have come since the last look and run no task."""
+        spark = self._context._jsc.sc()
+        present = set(filter(None, spark.getExecutorIds().mkString(",").split(",")))
+        new, self._seen = present - self._seen, present
+        if not new:
+            return 0
+        executors = spark.statusStore().executorList(True)
+        found = [executors.apply(index) for index in range(executors.length())]
+        return sum(one.activeTasks() == 0 and one.id() in new for one in found)
+
+    def _make_ready(self, idle: int) -> None:
+        """Runs a task in each of them: Spark gives each executor one before any a second."""
+        self._context.setJobGroup(self._group, f"penstock: {idle} idle executors", True)
+        limit = threading.Timer(LIMIT_S, self._cancel)
+        limit.start()
+        try:
+            self._context.parallelize(range(idle), idle).mapPartitions(_nothing).collect()
+        finally:
+            limit.cancel()
+
+    def _cancel(self) -> None:
+        if not is_stopped(self._context):
+            self._context.cancelJobGroup(self._group)
+
+
+def _nothing(elements: Iterable[object]) -> Iterator[object]:
+    read_to_the_end(elements)
+    return iter(())
