@@ -82,6 +82,43 @@ class Text(str):
     """A subclass of a builtin type."""
 
 
+class Slim(str):
+    __slots__ = ()
+
+
+class Celsius(float):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Span(tuple):
+    pass
+
+
+class Lines(list):
+    pass
+
+
+class Settings(dict):
+    pass
+
+
+class Basket:
+    """Holds instances, alone and in a list."""
+
+    def __init__(self, owner, lines):
+        self.owner, self.lines = owner, lines
+
+    def __eq__(self, other):
+        return type(other) is Basket and vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash(self.owner)
+
+
 class Coin:
     __slots__ = ("name",)
 
@@ -128,10 +165,12 @@ VALUES = [
     Side.BUY, Access.READ | Access.WRITE, np.int32(-3), np.float64(2.5), np.str_("np"), 1 + 2j,
     Pair("a", Side.BUY), Tight("b", MOMENT), Row(1, "a"), Row.of_kind(RowKind.DELETE, a=1, b="x"),
     Plain(5), Plain(Plain(5)), Text("t"), range(3), Coin("c"), Bought("a", 1.5), Made(1, "a"),
-    Level.LOW, Child("a", 1, None),
+    Level.LOW, Child("a", 1, None), Slim("s"), Celsius(0.5), Count(70), Span((1, Slim("s"))),
+    Basket(Coin("a"), [Coin("b"), Bought("c", Celsius(1.5)), Plain(Plain(1))]),
     # From here on they have no hash.
     bytearray(b"x"), [1, [2]], {"k": "v", "n": [1], 3: None}, {1, 2}, Order("o", [Pair("p", 1)]),
     Row(a=[1], b=Row(2)), collections.Counter("aab"), collections.deque([1, 2], 3),
+    Lines([1, Lines([Coin("a")])]), Settings(a=Settings(b=1)),
     np.arange(6, dtype="f4").reshape(2, 3),
 ]  # fmt: skip
 

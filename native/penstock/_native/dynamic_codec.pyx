@@ -15,8 +15,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from penstock._native.basic_codecs cimport read_big_int, write_big_int
 from penstock._native.failure cimport fail_corrupt, fail_too_deep_bytes, fail_too_deep_value
 from penstock._native.instances cimport (
-    ENUM, REDUCED, SLOTS, ClassForm, form_of_class, keep_member, read_member, read_numbered,
-    read_signed, write_instance, write_member,
+    BUILTIN, ENUM, REDUCED, SLOTS, ClassForm, form_of_class, keep_member, read_member,
+    read_numbered, read_signed, write_builtin, write_instance, write_member,
 )
 from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
 from penstock._native.scalars cimport read_scalar, read_uuid, write_scalar
@@ -194,6 +194,9 @@ cdef int encode_other(Writer *writer, object value, int depth) except -1:
             return 0
     elif form.kind == ENUM:
         if write_member(writer, form, value):
+            return 0
+    elif form.kind == BUILTIN:
+        if write_builtin(writer, form, value, depth):
             return 0
     elif form.kind != REDUCED and write_scalar(writer, form, value, depth):
         return 0

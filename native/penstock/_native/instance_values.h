@@ -235,6 +235,22 @@ static inline int ps_set_value(const PsPlaces *places, PyObject *instance, Py_ss
 
 #endif
 
+/* Whether an instance of a subclass of a builtin class has attributes.  Its dict is not made. */
+static inline int ps_has_attributes(PyObject *instance) {
+    PyObject **place;
+    if (Py_TYPE(instance)->tp_dictoffset == 0) {
+        return 0;
+    }
+    if (ps_may_have_values(Py_TYPE(instance))) {
+        const int count = ps_value_count(instance);
+        if (count >= 0) {
+            return count > 0;
+        }
+    }
+    place = _PyObject_GetDictPtr(instance);
+    return place != NULL && *place != NULL && PyDict_GET_SIZE(*place) > 0;
+}
+
 /* Where the slot of a name is in instances of a class; 0 if there is more to it than a slot. */
 static inline Py_ssize_t ps_slot_offset(PyTypeObject *cls, PyObject *name) {
     PyObject *mro = cls->tp_mro;

@@ -30,6 +30,8 @@ cdef enum ClassKind:
     REDUCED = 11
     # A class with other fields than were written: see former_layouts.
     FORMER = 12
+    # A subclass of a builtin class.
+    BUILTIN = 13
 
 
 @cython.final
@@ -50,16 +52,23 @@ cdef class ClassForm:
     cdef bytes numbered
     cdef bytes signed
     cdef bint is_own
-    # Instances may have other attributes, and need such that stand alone; see plain_instances.
+    # Instances may have other attributes, and need such that stand alone; see instance_fields.
     cdef bint is_plain
     # Of an enum: what is written for a member, by its address.
     cdef dict members
+    # Of a BUILTIN: that class, and the layout.
+    cdef object base
+    cdef object layout
 
 
 cdef ClassForm form_of_class(object cls)
 
+# The attributes of an instance that has no dict, all and in order; NULL if that is not known.
+cdef PyObject **values_of(ClassForm form, object value) noexcept
+
 # False, and nothing written, if the value is not as its class says.
 cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth) except -1
+cdef bint write_builtin(Writer *writer, ClassForm form, object value, int depth) except -1
 cdef bint write_member(Writer *writer, ClassForm form, object value) except -1
 cdef object read_numbered(Reader *reader)
 cdef object read_signed(Reader *reader)

@@ -6,7 +6,8 @@ The layouts are those of ``penstock.serialization.value_layouts``, compiled once
 import enum
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItem, PyDict_Next, PyDict_Size
+from cpython.dict cimport PyDict_GetItem, PyDict_Next, PyDict_Size, PyDict_Update
+from cpython.list cimport PyList_GET_SIZE, PyList_SetSlice
 from cpython.long cimport PyLong_FromUnsignedLong, PyLong_FromVoidPtr
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_DECREF
@@ -17,7 +18,7 @@ from libc.stdlib cimport free, malloc
 from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic
 from penstock._native.failure cimport fail_too_deep_bytes
 from penstock._native.limits cimport MAX_DEPTH
-from penstock._native.plain_instances cimport Collections, stands_alone
+from penstock._native.plain_instances cimport Parts, builtin_of, stands_alone
 from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, reserve, text_of
 
 from penstock.serialization import class_reference
@@ -51,6 +52,8 @@ cdef extern from "bytes_cache.h":
         PsBytesCache *cache, const uint8_t *data, size_t size, object meaning
     ) except -1
     void ps_forget_meanings(PsBytesCache *cache)
+
+cdef object set_update = set.update
 
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
@@ -119,6 +122,9 @@ cdef ClassForm make_form(object layout):
     form.signed = pure.instance_header(layout, False)
     if form.kind == SLOTS:
         form.offsets = offsets_of(form)
+    elif form.kind == BUILTIN:
+        form.layout = layout
+        form.base = value_layouts.builtin_base_of(form.cls)
     return form
 
 
@@ -202,9 +208,7 @@ cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth
     if form.kind == NAMED_TUPLE:
         return write_named_tuple(writer, form, <tuple>value, depth)
     if form.kind == DICT:
-        values = ps_all_values(&form.places, <PyObject *>value)
-        if form.is_plain and values != NULL and not ps_in_order(&form.places, <PyObject *>value):
-            return False
+        values = values_of(form, value)
         done = (
             write_attributes(writer, form, value, depth) if values == NULL
             else write_values(writer, form, values, depth)
@@ -216,6 +220,25 @@ cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth
     if not done:
         writer.position = start
     return done
+
+
+cdef PyObject **values_of(ClassForm form, object value) noexcept:
+    cdef PyObject **values = ps_all_values(&form.places, <PyObject *>value)
+    if form.is_plain and values != NULL and not ps_in_order(&form.places, <PyObject *>value):
+        return NULL
+    return values
+
+
+cdef bint write_builtin(Writer *writer, ClassForm form, object value, int depth) except -1:
+    """An instance of a subclass of a builtin class."""
+    cdef Parts met
+    cdef object builtin = builtin_of(form, value)
+    met.count = 0
+    if builtin is None or not stands_alone(builtin, &met):
+        return False
+    write_header(writer, form)
+    encode_dynamic(writer, builtin, depth + 1)
+    return True
 
 
 cdef bint write_named_tuple(Writer *writer, ClassForm form, tuple value, int depth) except -1:
@@ -233,7 +256,7 @@ cdef bint write_values(
 ) except -1:
     """The attributes of an instance that has no dict."""
     cdef object held
-    cdef Collections met
+    cdef Parts met
     cdef Py_ssize_t i
     met.count = 0
     write_header(writer, form)
@@ -254,7 +277,7 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name
     cdef PyObject *field
-    cdef Collections met
+    cdef Parts met
     look_for_places(form)
     attributes = PyObject_GenericGetDict(value, NULL)
     if PyDict_Size(attributes) != form.count:
@@ -281,7 +304,7 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
 cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth) except -1:
     cdef PyObject *field
     cdef object held
-    cdef Collections met
+    cdef Parts met
     cdef Py_ssize_t i
     met.count = 0
     write_header(writer, form)
@@ -299,7 +322,7 @@ cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth
 cdef bint write_gotten(Writer *writer, ClassForm form, object value, int depth) except -1:
     """The slots of an instance whose class has its own way to them."""
     cdef object held
-    cdef Collections met
+    cdef Parts met
     cdef Py_ssize_t i
     met.count = 0
     write_header(writer, form)
@@ -364,6 +387,8 @@ cdef object read_instance(Reader *reader, ClassForm form):
         fail_too_deep_bytes()
     if form.kind == NAMED_TUPLE:
         made = read_named_tuple(reader, form)
+    elif form.kind == BUILTIN:
+        made = read_builtin(reader, form)
     elif form.offsets != NULL:
         made = read_slots(reader, form)
     else:
@@ -379,6 +404,25 @@ cdef inline object read_named_tuple(Reader *reader, ClassForm form):
         field = decode_dynamic(reader)
         PyTuple_SET_ITEM(made, i, Py_NewRef(field))
     return made
+
+
+cdef object read_builtin(Reader *reader, ClassForm form):
+    """As unpickling does: what the elements come into is made first."""
+    cdef PyTypeObject *cls = <PyTypeObject *>form.cls
+    cdef object made, value = decode_dynamic(reader)
+    if type(value) is not form.base or cls.tp_new != (<PyTypeObject *>form.base).tp_new:
+        return value_layouts.made_of_builtin(form.layout, value)
+    if type(value) is list or type(value) is dict or type(value) is set:
+        made = (<New><void *>cls.tp_new)(cls, <PyObject *>(), NULL)
+        if type(value) is list:
+            PyList_SetSlice(made, PyList_GET_SIZE(made), PyList_GET_SIZE(made), value)
+        elif type(value) is dict:
+            PyDict_Update(made, value)
+        else:
+            set_update(made, value)
+        return made
+    value = (value,)
+    return (<New><void *>cls.tp_new)(cls, <PyObject *>value, NULL)
 
 
 # As unpickling does, for the rest: __init__ and __post_init__ ran when the value was made.

@@ -1,16 +1,32 @@
-"""What instances of plain classes may hold, as ``penstock.serialization.plain_instances`` says."""
+"""What is written of instances, as ``penstock.serialization.instance_fields`` says."""
 
 import enum
 
-from cpython.dict cimport PyDict_Next
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_Copy, PyDict_GetItem, PyDict_Next, PyDict_Size
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_FromDouble
+from cpython.list cimport PyList_GET_SIZE, PyList_GetSlice
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
+from cpython.set cimport PyFrozenSet_New, PySet_New
+from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_GetSlice
 
-from penstock.serialization import plain_instances as plain
+from penstock._native.instances cimport (
+    BUILTIN, DICT, NAMED_TUPLE, SLOTS, form_of_class, values_of,
+)
+
+from penstock.serialization import instance_fields as pure
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object value)
     bint PyType_IsSubtype(PyTypeObject *cls, PyTypeObject *base)
+    PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
+    object PyObject_GenericGetDict(object value, void *context)
+    object PyUnicode_FromObject(object text)
+    object PyNumber_Long(object value)
+
+cdef extern from "instance_values.h":
+    bint ps_has_attributes(PyObject *instance) noexcept
 
 cdef enum:
     TYPES = 16
@@ -19,23 +35,17 @@ cdef PyTypeObject *scalar_types[TYPES]
 cdef int scalar_count = 0
 cdef PyTypeObject *enum_type
 
-if plain.MAX_COLLECTIONS != COLLECTIONS:
-    raise ImportError(f"instances may hold {plain.MAX_COLLECTIONS} collections, not {COLLECTIONS}")
-if len(plain.SCALARS) > TYPES:
-    raise ImportError(f"there are {len(plain.SCALARS)} types of scalars, and room for {TYPES}")
-for _scalar in plain.SCALARS:
+if pure.MAX_PARTS != PARTS:
+    raise ImportError(f"instances may hold {pure.MAX_PARTS} parts, not {PARTS}")
+if len(pure.SCALARS) > TYPES:
+    raise ImportError(f"there are {len(pure.SCALARS)} types of scalars, and room for {TYPES}")
+for _scalar in pure.SCALARS:
     # For good: it is compared by its address.
     Py_INCREF(_scalar)
     scalar_types[scalar_count] = <PyTypeObject *>_scalar
     scalar_count += 1
 enum_type = <PyTypeObject *>enum.Enum
-
-
-cdef inline bint is_scalar(object value) noexcept:
-    # These are most attributes.
-    if type(value) is str or type(value) is int or type(value) is float or value is None:
-        return True
-    return is_other_scalar(value)
+cdef object int_of = int.__int__
 
 
 cdef bint is_other_scalar(object value) noexcept:
@@ -47,48 +57,152 @@ cdef bint is_other_scalar(object value) noexcept:
     return PyType_IsSubtype(cls, enum_type)
 
 
-cdef bint stands_alone(object value, Collections *known) noexcept:
-    return is_scalar(value) or is_new_collection(value, known)
+cdef bint stands_alone(object value, Parts *known) except -1:
+    # These are most attributes.
+    if type(value) is str or type(value) is int or type(value) is float or value is None:
+        return True
+    return is_other_scalar(value) or stands_alone_as_part(value, known)
 
 
-cdef bint is_new_collection(object value, Collections *known) noexcept:
-    """A collection of scalars that has not been met."""
-    cdef int i
-    if known.count == COLLECTIONS:
-        return False
-    for i in range(known.count):
-        if known.met[i] == <PyObject *>value:
+cdef bint stands_alone_as_part(object value, Parts *known) except -1:
+    cdef ClassForm form = None
+    if type(value) is tuple:
+        if PyTuple_GET_SIZE(value) == 0:
+            return True  # there is but one
+    elif not (
+        type(value) is list or type(value) is dict or type(value) is set
+        or type(value) is frozenset
+    ):
+        form = form_of_class(type(value))
+        if form.kind > SLOTS and form.kind != BUILTIN:
             return False
-    known.met[known.count] = <PyObject *>value
+        if isinstance(value, (str, int, float, bytes)):
+            return not ps_has_attributes(<PyObject *>value)
+    if not is_new(<PyObject *>value, known):
+        return False
+    if form is None:
+        return parts_stand_alone(value, known)
+    if form.kind == BUILTIN:
+        return not ps_has_attributes(<PyObject *>value) and parts_stand_alone(value, known)
+    return fields_stand_alone(form, value, known)
+
+
+cdef bint is_new(PyObject *part, Parts *known) noexcept:
+    """Notes a part; False if it has been met or there is no room."""
+    cdef size_t hash = <size_t>part >> 4 ^ <size_t>part >> 12
+    cdef uint64_t bit = <uint64_t>1 << (hash & 63)
+    cdef size_t word = hash >> 6 & (SEEN_WORDS - 1)
+    cdef int i
+    if known.count == 0:
+        for i in range(SEEN_WORDS):
+            known.seen[i] = 0
+    elif known.count == PARTS:
+        return False
+    elif known.seen[word] & bit:
+        for i in range(known.count):
+            if known.met[i] == part:
+                return False
+    known.seen[word] |= bit
+    known.met[known.count] = part
     known.count += 1
-    return holds_scalars(value)
+    return True
 
 
-cdef bint holds_scalars(object value) noexcept:
+cdef bint parts_stand_alone(object value, Parts *known) except -1:
+    """Whether what a collection holds does, or one of a subclass."""
     cdef object element
-    cdef Py_ssize_t position = 0
+    cdef Py_ssize_t i = 0
     cdef PyObject *key
     cdef PyObject *item
-    if type(value) is list:
-        for element in <list>value:
-            if not is_scalar(element):
+    if isinstance(value, list):
+        # It may change meanwhile: classes are looked at here.
+        while i < PyList_GET_SIZE(value):
+            element = <object>(<list>value)[i]
+            if not stands_alone(element, known):
                 return False
-    elif type(value) is tuple:
-        for element in <tuple>value:
-            if not is_scalar(element):
+            i += 1
+    elif isinstance(value, tuple):
+        for i in range(PyTuple_GET_SIZE(value)):
+            if not stands_alone(<object>PyTuple_GET_ITEM(value, i), known):
                 return False
-    elif type(value) is dict:
-        while PyDict_Next(value, &position, &key, &item):
-            if not is_scalar(<object>key) or not is_scalar(<object>item):
-                return False
-    elif type(value) is set:
-        for element in <set>value:
-            if not is_scalar(element):
-                return False
-    elif type(value) is frozenset:
-        for element in <frozenset>value:
-            if not is_scalar(element):
+    elif isinstance(value, dict):
+        while PyDict_Next(value, &i, &key, &item):
+            element = <object>item
+            if not stands_alone(<object>key, known) or not stands_alone(element, known):
                 return False
     else:
-        return False
+        # Frozen or not, they are laid out alike.
+        for element in <set>value:
+            if not stands_alone(element, known):
+                return False
     return True
+
+
+cdef bint fields_stand_alone(ClassForm form, object value, Parts *known) except -1:
+    """Whether an instance is as its class says, and its fields stand alone."""
+    cdef PyObject **values = NULL
+    cdef PyObject *field
+    cdef object held, name, attributes = None
+    cdef Py_ssize_t i
+    if form.kind == NAMED_TUPLE:
+        if PyTuple_GET_SIZE(value) != form.count:
+            return False
+    elif form.kind == DICT:
+        values = values_of(form, value)
+        if values == NULL:
+            attributes = PyObject_GenericGetDict(value, NULL)
+            if PyDict_Size(attributes) != form.count:
+                return False
+    for i in range(form.count):
+        name = <object>PyTuple_GET_ITEM(form.names, i)
+        if form.kind == NAMED_TUPLE:
+            field = PyTuple_GET_ITEM(value, i)
+        elif values != NULL:
+            field = values[form.places.places[i]]
+        elif form.kind == DICT:
+            field = PyDict_GetItem(attributes, name)
+        elif form.offsets != NULL:
+            field = (<PyObject **>(<char *><PyObject *>value + form.offsets[i]))[0]
+        else:
+            held = getattr(value, name, form)
+            if held is form or not stands_alone(held, known):
+                return False
+            continue
+        if field == NULL:
+            return False
+        held = <object>field
+        if not stands_alone(held, known):
+            return False
+    return values != NULL or not form.is_plain or form.kind != DICT or in_order(form, attributes)
+
+
+cdef bint in_order(ClassForm form, object attributes) noexcept:
+    """Whether a dict has the names of a class in their order."""
+    cdef PyObject *name
+    cdef PyObject *_
+    cdef Py_ssize_t i = 0, position = 0
+    while PyDict_Next(attributes, &position, &name, &_):
+        if name != PyTuple_GET_ITEM(form.names, i):
+            return False
+        i += 1
+    return True
+
+
+cdef object builtin_of(ClassForm form, object value):
+    if ps_has_attributes(<PyObject *>value):
+        return None
+    if isinstance(value, str):
+        return PyUnicode_FromObject(value)
+    if isinstance(value, int):
+        return int_of(value)
+    if isinstance(value, float):
+        return PyFloat_FromDouble(PyFloat_AS_DOUBLE(value))
+    if isinstance(value, bytes):
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
+    if isinstance(value, tuple):
+        return PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value))
+    if isinstance(value, list):
+        return PyList_GetSlice(value, 0, PyList_GET_SIZE(value))
+    if isinstance(value, dict):
+        return PyDict_Copy(value)
+    return PySet_New(value) if isinstance(value, set) else PyFrozenSet_New(value)

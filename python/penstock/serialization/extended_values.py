@@ -29,8 +29,8 @@ from penstock.serialization.former_layouts import (
     instance_of,
     takes_former_fields,
 )
+from penstock.serialization.instance_fields import fields_of, known_layout, stand_alone
 from penstock.serialization.loaded_numpy import loaded_numpy
-from penstock.serialization.plain_instances import stand_alone
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
     has_fields,
@@ -76,7 +76,7 @@ def reduce_value(value: Any) -> tuple[int, Any]:
     if reducer is None:
         reducer = _reducer_for(cls)
         # Of the job's own classes more may become known.
-        if reducer is not _pickle or not is_own(cls) or is_always_pickled(cls):
+        if reducer is not _pickle or reference_of(cls) is not None or is_always_pickled(cls):
             _REDUCERS[cls] = reducer
     return reducer(value)
 
@@ -103,7 +103,13 @@ def rebuild_value(tag: int, parts: Any) -> Any:
 
 def is_pickled(value: Any) -> bool:
     """Whether a value of undeclared type travels as a pickle, which is slow and large."""
-    return type(value) not in _BUILTIN and reduce_value(value)[0] == PICKLE
+    cls = type(value)
+    if cls in _BUILTIN:
+        return False
+    layout = known_layout(cls)
+    if layout is not None and fields_of(value, layout) is not None:
+        return False
+    return reduce_value(value)[0] == PICKLE
 
 
 def is_always_pickled(cls: type) -> bool:

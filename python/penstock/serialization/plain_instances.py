@@ -5,57 +5,12 @@ class.  It is a guess, which instances need not keep to: one with other attribut
 in another order, travels with their names.
 """
 
-import datetime
-import decimal
 import dis
-import enum
 import inspect
-import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import lru_cache
-from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any, Final
-
-#: Values that lead to no other, so that nothing is lost when references to them are not kept;
-#: members of enums are such, too.
-SCALARS: Final = frozenset(
-    {
-        type(None), bool, int, float, complex, str, bytes,
-        datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone,
-        decimal.Decimal, uuid.UUID,
-    }
-)  # fmt: skip
-
-#: As many collections may an instance hold; with more it is pickled.
-MAX_COLLECTIONS: Final = 8
-
-_COLLECTIONS: Final = frozenset({list, tuple, dict, set, frozenset})
-
-
-def stand_alone(attributes: Iterable[Any]) -> bool:
-    """Whether attributes lead neither back to their instance nor to one value by two ways.
-
-    They are scalars, or collections of scalars, each held once.
-    """
-    met: list[Any] = []
-    for value in attributes:
-        cls = type(value)
-        if _is_scalar(cls):
-            continue
-        if cls not in _COLLECTIONS or len(met) == MAX_COLLECTIONS:
-            return False
-        if any(value is other for other in met):
-            return False
-        elements = chain(value.keys(), value.values()) if cls is dict else value
-        if not all(_is_scalar(type(element)) for element in elements):
-            return False
-        met.append(value)
-    return True
-
-
-def _is_scalar(cls: type) -> bool:
-    return cls in SCALARS or issubclass(cls, enum.Enum)
 
 
 def attributes_of(cls: Any) -> Collection[str]:

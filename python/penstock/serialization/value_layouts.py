@@ -7,13 +7,14 @@ driver has seen travel by the number that their signature gives.
 
 import copyreg
 import dataclasses
+import enum
 import hashlib
 import sys
 from collections.abc import Callable, Iterable
 from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
-from penstock.errors import SerializationError
+from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.class_reference import (
     forget_imported,
     is_own,
@@ -27,6 +28,7 @@ from penstock.serialization.plain_instances import attributes_of
 NAMED_TUPLE: Final = 0
 DICT: Final = 1
 SLOTS: Final = 2
+BUILTIN: Final = 13
 
 
 class Layout(NamedTuple):
@@ -35,13 +37,13 @@ class Layout(NamedTuple):
     Attributes:
         cls: The class; of a ``FORMER`` one the function that makes instances of its fields.
         kind: Where the fields are: the items of a ``NAMED_TUPLE``, in the ``DICT`` of attributes,
-            or in ``SLOTS``.
-        names: The fields.
+            or in ``SLOTS``.  An instance of a subclass of a ``BUILTIN`` class is that one's value.
+        names: The fields; of a ``BUILTIN`` that class, with a star before it.
         signature: What names class and fields in other processes.
         number: What names both within the job; None when the job does not know them.
         is_own: Whether the class cannot be imported.
         is_plain: Whether instances may have other attributes, and those with attributes that do
-            not stand alone are pickled (``plain_instances``).
+            not stand alone are pickled (``instance_fields``).
     """
 
     cls: Any
@@ -122,7 +124,8 @@ def _former_layout(
 ) -> Layout:
     """What makes instances of a class that had other fields, if that is allowed now."""
     why = ""
-    if layout is not None and takes_former_fields():
+    is_builtin = written[0][:1] == "*" or (layout is not None and layout.kind == BUILTIN)
+    if layout is not None and not is_builtin and takes_former_fields():
         try:
             make = maker_of(layout.cls, written, layout.names)
         except SerializationError as error:
@@ -162,14 +165,12 @@ def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:
 
 
 def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
-    if issubclass(cls, tuple):
-        plain = (
-            isinstance(getattr(cls, "_fields", None), tuple)
-            and hasattr(cls, "_make")
-            and has_only_items(cls)
-            and not _has_own_pickling(cls)
-        )
+    if isinstance(getattr(cls, "_fields", None), tuple) and issubclass(cls, tuple):
+        plain = hasattr(cls, "_make") and has_only_items(cls) and not _has_own_pickling(cls)
         return (NAMED_TUPLE, _interned(cls._fields), False) if plain else None
+    base = builtin_base_of(cls)
+    if base is not None:
+        return BUILTIN, (f"*{base.__name__}",), True
     if not is_made_of_attributes(cls):
         return None
     is_plain = not dataclasses.is_dataclass(cls)
@@ -188,6 +189,66 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
         return None if described else (DICT, names, is_plain)
     found = slots == set(names) and cls.__dictoffset__ == 0
     return (SLOTS, names, is_plain) if found else None
+
+
+#: By builtin class, what pickling asks instances of a subclass and unpickling calls.
+_WAYS_OF_BUILTINS: Final[dict[type, tuple[str, ...]]] = {
+    str: ("__getnewargs__",),
+    int: ("__getnewargs__",),
+    float: ("__getnewargs__",),
+    bytes: ("__getnewargs__",),
+    tuple: ("__getnewargs__",),
+    list: ("__iter__", "append", "extend"),
+    dict: ("items", "__setitem__"),
+    set: ("__iter__", "__init__", "__new__"),
+    frozenset: ("__iter__", "__init__", "__new__"),
+}
+
+
+_FILLED_LATER: Final[dict[type, Callable[[Any, Any], None]]] = {
+    list: list.extend,
+    dict: dict.update,
+    set: set.update,
+}
+
+
+def builtin_base_of(cls: Any) -> type | None:
+    """The builtin class whose value an instance is, if pickling would take that and no more."""
+    base = next((base for base in cls.__mro__ if base in _WAYS_OF_BUILTINS), None)
+    if base is None or base is cls or issubclass(cls, enum.Enum) or slots_of(cls):
+        return None
+    ways = ("__getattribute__", "__reduce__", "__reduce_ex__", "__getstate__")
+    as_base = (
+        all(_is_same(cls, base, name) for name in (*ways, *_WAYS_OF_BUILTINS[base]))
+        and not hasattr(cls, "__getnewargs_ex__")
+        and not hasattr(cls, "__setstate__")
+        and (hasattr(base, "__getnewargs__") or not hasattr(cls, "__getnewargs__"))
+    )
+    is_python = all(b in (base, object) or b.__flags__ & _HEAP_TYPE for b in cls.__mro__)
+    return base if as_base and is_python and cls not in copyreg.dispatch_table else None
+
+
+def made_of_builtin(layout: Layout, value: Any) -> Any:
+    """An instance of a subclass of the class of a builtin value, as unpickling makes it.
+
+    Raises:
+        CorruptStreamError: The value is of another class.
+        SerializationError: The class does not take the value.
+    """
+    cls = layout.cls
+    if f"*{type(value).__name__}" != layout.names[0]:
+        raise CorruptStreamError(f"a {type(value).__name__} as the value of {layout.signature}")
+    fill = _FILLED_LATER.get(type(value))
+    try:
+        if fill is None:
+            return cls.__new__(cls, value)
+        made = cls.__new__(cls)
+        fill(made, value)
+    except Exception as error:
+        raise SerializationError(
+            f"a value of {layout.signature} could not be restored: {error!r}"
+        ) from error
+    return made
 
 
 def takes_attributes_as_they_are(cls: type) -> bool:
@@ -275,4 +336,8 @@ def _is_of_attrs(cls: Any, method: Any) -> bool:
 
 
 def _inherits_from_object(cls: type, name: str) -> bool:
-    return getattr(cls, name, None) is getattr(object, name, None)
+    return _is_same(cls, object, name)
+
+
+def _is_same(cls: type, base: type, name: str) -> bool:
+    return getattr(cls, name, None) is getattr(base, name, None)

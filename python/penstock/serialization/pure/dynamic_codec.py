@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.errors import CorruptStreamError, SerializationError
-from penstock.serialization.class_reference import is_own, reference_of
+from penstock.serialization.class_reference import reference_of
 from penstock.serialization.extended_values import ENUM as ENUM
 from penstock.serialization.extended_values import rebuild_value, reduce_value
 from penstock.serialization.former_layouts import FORMER
-from penstock.serialization.plain_instances import stand_alone
+from penstock.serialization.instance_fields import fields_of, known_layout
 from penstock.serialization.pure.value_bytes import (
     F64,
     I8,
@@ -29,14 +29,12 @@ from penstock.serialization.pure.value_bytes import (
     write_varint,
 )
 from penstock.serialization.value_layouts import (
+    BUILTIN,
     NAMED_TUPLE,
-    SLOTS,
     Layout,
-    has_fields,
     layout_numbered,
-    layout_of,
     layout_signed,
-    on_change,
+    made_of_builtin,
 )
 
 NONE, FALSE, TRUE = 0x00, 0x01, 0x02
@@ -50,16 +48,6 @@ SHORT_TUPLE = 0x80  # … 0x8F: 0 to 15 elements
 SHORT_LIST = 0x90  # … 0x9F: 0 to 15 elements
 SMALL_INT = 0xC0  # 0xA0 … 0xFF: -32 to 63
 
-_UNKNOWN: Any = object()
-_layouts: dict[type, Layout | None] = {}
-
-
-def _forget(cls: type) -> None:
-    _layouts.pop(cls, None)
-
-
-on_change.append(_forget)
-
 
 def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
     """Appends a value of any type.
@@ -72,9 +60,9 @@ def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
         encoder(out, value, depth)
         return
     _check_depth(depth)
-    layout = _known_layout(type(value))
+    layout = known_layout(type(value))
     if layout is not None:
-        fields = _fields_of(value, layout)
+        fields = fields_of(value, layout)
         if fields is not None:
             _encode_instance(out, layout, fields, depth)
             return
@@ -109,37 +97,6 @@ def decode_dynamic(reader: Reader) -> Any:
         reader.depth -= 1
         return rebuild_value(tag, parts)
     raise CorruptStreamError(f"unknown value tag 0x{tag:02x}")
-
-
-def _known_layout(cls: type) -> Layout | None:
-    """The layout of a class, if its instances travel by one."""
-    layout: Layout | None = _layouts.get(cls, _UNKNOWN)
-    if layout is _UNKNOWN:
-        layout = layout_of(cls)
-        # Of the job's own classes more may become known.
-        if layout is not None or not is_own(cls) or not has_fields(cls):
-            _layouts[cls] = layout
-    return layout
-
-
-def _fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
-    """The values of the fields; None if some are missing or the value is to travel otherwise."""
-    if layout.kind == NAMED_TUPLE:
-        return value if len(value) == len(layout.names) else None
-    try:
-        if layout.kind == SLOTS:
-            fields = [getattr(value, name) for name in layout.names]
-        else:
-            attributes = value.__dict__
-            fields = [attributes[name] for name in layout.names]
-            if len(attributes) != len(fields):
-                return None
-            # Of plain instances the order is kept, too.
-            if layout.is_plain and tuple(attributes) != layout.names:
-                return None
-    except (AttributeError, KeyError):
-        return None
-    return fields if not layout.is_plain or stand_alone(fields) else None
 
 
 def instance_header(layout: Layout, numbered: bool) -> bytes:
@@ -180,6 +137,8 @@ def _read_instance(reader: Reader, tag: int) -> Any:
         return layout.cls(fields)
     if layout.kind == NAMED_TUPLE:
         return tuple.__new__(layout.cls, fields)
+    if layout.kind == BUILTIN:
+        return made_of_builtin(layout, fields[0])
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
     value: Any = object.__new__(layout.cls)
     for name, field in zip(layout.names, fields, strict=True):
