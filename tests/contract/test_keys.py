@@ -325,3 +325,19 @@ def test_the_sender_takes_the_key_that_the_receiver_takes(
 def test_forms_are_not_mistaken_for_each_other():
     values = [(), [], {}, frozenset(), set(), (1,), [1], {1: 1}, frozenset([1]), {1}, ((),), [()]]
     assert len({form_of(value) for value in values}) == len(values)
+
+
+def test_the_form_of_a_key_that_came_before():
+    """Known by its bytes: neither a change of the key nor another order leads to another's."""
+    names = {f"name {i}" for i in range(9)}
+    others = {f"name {i}" for i in range(8, -1, -1)}
+    changing = [Frozen("a"), {"b": 1}]
+    before = form_of(changing)
+    changing[1]["b"] = 2
+    after = form_of(changing)
+    assert form_of([Frozen("a"), {"b": 1}]) == before != after
+    assert form_of([Frozen("a"), {"b": 2}]) == after
+    assert form_of((Point(1, NAN), names)) == form_of((Point(1, OTHER_NAN), others))
+    assert form_of(Point(1, 0.0)) != form_of(Point(True, 0.0)) != form_of(Point(1, -0.0))
+    for i in range(10_000):
+        assert form_of(decimal.Decimal(i)).endswith(str(i).encode())

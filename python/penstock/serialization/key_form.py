@@ -8,12 +8,14 @@ is taken apart, because two pickles of equal objects differ by what the objects 
 
 import copyreg
 import enum
+import functools
 import pickle
 from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from penstock.errors import SerializationError
+from penstock.serialization.codec import Codec, codec_of
 from penstock.serialization.extended_values import (
     DATACLASS,
     DECIMAL,
@@ -21,6 +23,7 @@ from penstock.serialization.extended_values import (
     PICKLE,
     reduce_value,
 )
+from penstock.serialization.instance_fields import known_layout
 from penstock.serialization.pure.dynamic_codec import (
     DICT,
     FROZENSET,
@@ -30,13 +33,34 @@ from penstock.serialization.pure.dynamic_codec import (
     encode_dynamic,
 )
 from penstock.serialization.pure.value_bytes import MAX_DEPTH, write_varint
+from penstock.serialization.type_schema import ANY
+from penstock.serialization.value_layouts import on_change
 
 _NAN: Final = float("nan")
 _SCALARS: Final = frozenset({type(None), bool, int, str, bytes, bytearray})
+_CHEAP: Final = _SCALARS | {float}
 
 #: The forms of members of enums, by the members' addresses.
 _members: Final[dict[int, tuple[enum.Enum, bytes]]] = {}
 _MAX_MEMBERS: Final = 4096
+
+#: The forms of keys that are not made quickly, by what is written of the keys to streams.
+_forms: Final[dict[bytes, bytes]] = {}
+_MAX_FORMS: Final = 4096
+_MAX_KEPT_BYTES: Final = 512
+
+
+def _forget(cls: type) -> None:  # noqa: ARG001 (any may lie within a key)
+    _forms.clear()
+
+
+on_change.append(_forget)
+
+
+@functools.cache
+def _codec() -> Codec:
+    """Of either runtime, as they write the same."""
+    return codec_of(ANY)
 
 
 def form_of(key: Any) -> bytes:
@@ -46,7 +70,7 @@ def form_of(key: Any) -> bytes:
         SerializationError: It cannot be serialised, or nests too deep.
     """
     if not isinstance(key, enum.Enum):
-        return _form_of(key)
+        return _form_of(key) if type(key) in _CHEAP else _known_form_of(key)
     known = _members.get(id(key))
     if known is not None:
         return known[1]
@@ -55,6 +79,22 @@ def form_of(key: Any) -> bytes:
     if form[0] != PICKLE and len(_members) < _MAX_MEMBERS:
         # With the member, whose address may not become another's.
         _members[id(key)] = key, form
+    return form
+
+
+def _known_form_of(key: Any) -> bytes:
+    """The form of a key that may have come before: its bytes in a stream are had sooner."""
+    try:
+        data = _codec().encode(key)
+    except SerializationError:
+        return _form_of(key)  # which says what is wrong
+    form = _forms.get(data)
+    if form is None:
+        form = _form_of(key)
+        if len(data) + len(form) <= _MAX_KEPT_BYTES:
+            if len(_forms) >= _MAX_FORMS:
+                _forms.clear()
+            _forms[data] = form
     return form
 
 
@@ -101,13 +141,17 @@ def _write(out: bytearray, value: Any, depth: int) -> None:
         out.append(PICKLE)
         encode_dynamic(out, (value.__module__, value.__qualname__))
     else:
-        tag, parts = reduce_value(value)
-        if tag == DATACLASS and not is_dataclass(value):
-            # Instances of plain classes were pickled once; their keys must meet those of then.
-            tag = PICKLE
+        tag = PICKLE
+        parts: Any = None
+        layout = known_layout(kind)
+        # Instances of plain classes were pickled once; their keys must meet those of then.
+        if layout is None or not layout.is_plain:
+            tag, parts = reduce_value(value)
+            if tag == DATACLASS and not is_dataclass(value):
+                tag = PICKLE
         out.append(tag)
         if tag == PICKLE:
-            parts = _taken_apart(value, parts)
+            parts = _taken_apart(value)
         elif tag == NUMPY_SCALAR and value != value:
             parts = parts[0]
         elif tag == DECIMAL and value.is_nan():
@@ -121,12 +165,12 @@ def _nested(value: Any, depth: int) -> bytes:
     return bytes(out)
 
 
-def _taken_apart(value: Any, pickled: Any) -> Any:
+def _taken_apart(value: Any) -> Any:
     """What pickle would write of an object, as a value; the pickle if that is no such thing."""
     reducer = copyreg.dispatch_table.get(type(value))
     reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
     if not isinstance(reduced, tuple) or not 2 <= len(reduced) <= 5:
-        return pickled
+        return reduce_value(value)[1]
     function, arguments, *rest = reduced
     state, items, pairs = (*rest, None, None, None)[:3]
     return (

@@ -37,6 +37,10 @@ KEY_HASH_SCHEME: Final = "java-1"
 
 _MASK = 0xFFFFFFFF
 
+#: Classes of which it is known that their instances are none of what has a rule of its own.
+_hashed_by_form: Final[set[type]] = set()
+_MAX_CLASSES: Final = 4096
+
 
 def signed32(value: int) -> int:
     """Wraps to a signed 32-bit number."""
@@ -63,6 +67,8 @@ def hash_any(key: Any, depth: int = 0) -> int:
         return hash_str(key)
     if isinstance(key, float):
         return hash_double(key)
+    if type(key) in _hashed_by_form:
+        return _hash_of_form(form_of(key))
     if isinstance(key, bytes | bytearray):
         return hash_bytes(key)
     if isinstance(key, tuple | Row):
@@ -78,6 +84,8 @@ def hash_any(key: Any, depth: int = 0) -> int:
         # A number of another library: it equals the int, so it must meet it.
         with contextlib.suppress(TypeError):  # numpy's bool has the method and refuses
             return hash_int(operator.index(key))
+    elif len(_hashed_by_form) < _MAX_CLASSES:
+        _hashed_by_form.add(type(key))
     return _hash_of_form(form_of(key))
 
 
