@@ -28,6 +28,7 @@ cdef class TimestampsOperator(StreamOperator):
 
 cdef class TumblingWindowLoop(StreamOperator):
     cdef public long long size
+    cdef public long long slide
     cdef public long long offset
     cdef public Keys keys
     cdef public int keep
@@ -35,8 +36,15 @@ cdef class TumblingWindowLoop(StreamOperator):
     cdef public object create_accumulator
     cdef public long long last_start
     cdef public Map last_contents
+    cdef public long long last_count
+    cdef public list last_windows
+    cdef public object copier
     cdef public TimerHeap order
 
-    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=Map,
-                   position=Py_ssize_t, done=bint)
+    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=Map, done=bint)
     cpdef process(self, object value, long long timestamp)
+    @cython.locals(count=cython.longlong, windows=list, contents=Map, first=cython.longlong)
+    cdef slide_into(self, object value, long long start, long long remainder, long long timestamp)
+    @cython.final
+    @cython.locals(position=Py_ssize_t)
+    cdef inline keep_element(self, Map contents, long long start, object key, object value)

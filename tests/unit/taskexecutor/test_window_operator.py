@@ -4,6 +4,8 @@ Programs that the fast tumbling operator takes run a second time on the general 
 trigger subclass forces.
 """
 
+import random
+
 import pytest
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
@@ -127,6 +129,80 @@ def test_reduce_and_aggregate_keep_one_value(trigger):
             test.process_element(("a", value), value)
         test.process_watermark(MAX_WATERMARK)
         assert test.records == [(2, 9), (1, 19)]
+
+
+def sliding(size, slide, offset=0):
+    return SlidingEventTimeWindows.of(
+        Time.milliseconds(size), Time.milliseconds(slide), Time.milliseconds(offset)
+    )
+
+
+def add_numbers(first, second):
+    return first[0], first[1] + second[1]
+
+
+@pytest.mark.parametrize(
+    "shape", [(20, 10), (20, 10, -3), (25, 10, 4), (10, 10, 1), (7, 3), (5, 1)]
+)
+@pytest.mark.parametrize(
+    ("function", "kind"), [(Show(), "process"), (add_numbers, "reduce"), (Count(), "aggregate")]
+)
+def test_sliding_windows_are_those_of_the_general_operator(shape, function, kind):
+    """Elements in and out of order, early and late: the same results, in the same order."""
+    numbers = random.Random(1)
+    steps = []
+    latest = -30
+    for _ in range(400):
+        latest += numbers.randrange(4)
+        steps.append((numbers.choice("abcde"), latest - numbers.choice((0, 0, 1, 7, 30))))
+        if numbers.random() < 0.2:
+            steps.append((None, latest - numbers.randrange(12)))
+    steps.append((None, MAX_WATERMARK))
+    found = []
+    for trigger in (EventTimeTrigger(), OtherEventTimeTrigger()):
+        with harness(sliding(*shape), function, kind, trigger, late_tag="late") as test:
+            assert isinstance(test.operator, TumblingWindowOperator) is (
+                type(trigger) is EventTimeTrigger
+            )
+            time = -(2**63)
+            for key, timestamp in steps:
+                if key is not None:
+                    test.process_element((key, timestamp), timestamp)
+                elif timestamp > time:
+                    time = timestamp
+                    test.process_watermark(timestamp)
+            assert test.num_keyed_state_entries == 0
+            found.append((test.records, test.output.side_output("late")))
+    assert found[0] == found[1]
+    assert found[0][0]
+    assert found[0][1]
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_each_sliding_window_has_its_own_copy(trigger):
+    """What a function does to the elements of one is not seen in another."""
+
+    class Taking(ProcessWindowFunction):
+        def process(self, key, context, elements):
+            for element in elements:
+                element.append(context.window().start)
+                yield list(element)
+
+    with harness(sliding(20, 10), Taking(), trigger=trigger) as test:
+        test.process_element(["a", 15], 15)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [["a", 15, 0], ["a", 15, 10]]
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_times_at_the_ends_of_64_bits_have_no_sliding_windows_beyond(trigger):
+    with harness(sliding(20, 10), Show(), trigger=trigger) as test:
+        test.process_element(("a", 2**63 - 100), 2**63 - 100)
+        test.process_watermark(MAX_WATERMARK)
+        assert [value[:3] for value in test.values] == [
+            ("a", 2**63 - 118, 2**63 - 98),
+            ("a", 2**63 - 108, 2**63 - 88),
+        ]
 
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])

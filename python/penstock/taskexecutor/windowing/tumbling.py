@@ -1,13 +1,14 @@
-"""Tumbling event-time windows that fire once, at their end: what most programs use."""
+"""Tumbling and sliding event-time windows that fire once, at their end: what most programs use."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     EventTimeTrigger,
     PurgingTrigger,
+    SlidingEventTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
 )
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
+MAX_SLIDING_SIZE: Final = 1 << 60
+
+
 def create_tumbling_operator(
     context: OperatorContext, descriptor: operators.Window
 ) -> StreamOperator | None:
@@ -50,8 +54,7 @@ def create_tumbling_operator(
         trigger = trigger.nested_trigger
     if (
         context.is_batch
-        or type(assigner) is not TumblingEventTimeWindows
-        or assigner._stagger is not WindowStagger.ALIGNED
+        or not (_tumbles(assigner) or _slides(assigner))
         or type(trigger) is not EventTimeTrigger
         or descriptor.evictor is not None
         or descriptor.lateness_ms
@@ -60,8 +63,20 @@ def create_tumbling_operator(
     return TumblingWindowOperator(context, descriptor)
 
 
+def _tumbles(assigner: Any) -> bool:
+    return type(assigner) is TumblingEventTimeWindows and assigner._stagger is WindowStagger.ALIGNED
+
+
+def _slides(assigner: Any) -> bool:
+    """Whether each time is in some window, and none is longer than C can count with."""
+    return (
+        type(assigner) is SlidingEventTimeWindows
+        and assigner._slide <= assigner._size <= MAX_SLIDING_SIZE
+    )
+
+
 class TumblingWindowOperator(TumblingWindowLoop):
-    """Tumbling event-time windows without lateness, evictor or trigger of their own."""
+    """Tumbling or sliding event-time windows without lateness, evictor or own trigger."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
         """Creates the operator."""
@@ -78,12 +93,18 @@ class TumblingWindowOperator(TumblingWindowLoop):
             create = fold.create_accumulator
         super().__init__(
             assigner._size,
+            getattr(assigner, "_slide", assigner._size),
             assigner._offset,
             window_key_reader(context),
             keep,
             function,
             create,
         )
+        if self.slide != self.size:
+            # A copy for every window that the element is in.
+            self.copier = context.isolation.copier(
+                "keeps in a window", next(iter(context.config.input_types), None)
+            )
         self.get_result = fold.get_result if keep == KEEP_ACCUMULATOR else None
         self.keyed_state = context.keyed_state
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)
@@ -136,6 +157,22 @@ class TumblingWindowOperator(TumblingWindowLoop):
             self.windows[start] = contents
         return contents
 
+    def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
+        """Starts and contents of windows that have not ended, the latest first.
+
+        Raises:
+            MissingTimestampError: The element has no timestamp.
+            OverflowError: A window begins or ends beyond 64 bits.
+        """
+        if start > timestamp:
+            start -= 1 << 64  # it is before what C has numbers for
+        windows = []
+        for first in range(start, start - count * self.slide, -self.slide):
+            contents = self.contents_of(first, timestamp)
+            if contents is not None:
+                windows.append((first, contents))
+        return windows
+
     def take_late(self, value: Any, timestamp: int) -> None:
         """Emits the element to the side output for late ones, or counts it as dropped."""
         if self.late_tag is not None:
@@ -147,7 +184,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
         """Event time of the input has advanced."""
         self.timers.current_watermark = timestamp
         for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
-            self.last_contents = None
+            self.last_contents = self.last_windows = None
             self._fire(start, self.windows.pop(start))
         self.output.emit_watermark(timestamp)
 
