@@ -205,6 +205,30 @@ def test_times_at_the_ends_of_64_bits_have_no_sliding_windows_beyond(trigger):
         ]
 
 
+@pytest.mark.parametrize("before", [EventTimeTrigger(), OtherEventTimeTrigger()])
+@pytest.mark.parametrize("after", [EventTimeTrigger(), OtherEventTimeTrigger()])
+@pytest.mark.parametrize("lateness_ms", [0, 5])
+@pytest.mark.parametrize("assigner", [TEN, sliding(20, 10)], ids=["tumbling", "sliding"])
+def test_windows_of_either_operator_are_taken_over_by_the_other(
+    before, after, lateness_ms, assigner
+):
+    """As when a program allows lateness from a savepoint on."""
+    with harness(assigner, Show(), trigger=before) as test:
+        for timestamp in (5, 15, 25):
+            test.process_element(("a", timestamp), timestamp)
+        test.process_watermark(12)
+        snapshot = test.snapshot(1)
+        test.process_watermark(MAX_WATERMARK)
+        expected = [record for record in test.records if record.timestamp > 12]
+    restored = harness(assigner, Show(), trigger=after, lateness_ms=lateness_ms)
+    restored.initialize_state(snapshot)
+    with restored as test:
+        test.process_watermark(MAX_WATERMARK)
+        assert test.records == expected
+        assert test.num_keyed_state_entries == 0
+        assert test.num_event_time_timers == 0
+
+
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
 def test_elements_without_timestamp_are_refused(trigger):
     with (

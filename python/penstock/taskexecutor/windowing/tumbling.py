@@ -182,6 +182,8 @@ class TumblingWindowOperator(TumblingWindowLoop):
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
+        if self.timers.has_event_timers:
+            self.timers.advance_watermark(timestamp)  # those that the general operator has left
         self.timers.current_watermark = timestamp
         for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
             self.last_contents = self.last_windows = None
@@ -189,7 +191,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
         self.output.emit_watermark(timestamp)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Never called: the operator registers no timers."""
+        """Does nothing: a timer of the general operator, from which windows were restored."""
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """Never called: the operator registers no timers."""

@@ -10,6 +10,7 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     MergingWindowAssigner,
     PurgingTrigger,
+    TimeWindow,
     TriggerResult,
 )
 from penstock.datastream.window.sessions import joins_touching_windows
@@ -92,6 +93,18 @@ class WindowOperator(StreamOperator):
         self.opened: list[Any] = []
 
     # Life cycle -----------------------------------------------------------------------------
+
+    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+        """Gives windows timers that the operator for tumbling and sliding ones has kept without."""
+        if self.is_merging or not self.is_event_time or self.timers.has_event_timers:
+            return
+        for contents in self.keyed_state.table_of(self.descriptor.state_descriptor).namespaces():
+            window = contents.namespace
+            if not isinstance(window, TimeWindow):
+                continue
+            for key in contents.keys():  # noqa: SIM118 (no dict)
+                self.keyed_state.select_key(key)
+                self.timers.register_event_time_timer(window, window.max_timestamp())
 
     def open(self) -> None:
         """Prepares for elements."""
@@ -264,6 +277,9 @@ class WindowOperator(StreamOperator):
         self._act(key, window, result, timestamp)
         if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
             self._clear_window(window, state_window, merging)
+        elif event_time and self.is_event_time and timestamp == window.max_timestamp():
+            # A window that was restored may have been to be cleaned up at another time.
+            self._register_cleanup(window)
         if merging is not None:
             self._persist(key, merging)
 
