@@ -66,6 +66,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
     Timers are kept in memory.  There is no database before the first state is opened.
     """
 
+    keeps_elements = True
+
     def __init__(self, surroundings: BackendSurroundings) -> None:
         """Creates a backend without states."""
         super().__init__(

@@ -75,6 +75,9 @@ class HeapKeyedStateBackend(KeyContext):
         types: The declared types of the states.
     """
 
+    #: Whether adding to a list reads nothing of it.
+    keeps_elements = False
+
     def __init__(
         self,
         clock_ms: Callable[[], int] = wall_clock_ms,

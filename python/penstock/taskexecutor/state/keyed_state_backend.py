@@ -99,6 +99,9 @@ class KeyedStateBackend(Protocol):
     current_key: Any
     types: DeclaredTypes
 
+    #: Whether adding to a list reads nothing of it.
+    keeps_elements: bool
+
     on_key: Callable[[], None] | None
 
     def select_key(self, key: Any) -> None:

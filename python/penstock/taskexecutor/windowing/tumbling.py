@@ -54,7 +54,7 @@ def create_tumbling_operator(
         trigger = trigger.nested_trigger
     if (
         context.is_batch
-        or not (_tumbles(assigner) or _slides(assigner))
+        or not (_tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor)))
         or type(trigger) is not EventTimeTrigger
         or descriptor.evictor is not None
         or descriptor.lateness_ms
@@ -73,6 +73,12 @@ def _slides(assigner: Any) -> bool:
         type(assigner) is SlidingEventTimeWindows
         and assigner._slide <= assigner._size <= MAX_SLIDING_SIZE
     )
+
+
+def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
+    """Whether the general operator adds an element without reading the others of its window."""
+    is_folded = descriptor.function_kind in ("reduce", "aggregate")
+    return context.keyed_state.keeps_elements and not is_folded
 
 
 class TumblingWindowOperator(TumblingWindowLoop):

@@ -98,11 +98,11 @@ class WindowOperator(StreamOperator):
         """Gives windows timers that the operator for tumbling and sliding ones has kept without."""
         if self.is_merging or not self.is_event_time or self.timers.has_event_timers:
             return
-        for contents in self.keyed_state.table_of(self.descriptor.state_descriptor).namespaces():
-            window = contents.namespace
-            if not isinstance(window, TimeWindow):
-                continue
-            for key in contents.keys():  # noqa: SIM118 (no dict)
+        if self.descriptor.evictor is not None:
+            return  # its contents are no other operator's
+        contents = self.keyed_state.tables[self.descriptor.state_descriptor.get_name()]
+        for window, key, _ in contents:
+            if isinstance(window, TimeWindow):
                 self.keyed_state.select_key(key)
                 self.timers.register_event_time_timer(window, window.max_timestamp())
 
