@@ -202,6 +202,21 @@ cdef inline int write_header(Writer *writer, ClassForm form) except -1:
 
 
 cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth) except -1:
+    if form.is_plain:
+        return write_plain_instance(writer, form, value, depth)
+    return write_fields(writer, form, value, NULL, depth)
+
+
+cdef bint write_plain_instance(Writer *writer, ClassForm form, object value, int depth) except -1:
+    cdef Parts met
+    met.count = 0
+    return write_fields(writer, form, value, &met, depth)
+
+
+cdef bint write_fields(
+    Writer *writer, ClassForm form, object value, Parts *met, int depth
+) except -1:
+    """The fields, which have to stand alone beside what has been met, unless that is NULL."""
     cdef size_t start = writer.position
     cdef PyObject **values
     cdef bint done
@@ -210,13 +225,13 @@ cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth
     if form.kind == DICT:
         values = values_of(form, value)
         done = (
-            write_attributes(writer, form, value, depth) if values == NULL
-            else write_values(writer, form, values, depth)
+            write_attributes(writer, form, value, met, depth) if values == NULL
+            else write_values(writer, form, values, met, depth)
         )
     elif form.offsets != NULL:
-        done = write_slots(writer, form, <PyObject *>value, depth)
+        done = write_slots(writer, form, <PyObject *>value, met, depth)
     else:
-        done = write_gotten(writer, form, value, depth)
+        done = write_gotten(writer, form, value, met, depth)
     if not done:
         writer.position = start
     return done
@@ -252,37 +267,35 @@ cdef bint write_named_tuple(Writer *writer, ClassForm form, tuple value, int dep
 
 
 cdef bint write_values(
-    Writer *writer, ClassForm form, PyObject **values, int depth
+    Writer *writer, ClassForm form, PyObject **values, Parts *met, int depth
 ) except -1:
     """The attributes of an instance that has no dict."""
     cdef object held
-    cdef Parts met
     cdef Py_ssize_t i
-    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         if values[form.places.places[i]] == NULL:
             return False
         # Held, as writing it may run code that changes the instance.
         held = <object>values[form.places.places[i]]
-        if form.is_plain and not stands_alone(held, &met):
+        if met != NULL and not stands_alone(held, met):
             return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
 
-cdef bint write_attributes(Writer *writer, ClassForm form, object value, int depth) except -1:
+cdef bint write_attributes(
+    Writer *writer, ClassForm form, object value, Parts *met, int depth
+) except -1:
     """The attributes of an instance that has a dict, or gets one now."""
     cdef object held, attributes
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name
     cdef PyObject *field
-    cdef Parts met
     look_for_places(form)
     attributes = PyObject_GenericGetDict(value, NULL)
     if PyDict_Size(attributes) != form.count:
         return False
-    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         # Mostly the attributes were set in the order of the fields.
@@ -295,40 +308,40 @@ cdef bint write_attributes(Writer *writer, ClassForm form, object value, int dep
             if field == NULL or form.is_plain:
                 return False
         held = <object>field
-        if form.is_plain and not stands_alone(held, &met):
+        if met != NULL and not stands_alone(held, met):
             return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
 
-cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth) except -1:
+cdef bint write_slots(
+    Writer *writer, ClassForm form, PyObject *value, Parts *met, int depth
+) except -1:
     cdef PyObject *field
     cdef object held
-    cdef Parts met
     cdef Py_ssize_t i
-    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         field = (<PyObject **>(<char *>value + form.offsets[i]))[0]
         if field == NULL:
             return False
         held = <object>field
-        if form.is_plain and not stands_alone(held, &met):
+        if met != NULL and not stands_alone(held, met):
             return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
 
-cdef bint write_gotten(Writer *writer, ClassForm form, object value, int depth) except -1:
+cdef bint write_gotten(
+    Writer *writer, ClassForm form, object value, Parts *met, int depth
+) except -1:
     """The slots of an instance whose class has its own way to them."""
     cdef object held
-    cdef Parts met
     cdef Py_ssize_t i
-    met.count = 0
     write_header(writer, form)
     for i in range(form.count):
         held = getattr(value, <object>PyTuple_GET_ITEM(form.names, i), form)
-        if held is form or form.is_plain and not stands_alone(held, &met):
+        if held is form or met != NULL and not stands_alone(held, met):
             return False
         encode_dynamic(writer, held, depth + 1)
     return True

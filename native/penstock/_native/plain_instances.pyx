@@ -57,11 +57,15 @@ cdef bint is_other_scalar(object value) noexcept:
     return PyType_IsSubtype(cls, enum_type)
 
 
-cdef bint stands_alone(object value, Parts *known) except -1:
+cdef inline bint is_scalar(object value) noexcept:
     # These are most attributes.
     if type(value) is str or type(value) is int or type(value) is float or value is None:
         return True
-    return is_other_scalar(value) or stands_alone_as_part(value, known)
+    return is_other_scalar(value)
+
+
+cdef bint stands_alone(object value, Parts *known) except -1:
+    return is_scalar(value) or stands_alone_as_part(value, known)
 
 
 cdef bint stands_alone_as_part(object value, Parts *known) except -1:
@@ -118,22 +122,25 @@ cdef bint parts_stand_alone(object value, Parts *known) except -1:
         # It may change meanwhile: classes are looked at here.
         while i < PyList_GET_SIZE(value):
             element = <object>(<list>value)[i]
-            if not stands_alone(element, known):
+            if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False
             i += 1
     elif isinstance(value, tuple):
         for i in range(PyTuple_GET_SIZE(value)):
-            if not stands_alone(<object>PyTuple_GET_ITEM(value, i), known):
+            element = <object>PyTuple_GET_ITEM(value, i)
+            if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False
     elif isinstance(value, dict):
         while PyDict_Next(value, &i, &key, &item):
             element = <object>item
-            if not stands_alone(<object>key, known) or not stands_alone(element, known):
+            if not is_scalar(<object>key) and not stands_alone_as_part(<object>key, known):
+                return False
+            if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False
     else:
         # Frozen or not, they are laid out alike.
         for element in <set>value:
-            if not stands_alone(element, known):
+            if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False
     return True
 

@@ -47,4 +47,6 @@ cdef class TumblingWindowLoop(StreamOperator):
     cdef slide_into(self, object value, long long start, long long remainder, long long timestamp)
     @cython.final
     @cython.locals(position=Py_ssize_t)
-    cdef inline keep_element(self, Map contents, long long start, object key, object value)
+    cdef inline int keep_element(
+        self, Map contents, long long start, object key, object value
+    ) except -1
