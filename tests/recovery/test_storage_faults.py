@@ -111,23 +111,6 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_job_starts(tmp_pa
         stream.execute_and_collect()
 
 
-def test_so_is_one_of_a_log_of_state(tmp_path):
-    (tmp_path / "file").touch()
-    stream = chaos.job(
-        tmp_path / "checkpoints",
-        FailsOnDemand("first", str(tmp_path / "fail")),
-        workers=1,
-        options={
-            "execution.target": "in-process",
-            "state.changelog.enabled": "true",
-            "state.changelog.storage": "filesystem",
-            "dstl.dfs.base-path": str(tmp_path / "file"),
-        },
-    )
-    with pytest.raises(ConfigurationError, match=r"dstl.dfs.base-path: .*file.* be made"):
-        stream.execute_and_collect()
-
-
 def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):
     """Checkpoints that had begun fail; the next one makes the directory again."""
     job = Job(tmp_path)

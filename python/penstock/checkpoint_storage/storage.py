@@ -43,27 +43,24 @@ def configured_directory(configuration: Mapping[str, str]) -> str | None:
     return checkpointing.FOLDER.read(configuration)
 
 
-def make_configured_directories(configuration: Mapping[str, str], files: FileSystems) -> None:
-    """Makes the directories of all jobs' checkpoints and logs: a wrong one is refused at once.
+def make_configured_directory(configuration: Mapping[str, str], files: FileSystems) -> None:
+    """Makes the directory of all jobs' checkpoints, so that a wrong one is refused at once.
 
     Else every checkpoint would fail, and the job restart because of it again and again.
 
     Raises:
-        ConfigurationError: One cannot be made.
+        ConfigurationError: It cannot be made.
     """
-    for option, directory in (
-        (checkpointing.FOLDER, configured_directory(configuration)),
-        (changelog.BASE_PATH, log_base(configuration)),
-    ):
-        if directory is None:
-            continue
-        try:
-            files.of(directory).make_directory(directory)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{option.key}: {directory!r} cannot be made: {error}; name a folder that the "
-                "driver and all workers may create and write"
-            ) from error
+    directory = configured_directory(configuration)
+    if directory is None:
+        return
+    try:
+        files.of(directory).make_directory(directory)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{checkpointing.FOLDER.key}: {directory!r} cannot be made: {error}; name a folder "
+            "that the driver and all workers may create and write"
+        ) from error
 
 
 def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> str:
