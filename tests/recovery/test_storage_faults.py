@@ -19,7 +19,7 @@ from penstock.checkpoint_storage.disposal import streams
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.errors import CheckpointStorageError, ConfigurationError, CorruptCheckpointError
+from penstock.errors import CheckpointStorageError, CorruptCheckpointError
 from recovery import chaos
 
 pytestmark = pytest.mark.timeout(120)
@@ -95,20 +95,6 @@ def test_a_job_outlives_storage_that_fails(tmp_path, monkeypatch, caplog, fault)
             job.fail()
         job.progress.await_checkpoint()
         job.end(results)
-
-
-@pytest.mark.parametrize("checkpoints", ["file", "file/below"])
-def test_a_directory_that_cannot_be_made_is_refused_before_the_job_starts(tmp_path, checkpoints):
-    """It was tried again and again, by each checkpoint and by each restart because of one."""
-    (tmp_path / "file").touch()
-    stream = chaos.job(
-        tmp_path / checkpoints,
-        FailsOnDemand("first", str(tmp_path / "fail")),
-        workers=1,
-        options={"execution.target": "in-process"},
-    )
-    with pytest.raises(ConfigurationError, match=r"execution.checkpointing.dir: .*file.* be made"):
-        stream.execute_and_collect()
 
 
 def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):

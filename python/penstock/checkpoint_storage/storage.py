@@ -18,7 +18,7 @@ from penstock.checkpoint_storage.metadata_serializer import (
     serialize_metadata,
 )
 from penstock.common.options import changelog, checkpointing
-from penstock.errors import CheckpointStorageError, ConfigurationError
+from penstock.errors import CheckpointStorageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -41,26 +41,6 @@ def configured_directory(configuration: Mapping[str, str]) -> str | None:
     if is_chosen and checkpointing.STORAGE.read(configuration) == "jobmanager":
         return None
     return checkpointing.FOLDER.read(configuration)
-
-
-def make_configured_directory(configuration: Mapping[str, str], files: FileSystems) -> None:
-    """Makes the directory of all jobs' checkpoints, so that a wrong one is refused at once.
-
-    Else every checkpoint would fail, and the job restart because of it again and again.
-
-    Raises:
-        ConfigurationError: It cannot be made.
-    """
-    directory = configured_directory(configuration)
-    if directory is None:
-        return
-    try:
-        files.of(directory).make_directory(directory)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{checkpointing.FOLDER.key}: {directory!r} cannot be made: {error}; name a folder "
-            "that the driver and all workers may create and write"
-        ) from error
 
 
 def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> str:

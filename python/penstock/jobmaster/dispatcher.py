@@ -16,7 +16,6 @@ import msgspec
 
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
-from penstock.checkpoint_storage.storage import make_configured_directory
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.common.options.rest import without_secrets
 from penstock.common.options.scope import check_job
@@ -203,17 +202,13 @@ class Dispatcher:
             InvalidProgramError: the job does not fit the checkpoint that it is to start from.
             CheckpointStorageError: that checkpoint cannot be read.
             ConfigurationError: the job sets an option of the cluster otherwise than this one; or
-                encryption is asked for, and what makes certificates is missing; or the directory of
-                its checkpoints cannot be made.
+                encryption is asked for, and what makes certificates is missing.
         """
         check_job(job_graph.configuration, self._configuration)
         self._data_plane.credentials(job_graph.job_id)
-        files = FileSystems(job_graph.configuration)
         recovery: list[RecoverySource] = []
         if records is not None:
-            recovery = records.checkpoints(files)
-        if not recovery and job_graph.checkpoint_interval_ms is not None:
-            make_configured_directory(job_graph.configuration, files)
+            recovery = records.checkpoints(FileSystems(job_graph.configuration))
         if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
             recovery = [first]
 
