@@ -278,7 +278,7 @@ def slots_of(cls: type) -> list[str]:
     return [
         name
         for base in cls.__mro__
-        for name, found in vars(base).items()
+        for name, found in vars(base).copy().items()  # pickling elsewhere adds what it found
         if isinstance(found, MemberDescriptorType)
     ]
 
