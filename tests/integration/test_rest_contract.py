@@ -100,7 +100,8 @@ def watched(tmp_path_factory):
     job, client, job_id = running_job(
         folder / "stop",
         **{
-            "execution.checkpointing.interval": "200 ms",
+            # The last ten are known: the one that is asked for below is among them to the end.
+            "execution.checkpointing.interval": "1 h",
             "execution.checkpointing.dir": str(folder / "checkpoints"),
             "execution.checkpointing.savepoint-dir": str(folder / "savepoints"),
         },
@@ -111,6 +112,7 @@ def watched(tmp_path_factory):
             f"/jobs/{job_id}/vertices/{vertex['id']}/backpressure",
             lambda found: len(found["subtasks"]) > 0,
         )
+    assert client.ask(f"/jobs/{job_id}/checkpoints", "POST", {})[0] == 202
     checkpoints = client.until(
         f"/jobs/{job_id}/checkpoints", lambda found: found["counts"]["completed"] > 0
     )
