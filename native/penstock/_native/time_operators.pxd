@@ -26,7 +26,7 @@ cdef class TimestampsOperator(StreamOperator):
     cpdef process_all(self, object values, long long timestamp)
 
 
-cdef class TumblingWindowLoop(StreamOperator):
+cdef class TimerlessWindowLoop(StreamOperator):
     cdef public long long size
     cdef public long long slide
     cdef public long long offset

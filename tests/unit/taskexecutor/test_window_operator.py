@@ -29,7 +29,7 @@ from penstock.datastream.window import (
     WindowStagger,
 )
 from penstock.graph import operators
-from penstock.taskexecutor.windowing.tumbling import TumblingWindowOperator
+from penstock.taskexecutor.windowing.timerless import TimerlessWindowOperator
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 MAX_WATERMARK = 2**63 - 1
@@ -85,7 +85,7 @@ TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
 def test_tumbling_windows_fire_in_order_and_leave_nothing(trigger):
     with harness(TEN, Show(), trigger=trigger) as test:
-        assert isinstance(test.operator, TumblingWindowOperator) is (
+        assert isinstance(test.operator, TimerlessWindowOperator) is (
             type(trigger) is EventTimeTrigger
         )
         for key, timestamp in (("a", 1), ("a", 19), ("b", 2), ("a", -1), ("a", 3)):
@@ -161,7 +161,7 @@ def test_sliding_windows_are_those_of_the_general_operator(shape, function, kind
     found = []
     for trigger in (EventTimeTrigger(), OtherEventTimeTrigger()):
         with harness(sliding(*shape), function, kind, trigger, late_tag="late") as test:
-            assert isinstance(test.operator, TumblingWindowOperator) is (
+            assert isinstance(test.operator, TimerlessWindowOperator) is (
                 type(trigger) is EventTimeTrigger
             )
             time = -(2**63)
@@ -386,7 +386,7 @@ def test_aligned_windows_are_those_without_stagger():
     with harness(
         TumblingEventTimeWindows.staggered(Time.milliseconds(10), WindowStagger.ALIGNED), Show()
     ) as test:
-        assert isinstance(test.operator, TumblingWindowOperator)
+        assert isinstance(test.operator, TimerlessWindowOperator)
 
 
 def test_a_global_window_may_be_evaluated_at_the_end_of_the_input():

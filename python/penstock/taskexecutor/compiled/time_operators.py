@@ -87,13 +87,13 @@ class TimestampsOperator(StreamOperator):
             self.max_timestamp = max(self.max_timestamp, stamped.latest)
 
 
-#: How a tumbling window keeps its elements.
+#: How a window without timers keeps its elements.
 KEEP_LIST = 0
 KEEP_FOLD = 1
 KEEP_ACCUMULATOR = 2
 
 
-class TumblingWindowLoop(StreamOperator):
+class TimerlessWindowLoop(StreamOperator):
     """Puts elements into tumbling or sliding windows of event time that take no late elements.
 
     The contents of a window are one namespace of a state: key to list, fold or accumulator.

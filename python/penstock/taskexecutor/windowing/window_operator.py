@@ -19,11 +19,11 @@ from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator, emit_results
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
+from penstock.taskexecutor.windowing.timerless import create_timerless_operator
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
     OperatorTriggerContext,
 )
-from penstock.taskexecutor.windowing.tumbling import create_tumbling_operator
 from penstock.taskexecutor.windowing.window_functions import (
     WindowContext,
     close_functions,
@@ -45,7 +45,7 @@ _MERGING = "merging-window-set"
 
 def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
     """The operator of a windowed stream."""
-    fast = create_tumbling_operator(context, descriptor)
+    fast = create_timerless_operator(context, descriptor)
     if fast is not None:
         return fast
     if descriptor.evictor is not None:

@@ -23,7 +23,7 @@ from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     StreamOperator,
     TimerHeap,
-    TumblingWindowLoop,
+    TimerlessWindowLoop,
     emit_results,
 )
 from penstock.taskexecutor.windowing.window_functions import (
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_SLIDING_SIZE: Final = 1 << 60
 
 
-def create_tumbling_operator(
+def create_timerless_operator(
     context: OperatorContext, descriptor: operators.Window
 ) -> StreamOperator | None:
     """The fast operator where it does what the general one would, else None."""
@@ -60,7 +60,7 @@ def create_tumbling_operator(
         or descriptor.lateness_ms
     ):
         return None
-    return TumblingWindowOperator(context, descriptor)
+    return TimerlessWindowOperator(context, descriptor)
 
 
 def _tumbles(assigner: Any) -> bool:
@@ -81,7 +81,7 @@ def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
     return context.keyed_state.keeps_elements and not is_folded
 
 
-class TumblingWindowOperator(TumblingWindowLoop):
+class TimerlessWindowOperator(TimerlessWindowLoop):
     """Tumbling or sliding event-time windows without lateness, evictor or own trigger."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
