@@ -17,7 +17,7 @@ from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.spark.host import HostingTask
 from penstock.spark.places import task_places
 from penstock.spark.ready_executors import ReadyExecutors
-from penstock.spark.session import is_local, is_stopped
+from penstock.spark.session import cancel_group, is_local, is_stopped
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -105,7 +105,7 @@ class SparkDriver:
         late = {group: thread for group, thread in groups.items() if thread.is_alive()}
         for group in late:
             logger.warning("Spark job group %s did not end within %g s: cancelled", group, grace_s)
-            self._cancel(group)
+            cancel_group(self._context, group)
         for group, thread in late.items():
             thread.join(CANCEL_TIMEOUT_S)
             if thread.is_alive():
@@ -117,11 +117,7 @@ class SparkDriver:
         with self._lock:
             groups = list(self._groups)
         for group in groups:
-            self._cancel(group)
-
-    def _cancel(self, group: str) -> None:
-        if not is_stopped(self._context):
-            self._context.cancelJobGroup(group)
+            cancel_group(self._context, group)
 
     def _host(self, spec: WorkerSpec, group: str) -> None:
         """Runs one Spark job to its end and reports how its worker ended."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from penstock.spark.host import read_to_the_end
-from penstock.spark.session import is_stopped
+from penstock.spark.session import cancel_group, is_stopped
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -59,7 +59,7 @@ class ReadyExecutors:
         self._stopping.set()
         self._thread.join(GRACE_S)
         if self._thread.is_alive():
-            self._cancel()
+            cancel_group(self._context, self._group)
             self._thread.join(LIMIT_S)
 
     def _run(self) -> None:
@@ -90,16 +90,12 @@ class ReadyExecutors:
     def _make_ready(self, idle: int) -> None:
         """Runs a task in each of them: Spark gives each executor one before any a second."""
         self._context.setJobGroup(self._group, f"penstock: {idle} idle executors", True)
-        limit = threading.Timer(LIMIT_S, self._cancel)
+        limit = threading.Timer(LIMIT_S, cancel_group, (self._context, self._group))
         limit.start()
         try:
             self._context.parallelize(range(idle), idle).mapPartitions(_nothing).collect()
         finally:
             limit.cancel()
-
-    def _cancel(self) -> None:
-        if not is_stopped(self._context):
-            self._context.cancelJobGroup(self._group)
 
 
 def _nothing(elements: Iterable[object]) -> Iterator[object]:

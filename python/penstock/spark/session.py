@@ -241,6 +241,12 @@ def is_stopped(context: "SparkContext") -> bool:
         return True
 
 
+def cancel_group(context: "SparkContext", group: str) -> None:
+    """Ends the Spark jobs of a group, unless all of Spark is over."""
+    if not is_stopped(context):
+        context.cancelJobGroup(group)
+
+
 def is_local(master: str | None) -> bool:
     """Whether driver and executors are one JVM."""
     name = master or ""

@@ -322,7 +322,7 @@ class TaskExecutor:
                 self._heartbeat = heartbeat
                 heartbeat.start()
                 return
-        heartbeat.close()  # a job of others has ended meanwhile, and this worker with it
+        heartbeat.close()  # this worker was told to end meanwhile
 
     # ---- slots -------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.jvm import requires_jvm
 from penstock.datastream.connectors.kafka.admin import Admin
-from penstock.datastream.connectors.kafka.client import client_settings, kafka_library
+from penstock.datastream.connectors.kafka.client import client_settings
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
     def _topics(self) -> set[str]:
         user = f"SingleClusterTopicMetadataService of {self._cluster}"
-        kafka_library(user)
         settings = client_settings(self._properties, user)
         brokers = Admin(settings, f"penstock-{self._cluster}-topics", user, SourceError)
         found = brokers.topics(_TIMEOUT_S, lambda: False)

@@ -80,9 +80,9 @@ class Admin:
             used_by: The source or sink, for messages.
             error: The exception where brokers refuse.
         """
+        self._library = kafka_library(used_by)
         from confluent_kafka.admin import AdminClient
 
-        self._library = kafka_library(used_by)
         self._error, self._servers = error, settings["bootstrap.servers"]
         self._connections = Connections(used_by, settings)
         own = {k: v for k, v in settings.items() if k in _OWN or k.startswith(_KINDS)}
