@@ -14,7 +14,7 @@ import random
 from dataclasses import dataclass, field
 
 from penstock.common import Time, Types
-from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction
+from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -26,6 +26,7 @@ from penstock.datastream.state import (
 from penstock.graph import operators
 from penstock.taskexecutor.state.snapshot import serialised
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+from support.aggregates import Sum
 
 TTL_MS = 600
 KEYS = range(2)
@@ -90,22 +91,6 @@ class Setup:
         )
 
 
-class Joined(AggregateFunction):
-    """Joins texts."""
-
-    def create_accumulator(self):
-        return ""
-
-    def add(self, value, accumulator):
-        return accumulator + value
-
-    def get_result(self, accumulator):
-        return accumulator
-
-    def merge(self, left, right):
-        return left + right
-
-
 class Accesses(KeyedProcessFunction):
     """Does what an element (key, state, action, map key, number) says, and emits what it shows."""
 
@@ -118,7 +103,7 @@ class Accesses(KeyedProcessFunction):
             "list": ListStateDescriptor("list", Types.LONG()),
             "map": MapStateDescriptor("map", Types.LONG(), Types.LONG()),
             "reducing": ReducingStateDescriptor("reducing", lambda a, b: a + b, Types.STRING()),
-            "aggregating": AggregatingStateDescriptor("aggregating", Joined(), Types.STRING()),
+            "aggregating": AggregatingStateDescriptor("aggregating", Sum(""), Types.STRING()),
         }
         opens = {"value": runtime_context.get_state}
         self.states = {}

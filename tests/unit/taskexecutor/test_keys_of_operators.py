@@ -11,7 +11,6 @@ import decimal
 import pytest
 from penstock.common import Time, Types
 from penstock.datastream.functions import (
-    AggregateFunction,
     CoFlatMapFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -42,6 +41,7 @@ from penstock.testing import (
     PipelineTestHarness,
     redistribute,
 )
+from support.aggregates import Sum
 
 
 def keys():
@@ -87,20 +87,6 @@ def add(left, right):
     return left[0], left[1], left[2] + right[2]
 
 
-class Count(AggregateFunction):
-    def create_accumulator(self):
-        return 0
-
-    def add(self, value, accumulator):
-        return accumulator + value
-
-    def get_result(self, accumulator):
-        return accumulator
-
-    def merge(self, one, other):
-        return one + other
-
-
 class AllStates(KeyedProcessFunction):
     """Counts the elements of a key in a state of each kind."""
 
@@ -114,7 +100,7 @@ class AllStates(KeyedProcessFunction):
             ListStateDescriptor("list", number),
             MapStateDescriptor("map", Types.STRING(), number),
             ReducingStateDescriptor("reducing", lambda one, other: one + other, number),
-            AggregatingStateDescriptor("aggregating", Count(), number),
+            AggregatingStateDescriptor("aggregating", Sum(), number),
         ]
         if self.ttl is not None:
             for descriptor in descriptors:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from penstock.common import Time, Types
-from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction
+from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -24,22 +24,9 @@ from penstock.graph import operators
 from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+from support.aggregates import Sum
 
 UPDATES, VISIBILITIES = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
-
-
-class Sum(AggregateFunction):
-    def create_accumulator(self):
-        return 0
-
-    def add(self, value, accumulator):
-        return accumulator + value
-
-    def get_result(self, accumulator):
-        return accumulator
-
-    def merge(self, left, right):
-        return left + right
 
 
 class AllStates(KeyedProcessFunction):
