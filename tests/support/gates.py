@@ -2,8 +2,15 @@
 
 import threading
 
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.datastream import MapFunction
 from penstock.errors import CheckpointError
+
+#: Why a savepoint fails that can be had a moment later.
+_PASSING = (
+    CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING,
+    CheckpointFailureReason.DECLINED_TASK_CLOSING,
+)
 
 
 class Gate:
@@ -53,7 +60,11 @@ class Gated(MapFunction):
 
 
 def stopped(job, gate, folder):
-    """The savepoint of a job, whose elements go on a few at a time."""
+    """The savepoint of a job, whose elements go on a few at a time.
+
+    It is asked for again if it fails because tasks have yet to start, or one that has nothing to do
+    has ended just then: the job goes on.
+    """
     while True:
         savepoint = job.stop_with_savepoint(False, folder)
         turns = 0
@@ -64,5 +75,5 @@ def stopped(job, gate, folder):
         try:
             return savepoint.result()
         except CheckpointError as error:
-            if "not all tasks" not in str(error):
+            if not any(reason.value in str(error) for reason in _PASSING):
                 raise
