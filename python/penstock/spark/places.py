@@ -8,6 +8,9 @@ from penstock.errors import ConfigurationError
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 _ELSEWHERE = re.compile(r"yarn|k8s://.+|spark://[^,/\s]+:\d+(?:,[^,/\s]+:\d+)*")
+#: Of a cluster manager that is a plugin of Spark, which knows whether it has it; sc:// is no
+#: master but a Spark Connect server.
+_PLUGIN = re.compile(r"(?!(?:spark|k8s|sc):)[a-zA-Z][a-zA-Z0-9+.-]*://.+")
 
 
 def check_master(master: str) -> None:
@@ -16,10 +19,12 @@ def check_master(master: str) -> None:
     Raises:
         ConfigurationError: it is none that Spark knows.
     """
-    if not any(form.fullmatch(master) for form in (_LOCAL, _LOCAL_CLUSTER, _ELSEWHERE)):
+    forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
+    if not any(form.fullmatch(master) for form in forms):
         raise ConfigurationError(
             f"spark.master: {master!r} is no master of Spark: name local, local[N], local[*], "
-            "local-cluster[EXECUTORS,CORES,MEGABYTES], spark://HOST:PORT, yarn or k8s://URL"
+            "local-cluster[EXECUTORS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL or the "
+            "URL of a cluster manager that is a plugin of Spark"
         )
 
 

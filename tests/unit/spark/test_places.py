@@ -30,6 +30,7 @@ def test_master(master: str, places: int | None) -> None:
         "spark://a.host:7077,[::1]:7077",
         "yarn",
         "k8s://https://host:443",
+        "armada://a.host:50051",
     ],
 )
 def test_masters_that_spark_knows(master: str) -> None:
