@@ -17,16 +17,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
-#: Tests that start processes, most of which wait for them: those of a lane run one after the other.
-LANES = {
-    "tests/integration/": "jobs",
-    "tests/recovery/": "jobs that fail, and Spark",
-    "tests/e2e/": "jobs that fail, and Spark",
-}
+#: Folders of tests that start processes, most of which wait for them: each is a lane, whose tests
+#: run one after the other.
+LANES = ("tests/e2e/", "tests/recovery/", "tests/integration/")
 
 
 def lane_of(nodeid):
-    return next((lane for folder, lane in LANES.items() if nodeid.startswith(folder)), None)
+    return next((lane for lane in LANES if nodeid.startswith(lane)), None)
 
 
 def pytest_collection_modifyitems(items):
