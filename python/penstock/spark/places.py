@@ -1,6 +1,7 @@
 """What the name of a Spark's master says, and how many tasks it runs at the same time."""
 
 import re
+import socket
 from collections.abc import Mapping
 
 from penstock.errors import ConfigurationError
@@ -8,6 +9,7 @@ from penstock.errors import ConfigurationError
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 _ELSEWHERE = re.compile(r"yarn|k8s://.+|spark://[^,/\s]+:\d+(?:,[^,/\s]+:\d+)*")
+_HOST = re.compile(r"([^,/\s]+):\d+")
 #: Of a cluster manager that is a plugin of Spark, which knows whether it has it; sc:// is no
 #: master but a Spark Connect server.
 _PLUGIN = re.compile(r"(?!(?:spark|k8s|sc):)[a-zA-Z][a-zA-Z0-9+.-]*://.+")
@@ -17,7 +19,8 @@ def check_master(master: str) -> None:
     """Looks whether it is the name of a master, before a JVM starts in vain.
 
     Raises:
-        ConfigurationError: it is none that Spark knows.
+        ConfigurationError: it is none that Spark knows, or of a host that nobody knows, whom Spark
+            would try to reach for a minute.
     """
     forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
     if not any(form.fullmatch(master) for form in forms):
@@ -26,6 +29,20 @@ def check_master(master: str) -> None:
             "local-cluster[EXECUTORS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL or the "
             "URL of a cluster manager that is a plugin of Spark"
         )
+    hosts = _HOST.findall(master) if master.startswith("spark://") else []
+    if hosts and not any(map(_is_known, hosts)):
+        raise ConfigurationError(
+            f"spark.master: {master!r}: this machine knows no address of {' or '.join(hosts)}: "
+            "correct the name, or see to its DNS"
+        )
+
+
+def _is_known(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host.strip("[]"), None)
+    except OSError:
+        return False
+    return True
 
 
 def task_places(configuration: Mapping[str, str], processors: int) -> int | None:

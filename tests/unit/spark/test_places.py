@@ -27,7 +27,7 @@ def test_master(master: str, places: int | None) -> None:
         "local",
         "local[*, 2]",
         "local-cluster[2,1,1024]",
-        "spark://a.host:7077,[::1]:7077",
+        "spark://[::1]:7077,a.host:7077",
         "yarn",
         "k8s://https://host:443",
         "armada://a.host:50051",
@@ -43,6 +43,12 @@ def test_masters_that_spark_knows(master: str) -> None:
 def test_names_of_no_master(master: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^spark.master: '.*' is no master of Spark: na"):
         check_master(master)
+
+
+def test_hosts_that_nobody_knows() -> None:
+    """Names under .invalid are never given (RFC 6761)."""
+    with pytest.raises(ConfigurationError, match=r"no address of a\.invalid or b\.invalid: corr"):
+        check_master("spark://a.invalid:7077,b.invalid:7077")
 
 
 def test_cores_of_a_task() -> None:
