@@ -461,6 +461,11 @@ def test_a_session_is_started_and_stopped_by_name(session):
         (["cluster", "start", "--name", "a/b"], "the name of a session has"),
         (["jobmanager", "-D", "high-availability.type=filesystem"], "needs high-availability"),
         (["jobmanager", "-D", "no.such=1"], "there is no option 'no.such'"),
+        (
+            ["cluster", "start", "-D", "execution.checkpointing.interval=1s"],
+            "execution.checkpointing.interval is an option of jobs",
+        ),
+        (["taskexecutor", "-D", "state.backend=rocksdb"], "state.backend is an option of jobs"),
     ],
 )
 def test_wrong_calls_are_refused_in_words(arguments, message):

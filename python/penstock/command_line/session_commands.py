@@ -19,7 +19,7 @@ import psutil
 from penstock.command_line.background import start_jobmanager, tell_leader
 from penstock.command_line.cluster_client import print_json
 from penstock.command_line.signal_waker import SignalWaker
-from penstock.common.options import high_availability
+from penstock.common.options import file_systems, high_availability
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import (
     BIND_HOST,
@@ -30,6 +30,7 @@ from penstock.common.options.cluster import (
     SLOTS_PER_EXECUTOR,
     TEMPORARY_FOLDERS,
 )
+from penstock.common.options.registry import options_by_key, options_of
 from penstock.common.options.security import TLS_ENABLED
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import (
@@ -425,7 +426,25 @@ def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, s
             raise click.UsageError(f"-D {key}={given[key]}, and {value} by an option of its own")
     configuration = {**process_configuration().to_dict(), **given}
     check_options(configuration)
+    _refuse_options_of_jobs(given)
     return configuration
+
+
+def _refuse_options_of_jobs(given: Iterable[str]) -> None:
+    """A session's jobs have their options from their programs.
+
+    Those of file systems are also the session's own, for what it stores.
+
+    Raises:
+        ConfigurationError: One would have no effect.
+    """
+    options, shared = options_by_key(), options_of(file_systems)
+    for key in given:
+        if key in options and options[key].scope == "job" and options[key] not in shared:
+            raise ConfigurationError(
+                f"{key} is an option of jobs, which have theirs from their programs: give it by "
+                "penstock run -D, or in the configuration where programs are run"
+            )
 
 
 def _given_token(file: str | None) -> str | None:

@@ -37,7 +37,9 @@ one warning.
 An option is of the cluster or of the job.
 Those of the cluster are the same for all of its jobs and for all of its workers, from their start \
 on; a job that sets one of them otherwise than the running cluster that it comes to is refused.
-Today each job starts a cluster of its own, which takes the options of both kinds from it.
+A job that starts a cluster of its own gives it the options of both kinds; one in a \
+[session](sessions.md) has its options from its program, and those of jobs are refused where a \
+session is started.
 
 Values are written as in Flink: durations as `10 s`, `500 ms`, `1 min` (milliseconds without a \
 unit), memory sizes as `64 mb` (bytes without a unit), lists as `a;b`, maps as `a:b,c:d`.
