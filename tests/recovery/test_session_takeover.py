@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from e2e.running import run_program, start_program
 from penstock.common import Configuration, Types
-from penstock.datastream import RemoteStreamEnvironment
+from penstock.datastream import MapFunction, RemoteStreamEnvironment
 from penstock.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from penstock.session.files import sessions
 from recovery.sink_programs import Fate, expected_lines, write_files
@@ -297,6 +297,41 @@ def test_a_jobmanager_that_is_told_to_end_leaves_its_jobs_to_the_next(cluster, t
     cluster.jobmanager().says("job long .* is taken up")
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
+
+
+class NotesParallelism(MapFunction):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def open(self, runtime_context):
+        number = runtime_context.get_number_of_parallel_subtasks()
+        (self.folder / f"{number}-{uuid.uuid4().hex}").touch()
+
+    def map(self, value):
+        return value
+
+
+@pytest.mark.parametrize("scheduler", ["Default", "Adaptive"])
+def test_a_job_keeps_the_parallelism_that_it_was_rescaled_to(cluster, tmp_path, scheduler):
+    first = cluster.jobmanager()
+    first.says("jobmanager at")
+    cluster.taskexecutor(2).says("is registered")
+    often = {"execution.checkpointing.interval": "100 ms", "jobmanager.scheduler": scheduler}
+    env = cluster.environment(**often)
+    stream = env.add_source(UntilMarked(tmp_path / "stop"))
+    noted = NotesParallelism(tmp_path)
+    stream.rebalance().map(noted, output_type=Types.LONG()).print()
+    job = env.execute_async("rescaled")
+    eventually(lambda: len(list(tmp_path.glob("1-*"))) == 1, "it runs")
+    rescaled = Role("rescale", "-p", "2", str(job.get_job_id()))
+    assert rescaled.end() == 0, rescaled.log
+    eventually(lambda: len(list(tmp_path.glob("2-*"))) == 2, "it is rescaled")
+    first.signal(signal.SIGKILL)
+    cluster.jobmanager().says("job rescaled .* is taken up")
+    eventually(lambda: len(list(tmp_path.glob("2-*"))) == 4, "it is taken up so")
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
+    assert len(list(tmp_path.glob("1-*"))) == 1
 
 
 def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):

@@ -1,10 +1,11 @@
-"""What a driver leaves to the next one of a job: its complete checkpoints, or how it has ended.
+"""What a driver leaves to the next one of a job: checkpoints, its parallelism, or how it has ended.
 
 Files of the leader's epoch, each beginning with the job's id:
 
 ```
 <job>-checkpoint-<id, 19 digits>   where the checkpoint is
 <job>-counter                      no checkpoint has this id yet, or a greater one
+<job>-parallelisms                 what its vertices are to have, if it was rescaled
 <job>-result                       the job has ended
 ```
 """
@@ -23,6 +24,8 @@ from penstock.serialization.type_serializer import TypeSerializer
 from penstock.serialization.versioned_form import VersionedForm
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.high_availability.leadership import Leadership
 
@@ -109,6 +112,27 @@ class JobRecords:
             self._recovery_source(name, files)
             for name in self.leadership.names(f"{self._job}-checkpoint-")
         ]
+
+    def set_parallelisms(self, parallelisms: Mapping[bytes, int]) -> None:
+        """The user has rescaled the job: these are to be the parallelisms of its vertices."""
+        by_vertex = {vertex_id.hex(): number for vertex_id, number in parallelisms.items()}
+        self.leadership.publish(f"{self._job}-parallelisms", msgspec.json.encode(by_vertex))
+
+    def parallelisms(self) -> dict[bytes, int]:
+        """To what the job was rescaled, by vertex; empty if it was not.
+
+        Raises:
+            CheckpointStorageError: That cannot be read.
+        """
+        name = f"{self._job}-parallelisms"
+        data = self.leadership.read(name)
+        if data is None:
+            return {}
+        try:
+            by_vertex = msgspec.json.decode(data, type=dict[str, int])
+            return {bytes.fromhex(vertex_id): number for vertex_id, number in by_vertex.items()}
+        except ValueError as error:
+            raise self._damaged(name, error) from error
 
     def set_result(self, result: JobResult) -> None:
         """The job has ended: no driver runs it again."""

@@ -32,6 +32,7 @@ from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.progress import ProgressReader
+from penstock.jobmaster.rescaling import rescale_as_before
 from penstock.jobmaster.resource_manager import (
     DriverFactory,
     ResourceManager,
@@ -209,6 +210,7 @@ class Dispatcher:
         recovery: list[RecoverySource] = []
         if records is not None:
             recovery = records.checkpoints(FileSystems(job_graph.configuration))
+            rescale_as_before(job_graph, records.parallelisms())
         if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
             recovery = [first]
 

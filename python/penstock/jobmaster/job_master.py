@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +56,6 @@ from penstock.rpc import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from concurrent.futures import Future
 
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.graph.job_graph import JobGraph
@@ -209,10 +209,22 @@ class JobMaster:
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
         """The user wants another parallelism; see `Rescaling.begin`.
 
+        The future is done when the next driver would go on with it, too.
+
         Raises:
             RescalingError: The job cannot be rescaled so, or not now.
         """
-        return self._rescaling.begin(wish)
+        rescaled = self._rescaling.begin(wish)
+        stored: Future[None] = Future()
+
+        def store(rescaled: Future[None]) -> None:
+            if (error := rescaled.exception()) is not None:
+                stored.set_exception(error)
+            else:
+                self._checkpoints.store_parallelisms(self._scheduler.wanted_parallelisms, stored)
+
+        rescaled.add_done_callback(store)
+        return stored
 
     def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
         self._run(self._scheduler.rescale(parallelisms, now_ms()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph, JobVertex
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.execution_graph import ExecutionGraph
+
+logger = logging.getLogger(__name__)
 
 _FORWARD = "FORWARD"
 
@@ -59,6 +62,20 @@ def parallelisms_for(
     for id_, parallelism in changed.items():
         _check_bounds(job.vertices[id_], parallelism, present[id_])
     return changed
+
+
+def rescale_as_before(job: JobGraph, parallelisms: Mapping[bytes, int]) -> None:
+    """Gives a job the parallelism that its user has given it under a former driver.
+
+    Where the program has changed since so that it does not fit, it has what the program says.
+    """
+    try:
+        changed = parallelisms_for(job, parallelisms)
+    except RescalingError as error:
+        logger.warning("job %s has the parallelism of its program again: %s", job.name, error)
+        return
+    for vertex_id, parallelism in changed.items():
+        job.vertices[vertex_id].parallelism = parallelism
 
 
 def slots_by_group(job: JobGraph, changed: Mapping[bytes, int]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from penstock.dependencies.staging import stage
 from penstock.errors import ConfigurationError
 from penstock.graph.job_graph_serializer import serialize_job_graph
 from penstock.jobmaster.per_job_cluster import module_search_path
+from penstock.network import runtime
 from penstock.rpc import session_messages as messages
 from penstock.session.finding import find_by_options
 from penstock.session.following import JobFollower
@@ -43,6 +44,7 @@ class SessionExecutor:
             InvalidProgramError: The job cannot be started.
             DependencyError: A file cannot be sent.
         """
+        runtime()  # the program decodes what its job ends with: a wrong one is refused now
         collect_ids = tuple(collect_ids)
         attached = ATTACHED.read(configuration)
         if collect_ids and not attached:

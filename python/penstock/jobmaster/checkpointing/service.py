@@ -14,7 +14,7 @@ from penstock.checkpoint_storage.disposal import (
     discard_task_state,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
-from penstock.errors import CheckpointError, CheckpointFailedJobError
+from penstock.errors import CheckpointError, CheckpointFailedJobError, RescalingError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
@@ -189,6 +189,32 @@ class CheckpointService:
     def job_cancelling(self) -> None:
         """The user cancels the job, whose tasks end one after the other."""
         self._run(self.coordinator.job_cancelling(_now_ms()))
+
+    def store_parallelisms(self, parallelisms: Mapping[bytes, int], stored: Future[None]) -> None:
+        """The user has rescaled the job: the next driver, if there is one, goes on so.
+
+        Args:
+            parallelisms: What each vertex is to have.
+            stored: Is done when that is known; fails with a `RescalingError` if it cannot be.
+        """
+        records = self._records
+        if records is None:
+            stored.set_result(None)
+            return
+
+        def store() -> None:
+            try:
+                records.set_parallelisms(parallelisms)
+            except Exception as error:
+                failure = RescalingError(
+                    f"job {self._job.name!r} is rescaled, but a driver that took it up would not "
+                    f"know: {error}"
+                )
+                self._main_thread.post(partial(stored.set_exception, failure))
+            else:
+                self._main_thread.post(partial(stored.set_result, None))
+
+        self._io.post(store)
 
     def job_ended(self, status: JobStatus, result: JobResult, then: Callable[[], None]) -> None:
         """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
