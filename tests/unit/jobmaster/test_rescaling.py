@@ -4,7 +4,7 @@ import pytest
 from penstock.errors import RescalingError
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.execution_graph import IllegalJobStateError
-from penstock.jobmaster.rescaling import parallelisms_for
+from penstock.jobmaster.rescaling import parallelisms_for, rescale_as_before
 from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from support.graphs import word_count
@@ -89,3 +89,20 @@ def test_what_the_program_has_fixed_stays():
         vertex.has_own_parallelism = True
     with pytest.raises(RescalingError, match="every operator"):
         parallelisms_for(job, 3)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "fits"), [("of this program", True), ("too wide", False), ("another's", False)]
+)
+def test_what_a_former_driver_was_told_applies_where_it_still_fits(vertices, fits, caplog):
+    job = word_count(parallelism=2).job_graph()
+    before = {id_: vertex.parallelism for id_, vertex in job.vertices.items()}
+    wanted = {id_: 3 if number > 1 else 1 for id_, number in before.items()}
+    if vertices == "too wide":
+        wanted = {id_: 1 + job.vertices[id_].max_parallelism for id_ in wanted}
+    elif vertices == "another's":
+        wanted[b"x" * 16] = 3
+    rescale_as_before(job, wanted)
+    given = {id_: vertex.parallelism for id_, vertex in job.vertices.items()}
+    assert given == (wanted if fits else before)
+    assert ("has the parallelism of its program again" in caplog.text) != fits
