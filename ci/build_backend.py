@@ -47,6 +47,7 @@ SHARED_SOURCES = {
         "source_operators",
         "time_operators",
         "timers",
+        "window_operators",
     )
 }
 

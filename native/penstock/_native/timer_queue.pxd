@@ -2,17 +2,28 @@
 
 cimport cython
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
 from penstock._native.state_map cimport PsEntry
 from penstock._native.state_table cimport StateMap, StateTable
 
 
-# What waits for its time: an entry of a table.
-cdef struct PsTimer:
-    int64_t time
+# An entry of a table.
+cdef struct PsPlace:
     int32_t slot        # of its map in the table
     int32_t position    # in that map
+
+
+cdef union PsWaiting:
+    PsPlace place
+    PyObject *object    # owned, in a heap of objects
+
+
+# What waits for its time.
+cdef struct PsTimer:
+    int64_t time
+    PsWaiting waiting
 
 
 cdef class TimerHeap:

@@ -64,11 +64,13 @@ cdef class TimerHeap:
         """Pairs of key and value up to a time, in order; see the pure twin."""
         cdef PsTimer timer
         cdef StateMap contents
+        cdef int32_t position
         while self.count > 0 and self.timers[1].time <= limit:
             timer = self.timers[1]
             self.take_away(1)
-            contents = <StateMap>self.table.slots[timer.slot]
-            yield object_of(contents.entry(timer.position).key), contents.at(timer.position)
+            contents = <StateMap>self.table.slots[timer.waiting.place.slot]
+            position = timer.waiting.place.position
+            yield object_of(contents.entry(position).key), contents.at(position)
 
     cdef int reserve(self) except -1:
         """Makes room for one more timer."""
@@ -88,14 +90,14 @@ cdef class TimerHeap:
         """Adds a timer, for which there is room."""
         cdef PsTimer timer
         timer.time = timestamp
-        timer.slot = <int32_t>contents.slot
-        timer.position = position
+        timer.waiting.place.slot = <int32_t>contents.slot
+        timer.waiting.place.position = position
         self.count += 1
         self.sift_up(self.count, timer)
 
     cdef inline PsEntry *entry(self, PsTimer timer) noexcept:
-        cdef PyObject *contents = PyList_GET_ITEM(self.table.slots, timer.slot)
-        return &(<StateMap>contents).map.entries[timer.position]
+        cdef PyObject *contents = PyList_GET_ITEM(self.table.slots, timer.waiting.place.slot)
+        return &(<StateMap>contents).map.entries[timer.waiting.place.position]
 
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept:
         """Puts a timer where a place is free, or where an ancestor of the place is."""
@@ -267,9 +269,9 @@ cdef class TimerQueue(TimerHeap):
         if self.is_indexed:
             self.unused += 1
             self.is_indexed = self.unused <= self.count
-        contents = <StateMap>self.table.slots[timer.slot]
-        identity = object_of(contents.map.entries[timer.position].key)
-        self.forget(contents, timer.position)
+        contents = <StateMap>self.table.slots[timer.waiting.place.slot]
+        identity = object_of(contents.map.entries[timer.waiting.place.position].key)
+        self.forget(contents, timer.waiting.place.position)
         self.time = timer.time
         if type(identity) is tuple:
             self.key, self.namespace = (<tuple>identity)[0], (<tuple>identity)[1]

@@ -58,7 +58,8 @@ class Count(AggregateFunction):
         return a + b
 
 
-def harness(assigner, function, kind="process", trigger=None, configuration=None, **arguments):
+def harness(assigner, function, kind="process", trigger=None, options=None, **arguments):
+    """``options`` are those of the harness, ``arguments`` of the operator."""
     descriptors = {
         "reduce": lambda: ReducingStateDescriptor("contents", function, Types.PICKLED_BYTE_ARRAY()),
         "aggregate": lambda: AggregatingStateDescriptor(
@@ -75,7 +76,7 @@ def harness(assigner, function, kind="process", trigger=None, configuration=None
         **arguments,
     }
     return KeyedOneInputStreamOperatorTestHarness(
-        operators.Window(function, **window), lambda value: value[0], configuration=configuration
+        operators.Window(function, **window), lambda value: value[0], **(options or {})
     )
 
 
@@ -208,23 +209,25 @@ def test_times_at_the_ends_of_64_bits_have_no_sliding_windows_beyond(trigger):
 @pytest.mark.parametrize("before", [EventTimeTrigger(), OtherEventTimeTrigger()])
 @pytest.mark.parametrize("after", [EventTimeTrigger(), OtherEventTimeTrigger()])
 @pytest.mark.parametrize("lateness_ms", [0, 5])
-@pytest.mark.parametrize("assigner", [TEN, sliding(20, 10)], ids=["tumbling", "sliding"])
+@pytest.mark.parametrize(
+    "assigner",
+    [TEN, sliding(20, 10), EventTimeSessionWindows.with_gap(Time.milliseconds(8))],
+    ids=["tumbling", "sliding", "sessions"],
+)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_windows_of_either_operator_are_taken_over_by_the_other(
     before, after, lateness_ms, assigner, backend
 ):
     """As when a program allows lateness from a savepoint on."""
-    configuration = {"state.backend.type": backend}
-    with harness(assigner, Show(), trigger=before, configuration=configuration) as test:
+    options = {"configuration": {"state.backend.type": backend}}
+    with harness(assigner, Show(), trigger=before, options=options) as test:
         for timestamp in (5, 15, 25):
             test.process_element(("a", timestamp), timestamp)
         test.process_watermark(12)
         snapshot = test.snapshot(1)
         test.process_watermark(MAX_WATERMARK)
         expected = [record for record in test.records if record.timestamp > 12]
-    restored = harness(
-        assigner, Show(), trigger=after, lateness_ms=lateness_ms, configuration=configuration
-    )
+    restored = harness(assigner, Show(), trigger=after, lateness_ms=lateness_ms, options=options)
     restored.initialize_state(snapshot)
     with restored as test:
         test.process_watermark(MAX_WATERMARK)

@@ -7,7 +7,8 @@ One source, two uses.  It runs as plain Python, and it is compiled by Cython as
 ``native/penstock/_native/operator_loop.pxd``.  Import it through
 ``penstock.taskexecutor.compiled``, which picks the one that belongs to the runtime in use.  The
 operators that are called most are in ``function_operators``, ``process_operators``,
-``source_operators`` and ``time_operators``, which are used in the same two ways.
+``source_operators``, ``time_operators`` and ``window_operators``, which are used in the same two
+ways.
 
 Elements travel by direct calls: ``operator.process(value, timestamp)`` calls
 ``output.collect(value, timestamp)``, which calls the next operator of the chain or writes to a

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import StateMap, StateTable
 
 
-class _Timer:
+class Waiting:
     """An entry of a table that waits for its time, and its place in the heap."""
 
     __slots__ = ("contents", "index", "key", "time")
@@ -39,11 +39,11 @@ class TimerHeap:
         """Creates an empty heap of entries of a table."""
         self._table = table
         #: The first one is nobody's: the parent of i is i / 2.
-        self._timers: list[_Timer] = [_Timer(0, table.map(None), None)]
+        self._timers: list[Waiting] = [Waiting(0, table.map(None), None)]
 
     def push(self, timestamp: int, contents: StateMap, key: Any) -> None:
         """Adds the entry of a key, which stays in the table for as long as it is here."""
-        self._put(_Timer(timestamp, contents, key))
+        self._put(Waiting(timestamp, contents, key))
 
     def entries_until(self, limit: int) -> Iterator[tuple[Any, Any]]:
         """Takes the entries up to a time, in order: their keys and values."""
@@ -54,15 +54,15 @@ class TimerHeap:
     def __len__(self) -> int:
         return len(self._timers) - 1
 
-    def _put(self, timer: _Timer) -> None:
+    def _put(self, timer: Waiting) -> None:
         self._timers.append(timer)
         self._sift_up(len(self), timer)
 
-    def _place(self, index: int, timer: _Timer) -> None:
+    def _place(self, index: int, timer: Waiting) -> None:
         self._timers[index] = timer
         timer.index = index
 
-    def _sift_up(self, index: int, timer: _Timer) -> None:
+    def _sift_up(self, index: int, timer: Waiting) -> None:
         """Puts a timer where a place is free, or where an ancestor of the place is."""
         parent = index // 2
         while parent > 0 and timer.time < self._timers[parent].time:
@@ -70,7 +70,7 @@ class TimerHeap:
             index, parent = parent, parent // 2
         self._place(index, timer)
 
-    def _sift_down(self, index: int, timer: _Timer) -> None:
+    def _sift_down(self, index: int, timer: Waiting) -> None:
         """Puts a timer where a place is free, or where a descendant of the place is."""
         timers, count = self._timers, len(self)
         child = index * 2
@@ -84,7 +84,7 @@ class TimerHeap:
             index, child = child, child * 2
         self._place(index, timer)
 
-    def _take_away(self, index: int) -> _Timer:
+    def _take_away(self, index: int) -> Waiting:
         """Removes a timer: the last one takes its place and moves from there."""
         gone, last = self._timers[index], self._timers.pop()
         if gone is not last:
@@ -163,7 +163,7 @@ class TimerQueue(TimerHeap):
         return True
 
     def _register(self, contents: StateMap, identity: Any) -> None:
-        timer = _Timer(contents.namespace, contents, identity)
+        timer = Waiting(contents.namespace, contents, identity)
         contents.put(identity, timer)
         self._put(timer)
 

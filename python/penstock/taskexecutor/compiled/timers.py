@@ -121,6 +121,11 @@ class InternalTimerService:
         self.current_watermark = timestamp
         self._fire(self._event_timers, timestamp, True)
 
+    def drop_event_timers(self) -> None:
+        """Forgets the event-time timers, which fire for nobody."""
+        while self._event_timers.take(MAX_TIMESTAMP):
+            pass
+
     def end_key(self) -> None:
         """Fires all timers as at the end of time, then forgets that it came.
 

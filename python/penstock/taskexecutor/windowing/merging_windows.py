@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from penstock.datastream.window import MergingWindowAssigner
+
+#: The state that has, of each key, window to state window.
+MERGING_STATE: Final = "merging-window-set"
 
 #: ``merge(result, merged, state_window, merged_state_windows)``: windows ``merged`` became
 #: ``result``; the state of ``merged_state_windows`` goes into that of ``state_window``.

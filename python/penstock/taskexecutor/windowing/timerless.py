@@ -1,4 +1,7 @@
-"""Tumbling and sliding event-time windows that fire once, at their end: what most programs use."""
+"""Event-time windows that fire once, at their end, which is what most programs use.
+
+Those of sessions are in `sessions`.
+"""
 
 from __future__ import annotations
 
@@ -37,30 +40,39 @@ from penstock.taskexecutor.windowing.window_functions import (
 
 if TYPE_CHECKING:
     from penstock.graph import operators
+    from penstock.taskexecutor.compiled import Output
     from penstock.taskexecutor.state.table import StateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-MAX_SLIDING_SIZE: Final = 1 << 60
+#: Of windows whose sizes C counts with, in ms.
+MAX_SIZE: Final = 1 << 60
 
 
 def create_timerless_operator(
     context: OperatorContext, descriptor: operators.Window
 ) -> StreamOperator | None:
     """The fast operator where it does what the general one would, else None."""
-    assigner, trigger = descriptor.assigner, descriptor.trigger
-    if type(trigger) is PurgingTrigger:
-        # Without lateness a window is dropped when it fires, whether the trigger purges or not.
-        trigger = trigger.nested_trigger
-    if (
-        context.is_batch
-        or not (_tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor)))
-        or type(trigger) is not EventTimeTrigger
-        or descriptor.evictor is not None
-        or descriptor.lateness_ms
+    assigner = descriptor.assigner
+    if not fires_once(context, descriptor) or not (
+        _tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor))
     ):
         return None
     return TimerlessWindowOperator(context, descriptor)
+
+
+def fires_once(context: OperatorContext, descriptor: operators.Window) -> bool:
+    """Whether windows fire at their end and are gone then."""
+    trigger = descriptor.trigger
+    if type(trigger) is PurgingTrigger:
+        # Without lateness a window is dropped when it fires, whether the trigger purges or not.
+        trigger = trigger.nested_trigger
+    return (
+        not context.is_batch
+        and type(trigger) is EventTimeTrigger
+        and descriptor.evictor is None
+        and not descriptor.lateness_ms
+    )
 
 
 def _tumbles(assigner: Any) -> bool:
@@ -70,8 +82,7 @@ def _tumbles(assigner: Any) -> bool:
 def _slides(assigner: Any) -> bool:
     """Whether each time is in some window, and none is longer than C can count with."""
     return (
-        type(assigner) is SlidingEventTimeWindows
-        and assigner._slide <= assigner._size <= MAX_SLIDING_SIZE
+        type(assigner) is SlidingEventTimeWindows and assigner._slide <= assigner._size <= MAX_SIZE
     )
 
 
@@ -81,51 +92,122 @@ def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
     return context.keyed_state.keeps_elements and not is_folded
 
 
-class TimerlessWindowOperator(TimerlessWindowLoop):
-    """Tumbling or sliding event-time windows without lateness, evictor or own trigger."""
+def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int, Any, Any]:
+    """How elements are kept, what adds one, and what creates an accumulator."""
+    fold: Any = descriptor.function
+    if descriptor.function_kind == "reduce":
+        return KEEP_FOLD, context.evaluation.without_call(bound_function(fold, "reduce"), 2), None
+    if descriptor.function_kind == "aggregate":
+        add = context.evaluation.without_call(fold.add, 2)
+        return KEEP_ACCUMULATOR, add, fold.create_accumulator
+    return KEEP_LIST, None, None
 
-    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+
+class TimerlessWindows:
+    """What operators for windows without timers share, beside their loops."""
+
+    context: OperatorContext
+    output: Output
+    keep: int
+    functions: tuple[Any, Any]
+    is_merging = False
+
+    def _prepare(self, context: OperatorContext, descriptor: operators.Window) -> None:
+        """Keeps what the end of a window needs."""
         self.functions = window_functions(descriptor)
-        assigner = descriptor.assigner
-        fold: Any = self.functions[0]
-        keep, function, create = KEEP_LIST, None, None
-        if descriptor.function_kind == "reduce":
-            keep = KEEP_FOLD
-            function = context.evaluation.without_call(bound_function(fold, "reduce"), 2)
-        elif descriptor.function_kind == "aggregate":
-            keep = KEEP_ACCUMULATOR
-            function = context.evaluation.without_call(fold.add, 2)
-            create = fold.create_accumulator
-        super().__init__(
-            assigner._size,
-            getattr(assigner, "_slide", assigner._size),
-            assigner._offset,
-            window_key_reader(context),
-            keep,
-            function,
-            create,
-        )
-        if self.slide != self.size:
-            # A copy for every window that the element is in.
-            self.copier = context.isolation.copier(
-                "keeps in a window", next(iter(context.config.input_types), None)
-            )
-        self.get_result = fold.get_result if keep == KEEP_ACCUMULATOR else None
         self.keyed_state = context.keyed_state
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)
-        self.order = TimerHeap(self.table) if self.table.store is None else None
-        self.is_merging = False
         self.timers = context.timer_service(self)
         self.window_context = WindowContext(self)
         self.evaluate = evaluation(self.functions[1], self.window_context)
         self.late_tag = descriptor.late_tag
         self.late_records_dropped: Any = None
-        self.windows: dict[int, StateMap] = {}
+        #: ``emit(entries, window, timestamp)`` emits what keys have in a window that has ended.
+        self.emit: Any = None
         self.opened: list[Any] = []
+
+    def open(self) -> None:
+        """Prepares for elements."""
+        group = self.context.runtime_context.get_metrics_group()
+        self.late_records_dropped = group.counter("numLateRecordsDropped")
+        open_functions(self)
+        self.emit = self._emission()
+
+    def close(self) -> None:
+        """Releases what was opened."""
+        close_functions(self)
+
+    def _emission(self) -> Any:
+        output, evaluate = self.output, self.evaluate
+        fold, function = self.functions
+        get_result = fold.get_result if self.keep == KEEP_ACCUMULATOR else None
+        if function is None:
+
+            def emit_folds(entries: Any, window: Any, timestamp: int) -> None:
+                del window
+                for _, kept in entries:
+                    result = kept if kept is None or get_result is None else get_result(kept)
+                    if result is not None:
+                        output.collect(result, timestamp)
+
+            return emit_folds
+
+        is_list, select_key = self.keep == KEEP_LIST, self.keyed_state.select_key
+        clear, context = getattr(function, "clear", None), self.window_context
+
+        def emit(entries: Any, window: Any, timestamp: int) -> None:
+            for key, kept in entries:
+                select_key(key)
+                result = kept if kept is None or get_result is None else get_result(kept)
+                if result is not None:
+                    elements = result if is_list else [result]
+                    results = evaluate(key_of(key), window, elements)
+                    emit_results(output, results, timestamp, OutputTag)
+                if clear is not None:
+                    context.current_window = window
+                    clear(context)
+
+        return emit
+
+    def take_late(self, value: Any, timestamp: int) -> None:
+        """Emits the element to the side output for late ones, or counts it as dropped."""
+        if self.late_tag is not None:
+            self.output.collect_side(self.late_tag, value, timestamp)
+        else:
+            self.late_records_dropped.inc()
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Never called: the operator registers no timers."""
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Never called: the operator registers no timers."""
+
+
+class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
+    """Tumbling or sliding event-time windows without lateness, evictor or own trigger."""
+
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
+        """Creates the operator."""
+        assigner = descriptor.assigner
+        super().__init__(
+            assigner._size,
+            getattr(assigner, "_slide", assigner._size),
+            assigner._offset,
+            window_key_reader(context),
+            *keeping(context, descriptor),
+        )
+        self._prepare(context, descriptor)
+        if self.slide != self.size:
+            # A copy for every window that the element is in.
+            self.copier = context.isolation.copier(
+                "keeps in a window", next(iter(context.config.input_types), None)
+            )
+        self.order = TimerHeap(self.table) if self.table.store is None else None
+        self.windows: dict[int, StateMap] = {}
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the windows that were restored."""
+        self.timers.drop_event_timers()  # those that the general operator has left
         self.windows = {
             contents.namespace.start: contents
             for contents in self.table.namespaces()
@@ -135,16 +217,6 @@ class TimerlessWindowOperator(TimerlessWindowLoop):
             for start, contents in self.windows.items():
                 for key in contents.keys():  # noqa: SIM118
                     self.order.push(start, contents, key)
-
-    def open(self) -> None:
-        """Prepares for elements."""
-        group = self.context.runtime_context.get_metrics_group()
-        self.late_records_dropped = group.counter("numLateRecordsDropped")
-        open_functions(self)
-
-    def close(self) -> None:
-        """Releases what was opened."""
-        close_functions(self)
 
     def contents_of(self, start: int, timestamp: int) -> StateMap | None:
         """The contents of a window, which is opened if it has not ended.
@@ -179,48 +251,18 @@ class TimerlessWindowOperator(TimerlessWindowLoop):
                 windows.append((first, contents))
         return windows
 
-    def take_late(self, value: Any, timestamp: int) -> None:
-        """Emits the element to the side output for late ones, or counts it as dropped."""
-        if self.late_tag is not None:
-            self.output.collect_side(self.late_tag, value, timestamp)
-        else:
-            self.late_records_dropped.inc()
-
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
-        if self.timers.has_event_timers:
-            self.timers.advance_watermark(timestamp)  # those that the general operator has left
         self.timers.current_watermark = timestamp
         for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
             self.last_contents = self.last_windows = None
             self._fire(start, self.windows.pop(start))
         self.output.emit_watermark(timestamp)
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Does nothing: a timer of the general operator, from which windows were restored."""
-
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Never called: the operator registers no timers."""
-
     def _fire(self, start: int, contents: StateMap) -> None:
         window = TimeWindow(start, start + self.size)
-        output, timestamp = self.output, window.max_timestamp()
-        evaluate, get_result, is_list = self.evaluate, self.get_result, self.keep == KEEP_LIST
-        without_function = self.functions[1] is None
-        clear = getattr(self.functions[1], "clear", None)
-        for key, kept in contents if self.order is None else self.order.entries_until(start):
-            if without_function:
-                result = kept if get_result is None else get_result(kept)
-                if result is not None:
-                    output.collect(result, timestamp)
-                continue
-            self.keyed_state.select_key(key)
-            single = kept if get_result is None else get_result(kept)
-            elements = kept if is_list else [single]
-            emit_results(output, evaluate(key_of(key), window, elements), timestamp, OutputTag)
-            if clear is not None:
-                self.window_context.current_window = window
-                clear(self.window_context)
+        entries = contents if self.order is None else self.order.entries_until(start)
+        self.emit(entries, window, window.max_timestamp())
         contents.clear()
         self.table.drop_if_empty(window)
         self.keyed_state.release_namespace(window)

@@ -18,7 +18,8 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator, emit_results
-from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
+from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
+from penstock.taskexecutor.windowing.sessions import create_session_operator
 from penstock.taskexecutor.windowing.timerless import create_timerless_operator
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _CONTENTS = "window-contents"
-_MERGING = "merging-window-set"
 
 
 def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
     """The operator of a windowed stream."""
-    fast = create_timerless_operator(context, descriptor)
-    if fast is not None:
-        return fast
+    for create in (create_timerless_operator, create_session_operator):
+        fast = create(context, descriptor)
+        if fast is not None:
+            return fast
     if descriptor.evictor is not None:
         return EvictingWindowOperator(context, descriptor)
     return WindowOperator(context, descriptor)
@@ -88,15 +89,21 @@ class WindowOperator(StreamOperator):
         self.functions = window_functions(descriptor)
         self.evaluate = evaluation(self.functions[-1], self.window_context)
         self.contents = self._create_contents()
-        self.merging_table = self.keyed_state.table(_MERGING, "map").map(None)
+        self.merging_table = self.keyed_state.table(MERGING_STATE, "map").map(None)
         self.late_records_dropped: Any = None
         self.opened: list[Any] = []
 
     # Life cycle -----------------------------------------------------------------------------
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
-        """Gives windows timers that the operator for tumbling and sliding ones has kept without."""
-        if self.is_merging or not self.is_event_time or self.timers.has_event_timers:
+        """Gives windows timers that an operator without them has kept."""
+        if not self.is_event_time or self.timers.has_event_timers:
+            return
+        if self.is_merging:
+            for key, mapping in self.merging_table.items():
+                self.keyed_state.select_key(key)
+                for window in mapping:
+                    self.timers.register_event_time_timer(window, window.max_timestamp())
             return
         if self.descriptor.evictor is not None:
             return  # its contents are no other operator's

@@ -1,0 +1,22 @@
+# Open session windows in the order of their ends; see the pure twin.
+
+cimport cython
+
+from penstock._native.state_table cimport StateMap
+from penstock._native.timer_queue cimport TimerHeap
+
+
+@cython.final
+cdef class Session:
+    cdef readonly object key
+    cdef readonly long long start
+    cdef readonly long long end
+    cdef readonly StateMap contents
+    cdef Py_ssize_t index       # its place in the heap
+
+
+@cython.final
+cdef class SessionHeap(TimerHeap):
+    cpdef Session open(self, object key, long long start, long long end, StateMap contents)
+    cpdef int close(self, Session session) except -1
+    cpdef Session take(self, long long limit)

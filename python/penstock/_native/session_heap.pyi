@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.session_heap import *  # noqa: F403

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.window_operators import *  # noqa: F403

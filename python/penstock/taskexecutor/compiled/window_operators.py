@@ -1,0 +1,316 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from window_operators.pxd; the annotations below are for readers and mypy.
+"""The tumbling, sliding and session windows that need no timers.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator  # noqa: TID252
+from .session_heap import Session, SessionHeap  # noqa: TC001, TID252
+from .timer_queue import TimerHeap  # noqa: TC001, TID252
+
+if TYPE_CHECKING:
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.table import StateMap
+
+
+#: How a window without timers keeps its elements.
+KEEP_LIST = 0
+KEEP_FOLD = 1
+KEEP_ACCUMULATOR = 2
+
+
+class WindowLoop(StreamOperator):
+    """Keeps elements in windows of event time that take no late ones.
+
+    The contents of a window are one namespace of a state: key to list, fold or accumulator.
+    """
+
+    def __init__(self, keys: KeyReader, keep: int, function: Any, create_accumulator: Any) -> None:
+        """Keeps the parameters.
+
+        Args:
+            keys: Gives the keys of elements.
+            keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
+            function: ``function(fold, element)`` or ``function(element, accumulator)``.
+            create_accumulator: Gives the accumulator of a new key.
+        """
+        StreamOperator.__init__(self)
+        self.keys = keys
+        self.keep = keep
+        self.function = function
+        self.create_accumulator = create_accumulator
+
+    def take_late(self, value: Any, timestamp: int) -> None:
+        """Takes an element whose window has ended."""
+        raise NotImplementedError(type(self).__name__ + ".take_late")
+
+    def keep_element(self, contents: StateMap, key: Any, value: Any) -> bool:
+        """Adds an element to the contents of a window; True when it is the first of its key."""
+        position = contents.find(key)
+        kept = contents.at(position) if position >= 0 else None
+        if self.keep == 0:
+            if kept is None:
+                contents.put(key, [value])
+            else:
+                kept.append(value)
+        elif self.keep == 1:
+            if kept is not None:
+                value = self.function(kept, value)
+            contents.put_at(position, key, value)
+        else:
+            if kept is None:
+                kept = self.create_accumulator()
+            contents.put_at(position, key, self.function(value, kept))
+        return position < 0
+
+
+class TimerlessWindowLoop(WindowLoop):
+    """Puts elements into tumbling or sliding windows.
+
+    No timers are needed: when event time passes the end of a window, all its keys are evaluated,
+    in the order in which their timers would fire.
+
+    Attributes:
+        order: The keys of all windows by their starts; None where a store has the contents, and
+            they are evaluated in its order.
+        copier: Copies an element for each of the windows that it is in; None if none is needed.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        slide: int,
+        offset: int,
+        keys: KeyReader,
+        keep: int,
+        function: Any,
+        create_accumulator: Any,
+    ) -> None:
+        """Keeps the parameters.
+
+        Args:
+            size: Size of the windows in ms.
+            slide: From the start of one to that of the next in ms, at most ``size``; that if they
+                tumble.
+            offset: How far they are shifted in ms.
+            keys: As of ``WindowLoop``, as the next.
+            keep: How elements are kept.
+            function: Adds an element.
+            create_accumulator: Gives the accumulator of a new key.
+        """
+        WindowLoop.__init__(self, keys, keep, function, create_accumulator)
+        self.size = size
+        self.slide = slide
+        self.offset = offset % slide
+        self.last_start = 0
+        self.last_contents: StateMap | None = None
+        self.last_count = 0
+        #: Of sliding windows, the starts and contents of those that were filled last.
+        self.last_windows: list[tuple[int, StateMap]] | None = None
+        self.copier: Any = None
+        self.order: TimerHeap | None = None
+
+    def contents_of(self, start: int, timestamp: int) -> StateMap | None:
+        """The contents of the window that starts at ``start``; None when it has ended."""
+        raise NotImplementedError(type(self).__name__ + ".contents_of")
+
+    def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
+        """Starts and contents of windows that have not ended, the latest first."""
+        raise NotImplementedError(type(self).__name__ + ".windows_of")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        done = False
+        try:
+            # The offset is subtracted last, where nothing overflows.  C's remainder has the sign of
+            # the dividend, Python's is never negative.
+            remainder = timestamp % self.slide - self.offset
+            if remainder < 0:
+                remainder += self.slide
+                if remainder < 0:
+                    remainder += self.slide
+            start = timestamp - remainder
+            if self.slide != self.size:
+                self.slide_into(value, start, remainder, timestamp)
+                done = True
+                return
+            contents: StateMap | None = self.last_contents
+            if contents is None or start != self.last_start:
+                contents = self.contents_of(start, timestamp)
+                if contents is None:
+                    self.take_late(value, timestamp)
+                    done = True
+                    return
+                self.last_start = start
+                self.last_contents = contents
+            key = self.keys.read(value)
+            if self.keep_element(contents, key, value) and self.order is not None:
+                self.order.push(start, contents, key)
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
+
+    def slide_into(self, value: Any, start: int, remainder: int, timestamp: int) -> None:
+        """Puts an element into all windows that hold its time, of which ``start`` is the last."""
+        count = (self.size - remainder + self.slide - 1) // self.slide
+        windows: list[tuple[int, StateMap]] | None = self.last_windows
+        if windows is None or start != self.last_start or count != self.last_count:
+            windows = self.windows_of(start, count, timestamp)
+            self.last_start = start
+            self.last_count = count
+            self.last_windows = windows
+        if not windows:
+            self.take_late(value, timestamp)
+            return
+        key = self.keys.read(value)
+        for first, contents in windows:
+            kept = value if self.copier is None else self.copier.copied(value)
+            if self.keep_element(contents, key, kept) and self.order is not None:
+                self.order.push(first, contents, key)
+
+
+class SessionWindowLoop(WindowLoop):
+    """Puts elements into session windows whose gap is fixed.
+
+    No timers are needed: the sessions wait for their ends in a heap, in the order in which their
+    timers would fire.
+
+    Attributes:
+        timers: Knows how far event time is; set by the subclass.
+    """
+
+    def __init__(
+        self,
+        gap: int,
+        sessions: StateMap,
+        heap: SessionHeap,
+        keys: KeyReader,
+        keep: int,
+        function: Any,
+        create_accumulator: Any,
+    ) -> None:
+        """Keeps the parameters.
+
+        Args:
+            gap: How long a session lasts beyond an element, in ms.
+            sessions: Of each key those that are open, a list in the order of their starts.
+            heap: All of them.
+            keys: As of ``WindowLoop``, as the next.
+            keep: How elements are kept.
+            function: Adds an element.
+            create_accumulator: Gives the accumulator of a new key.
+        """
+        WindowLoop.__init__(self, keys, keep, function, create_accumulator)
+        self.gap = gap
+        self.sessions = sessions
+        self.heap = heap
+        self.timers: Any = None
+        #: When the first session may begin, behind what stands for no time, and the last one
+        #: that ends within 64 bits.
+        self.first_start = MIN_TIMESTAMP + 1
+        self.last_start = MAX_TIMESTAMP - gap
+        self.last_contents: StateMap | None = None
+        self.contents_start = 0
+        self.contents_end = 0
+
+    def contents_of(self, start: int) -> StateMap:
+        """The contents of sessions that begin with an element of a time.
+
+        It is kept as ``last_contents``, as are the times for which it is the same.
+        """
+        raise NotImplementedError(type(self).__name__ + ".contents_of")
+
+    def merge(self, opened: list[Session], last: int, start: int, end: int) -> Session:
+        """Merges sessions of a key and a window that touches them; gives what they become.
+
+        Args:
+            opened: All that are open, in which the merged ones are replaced.
+            last: The index of the last one that is touched.
+            start: Of the window, in ms.
+            end: Of the window, in ms.
+        """
+        raise NotImplementedError(type(self).__name__ + ".merge")
+
+    def refuse(self, timestamp: int) -> None:
+        """Raises what is wrong with a time that has no window."""
+        raise NotImplementedError(type(self).__name__ + ".refuse")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        done = False
+        try:
+            if timestamp < self.first_start or timestamp > self.last_start:
+                self.refuse(timestamp)
+            key = self.keys.read(value)
+            session: Session | None = self.session_of(key, timestamp, timestamp + self.gap)
+            if session is None:
+                self.take_late(value, timestamp)
+            else:
+                self.keep_element(session.contents, key, value)
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
+
+    def session_of(self, key: Any, start: int, end: int) -> Session | None:
+        """The session of a key that a window is a part of now; None if it has ended."""
+        position = self.sessions.find(key)
+        if position < 0:
+            session: Session | None = self.begun(key, start, end)
+            if session is not None:
+                self.sessions.put(key, [session])
+            return session
+        opened = self.sessions.at(position)
+        last = len(opened) - 1
+        touched: Session = opened[last]
+        # Mostly it is the latest one that grows.
+        while touched.start > end:
+            last -= 1
+            if last < 0:
+                break
+            touched = opened[last]
+        if last < 0 or touched.end < start:
+            session = self.begun(key, start, end)
+            if session is not None:
+                opened.insert(last + 1, session)
+            return session
+        if last > 0:
+            before: Session = opened[last - 1]
+            if before.end >= start:
+                return self.merge(opened, last, start, end)
+        if touched.start <= start and end <= touched.end:
+            return touched
+        # As timers are: that of the window that it becomes is registered first.
+        session = self.heap.open(
+            key, min(start, touched.start), max(end, touched.end), touched.contents
+        )
+        self.heap.close(touched)
+        opened[last] = session
+        return session
+
+    def begun(self, key: Any, start: int, end: int) -> Session | None:
+        """A new session, unless it has ended before it begins."""
+        if end - 1 <= self.timers.current_watermark:
+            return None
+        contents: StateMap | None = self.last_contents
+        if contents is None or start < self.contents_start or start >= self.contents_end:
+            contents = self.contents_of(start)
+        return self.heap.open(key, start, end, contents)
+
+    def ended(self, limit: int) -> Session | None:
+        """Takes the first session that has ended at a time; its contents are left."""
+        session: Session | None = self.heap.take(limit)
+        if session is not None:
+            opened = self.sessions.get(session.key)
+            if len(opened) == 1:
+                self.sessions.remove(session.key)
+            else:
+                opened.remove(session)
+        return session

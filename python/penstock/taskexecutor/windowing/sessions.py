@@ -1,0 +1,148 @@
+"""Sessions of event time with a fixed gap that fire once, at their end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.window import EventTimeSessionWindows, TimeWindow
+from penstock.datastream.window.assigners import event_timestamp
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, SessionHeap, SessionWindowLoop
+from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
+from penstock.taskexecutor.windowing.timerless import (
+    MAX_SIZE,
+    TimerlessWindows,
+    fires_once,
+    keeping,
+)
+from penstock.taskexecutor.windowing.window_functions import window_key_reader
+
+if TYPE_CHECKING:
+    from penstock.graph import operators
+    from penstock.taskexecutor.compiled import Session, StreamOperator
+    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+def create_session_operator(
+    context: OperatorContext, descriptor: operators.Window
+) -> StreamOperator | None:
+    """The fast operator where it does what the general one would, else None."""
+    assigner = descriptor.assigner
+    if (
+        type(assigner) is not EventTimeSessionWindows
+        or assigner._session_gap > MAX_SIZE
+        or not fires_once(context, descriptor)
+        # Sessions, as objects, can only be kept in memory.
+        or context.keyed_state.keeps_elements
+    ):
+        return None
+    return SessionWindowOperator(context, descriptor)
+
+
+class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
+    """Sessions of event time without lateness, evictor or own trigger.
+
+    In memory each key has a list of sessions; in snapshots it is what the general operator has: the
+    open windows of each key, and the windows in whose namespaces their contents are.
+    """
+
+    is_merging = True
+
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
+        """Creates the operator."""
+        sessions = context.keyed_state.table(MERGING_STATE, "map")
+        sessions.snapshot_filter = _merging_state
+        super().__init__(
+            descriptor.assigner._session_gap,
+            sessions.map(None),
+            SessionHeap(sessions),
+            window_key_reader(context),
+            *keeping(context, descriptor),
+        )
+        self._prepare(context, descriptor)
+        self.assigner = descriptor.assigner
+        self.contents: Any = context.keyed_state.state(descriptor.state_descriptor)
+
+    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+        """Takes over the sessions that were restored."""
+        self.timers.drop_event_timers()  # those that the general operator has left
+        for key, windows in self.sessions.items():
+            self.sessions.put(
+                key,
+                [
+                    self.heap.open(key, window.start, window.end, self.table.map(state_window))
+                    for window, state_window in sorted(windows.items())
+                ],
+            )
+
+    def contents_of(self, start: int) -> StateMap:
+        """The contents of sessions that begin with an element of a time.
+
+        One namespace serves for a gap's time: two sessions of a key begin further apart.
+        """
+        first = start - start % self.gap
+        self.contents_start, self.contents_end = max(first, MIN_TIMESTAMP), first + self.gap
+        contents = self.table.map(TimeWindow(self.contents_start, self.contents_end))
+        self.last_contents = contents
+        return contents
+
+    def refuse(self, timestamp: int) -> None:
+        """Raises what is wrong with a time that has no window.
+
+        Raises:
+            MissingTimestampError: It is none.
+            OverflowError: The window ends beyond 64 bits.
+        """
+        TimeWindow(event_timestamp(timestamp), timestamp + self.gap)
+
+    def merge(self, opened: list[Session], last: int, start: int, end: int) -> Session:
+        """Merges sessions of a key and a window that touches them; gives what they become."""
+        first = last
+        while first > 0 and opened[first - 1].end >= start:
+            first -= 1
+        touched = {TimeWindow(s.start, s.end): s for s in opened[first : last + 1]}
+        key = opened[last].key
+
+        def merge(
+            result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
+        ) -> None:
+            # As timers are: that of the window that they become is registered first.
+            contents = self.table.map(state_window)
+            session = self.heap.open(key, result.start, result.end, contents)
+            for window in merged:
+                self.heap.close(touched[window])
+            opened[first : last + 1] = [session]
+            self.keyed_state.select_key(key)
+            self.contents.merge_namespaces(state_window, merged_state_windows)
+            for window in merged_state_windows:
+                self._release(self.table.map(window))
+
+        state_windows = {w: session.contents.namespace for w, session in touched.items()}
+        merging = MergingWindowSet(self.assigner, state_windows, joins_touching=False)
+        merging.add(TimeWindow(start, end), merge)
+        return opened[first]
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
+        self.timers.current_watermark = timestamp
+        emit, has_function = self.emit, self.functions[1] is not None
+        session = self.ended(timestamp)
+        while session is not None:
+            key, contents, end = session.key, session.contents, session.end
+            window = TimeWindow(session.start, end) if has_function else None
+            emit(((key, contents.remove(key)),), window, end - 1)
+            self._release(contents)
+            session = self.ended(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def _release(self, contents: StateMap) -> None:
+        """Forgets contents that are empty."""
+        if not contents:
+            self.table.drop_if_empty(contents.namespace)
+            if contents is self.last_contents:
+                self.last_contents = None
+
+
+def _merging_state(sessions: list[Session]) -> dict[TimeWindow, TimeWindow]:
+    """What the general operator has of the open sessions of a key: window to state window."""
+    return {TimeWindow(s.start, s.end): s.contents.namespace for s in sessions}

@@ -1,0 +1,293 @@
+"""Sessions without timers: they are those of the general operator (SEMANTICS G).
+
+Method: seeded elements in and out of order, early and late, go through both operators; a trigger
+subclass forces the general one.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from penstock.common.time import Time
+from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    MissingTimestampError,
+    PurgingTrigger,
+    TumblingEventTimeWindows,
+)
+from penstock.network import runtime
+from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.windowing.sessions import SessionWindowOperator
+from penstock.taskexecutor.windowing.window_operator import WindowOperator
+from penstock.testing import redistribute
+from unit.taskexecutor.test_window_operator import (
+    MAX_WATERMARK,
+    TEN,
+    Count,
+    OtherEventTimeTrigger,
+    Show,
+    add_numbers,
+    harness,
+    sliding,
+)
+
+TRIGGERS = {SessionWindowOperator: EventTimeTrigger(), WindowOperator: OtherEventTimeTrigger()}
+
+
+class Numbers(AggregateFunction):
+    """What was added, in what order, and how it was merged."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator):
+        return None if len(accumulator) == 3 else list(accumulator)
+
+    def merge(self, a, b):
+        return [*a, "|", *b]
+
+
+class Merged(Show):
+    def process(self, key, context, elements):
+        yield key, context.window().start, context.window().end, list(elements)
+
+
+class Earlier(ProcessWindowFunction):
+    """Numbers the sessions of a key, and is told of the end of each."""
+
+    def process(self, key, context, elements):
+        state = context.global_state().get_state(ValueStateDescriptor("sessions", None))
+        state.update((state.value() or 0) + 1)
+        yield key, state.value(), context.current_watermark(), len(list(elements))
+
+    def clear(self, context):
+        state = context.global_state().get_state(ValueStateDescriptor("ends", None))
+        state.update([*(state.value() or []), context.window().end])
+
+
+FUNCTIONS = {
+    "process": (Show(), "process", {}),
+    "global state": (Earlier(), "process", {}),
+    "reduce": (add_numbers, "reduce", {}),
+    "reduce, process": (add_numbers, "reduce", {"window_function": Merged()}),
+    "aggregate": (Count(), "aggregate", {}),
+    "aggregate, process": (Numbers(), "aggregate", {"window_function": Merged()}),
+}
+
+
+def sessions(gap, trigger, function="process", **arguments):
+    function, kind, others = FUNCTIONS[function]
+    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+    return harness(assigner, function, kind, trigger, **others, **arguments)
+
+
+def steps(seed, count=500, keys="abcde"):
+    """Elements, as pairs of key and timestamp, and watermarks, which have no key."""
+    numbers = random.Random(seed)
+    found, latest, watermark = [], -100, -(2**63)
+    for _ in range(count):
+        latest += numbers.choice((0, 1, 2, 3, 12))
+        found.append((numbers.choice(keys), latest - numbers.choice((0, 0, 1, 7, 30, 90))))
+        if numbers.random() < 0.2:
+            watermark = max(watermark, latest - numbers.randrange(25))
+            found.append((None, watermark))
+    return [*found, (None, MAX_WATERMARK)]
+
+
+def feed(test, items):
+    for key, timestamp in items:
+        if key is None:
+            test.process_watermark(timestamp)
+        else:
+            test.process_element((key, timestamp), timestamp)
+
+
+@pytest.mark.parametrize("gap", [1, 5, 10, 40])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_they_are_those_of_the_general_operator(gap, function):
+    """The same results, in the same order, and the same late elements."""
+    for seed in range(5):
+        found = []
+        for operator, trigger in TRIGGERS.items():
+            with sessions(gap, trigger, function, late_tag="late") as test:
+                assert type(test.operator) is operator
+                feed(test, steps(seed))
+                kept = {name for name, t in test._context.keyed_state.tables.items() if len(t)}
+                assert kept <= {"sessions", "ends"}
+                assert test.num_event_time_timers == 0
+                found.append((test.output.events, test.output.side_output("late")))
+        assert found[0] == found[1]
+        assert found[0][0]
+        assert found[0][1]
+
+
+@pytest.mark.parametrize("step", [1, 10])
+def test_many_that_end_at_one_time_fire_in_the_same_order(step):
+    """Though each that grows leaves its place in the heap."""
+    numbers, items = random.Random(3), []
+    for round_ in range(3000):
+        moment = round_ // 10
+        items.append((f"key {numbers.randrange(400)}", (moment - numbers.randrange(40)) * step))
+        if round_ % 100 == 99:
+            items.append((None, (moment - 30) * step))
+    items.append((None, MAX_WATERMARK))
+    found = []
+    for trigger in TRIGGERS.values():
+        with sessions(20 * step, trigger, late_tag="late") as test:
+            feed(test, items)
+            found.append(test.output.events)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("before", TRIGGERS)
+@pytest.mark.parametrize("after", TRIGGERS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_snapshot_of_either_operator_is_taken_over(before, after, function):
+    """At any place, into one subtask and into two; what happens while it is written is not in it.
+
+    Sessions that end at one time may fire in another order then.
+    """
+    items = steps(7, 60)
+    with sessions(10, TRIGGERS[WindowOperator], function) as test:
+        feed(test, items)
+        whole = sorted(map(repr, test.records))
+    for cut in range(0, len(items), 7):
+        with sessions(10, TRIGGERS[before], function) as test:
+            feed(test, items[:cut])
+            emitted = test.records
+            running = test.begin_snapshot(1)
+            feed(test, items[cut:])
+            snapshot = serialised(running)
+        # Event time is not in a snapshot: a late element of the rest would be taken.
+        watermark = max((time for key, time in items[:cut] if key is None), default=None)
+        for parallelism in (1, 2):
+            found = list(emitted)
+            for subtask, part in enumerate(redistribute([snapshot], parallelism)):
+                options = {"subtask": subtask, "parallelism": parallelism}
+                restored = sessions(10, TRIGGERS[after], function, options=options)
+                restored.initialize_state(part)
+                with restored as test:
+                    if watermark is not None:
+                        test.process_watermark(watermark)
+                    mine = [i for i in items[cut:] if i[0] is None or owns(test, i[0])]
+                    feed(test, mine)
+                    assert test.num_event_time_timers == 0
+                    found += test.records
+            assert sorted(map(repr, found)) == whole
+
+
+def owns(test, key):
+    context = test._context
+    return context.has_key(context.identity_of(key))
+
+
+@pytest.mark.parametrize("lateness_ms", [0, 5])
+@pytest.mark.parametrize("assigner", [TEN, sliding(20, 10), None], ids=repr)
+def test_what_has_gone_to_and_fro_fires(lateness_ms, assigner):
+    """Timers of the general operator, taken over with its windows, do not stand for later ones."""
+    assigner = assigner or EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+    snapshot, timestamp = None, 0
+    for trigger in (OtherEventTimeTrigger(), EventTimeTrigger(), OtherEventTimeTrigger()):
+        test = harness(assigner, Show(), trigger=trigger, lateness_ms=lateness_ms)
+        test.initialize_state(snapshot)
+        with test:
+            timestamp += 30
+            test.process_element(("a", timestamp), timestamp)
+            snapshot = test.snapshot(1)
+            test.process_watermark(MAX_WATERMARK)
+            records = test.records
+            assert test.num_event_time_timers == 0
+    assert sorted({number for record in records for number in record.value[3]}) == [30, 60, 90]
+
+
+def test_sessions_of_a_longer_gap_grow_together_in_a_program_with_a_shorter_one():
+    """And an element of the shorter one touches no more than it reaches."""
+    for trigger in TRIGGERS.values():
+        with sessions(5, trigger) as test:
+            for timestamp in (0, 7, 14, 40):
+                test.process_element(("a", timestamp), timestamp)
+            snapshot = test.snapshot(1)
+        found = []
+        for after in TRIGGERS.values():
+            restored = sessions(20, after)
+            restored.initialize_state(snapshot)
+            with restored as test:
+                test.process_element(("a", 2), 2)
+                test.process_element(("a", 24), 24)
+                test.process_watermark(MAX_WATERMARK)
+                found.append(test.records)
+        assert found[0] == found[1]
+
+
+def test_an_element_without_timestamp_and_one_without_a_window_are_refused():
+    for trigger in TRIGGERS.values():
+        with (
+            sessions(10, trigger) as test,
+            pytest.raises(MissingTimestampError, match="assign_timestamps_and_watermarks"),
+        ):
+            test.process_element(("a", 1))
+        words = f"a window from {2**63 - 10} to {2**63} ms needs times of more than 64 bits"
+        with sessions(10, trigger) as test, pytest.raises(OverflowError, match=words):
+            test.process_element(("a", 2**63 - 10), 2**63 - 10)
+
+
+def test_the_first_and_the_last_sessions_of_64_bits_are_exact():
+    first, last = 1 - 2**63, 2**63 - 1007
+    for trigger in TRIGGERS.values():
+        with sessions(1000, trigger) as test:
+            for timestamp in (first, first + 500, last, last + 6):
+                test.process_element(("a", timestamp), timestamp)
+            test.process_watermark(MAX_WATERMARK)
+            assert test.values == [
+                ("a", first, first + 1500, [first, first + 500]),
+                ("a", last, last + 1006, [last, last + 6]),
+            ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"lateness_ms": 1}, {"options": {"configuration": {"state.backend.type": "rocksdb"}}}],
+    ids=["lateness", "rocksdb"],
+)
+def test_others_are_left_to_the_general_operator(arguments):
+    with sessions(10, EventTimeTrigger(), **arguments) as test:
+        assert type(test.operator) is WindowOperator
+    with sessions(10, PurgingTrigger.of(EventTimeTrigger())) as test:
+        assert type(test.operator) is SessionWindowOperator
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS.values())
+@pytest.mark.parametrize("gap", [None, 10], ids=["tumbling", "sessions"])
+def test_a_result_that_is_none_is_no_result(trigger, gap):
+    """The window function is not called for it."""
+    assigner = (
+        TumblingEventTimeWindows.of(Time.milliseconds(10))
+        if gap is None
+        else EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+    )
+    with harness(assigner, Numbers(), "aggregate", trigger, window_function=Merged()) as test:
+        for key, timestamp in (("a", 1), ("a", 2), ("a", 3), ("b", 4)):
+            test.process_element((key, timestamp), timestamp)
+        test.process_watermark(MAX_WATERMARK)
+        assert [value[0] for value in test.values] == ["b"]
+
+
+@pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
+def test_the_pure_runtime_does_the_same():
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
+        cwd=Path(__file__).parents[3],
+        check=True,
+        timeout=300,
+    )
