@@ -251,6 +251,21 @@ def sessions_of_one_moment(f):
     return f.collect(keyed.window(windows).process(_tell(f)))
 
 
+def sessions_of_late_and_early_elements_reduced(f):
+    times = [("abcdefgh"[n * 3 % 8], n * 53 % 211 * 10) for n in range(120)]
+    keyed = f.timed(f.pairs(*times), lambda v: v[1]).key_by(lambda v: v[0], f.Types.STRING())
+    windows = f.EventTimeSessionWindows.with_gap(f.Time.milliseconds(60))
+    return f.collect(keyed.window(windows).reduce(lambda a, b: (a[0], max(a[1], b[1]))))
+
+
+def sessions_merged_out_of_order(f):
+    moments = (0, 80, 40, 170, 125, 300)
+    times = [(key, moment) for moment in moments for key in "abcdef"]
+    keyed = f.timed(f.pairs(*times), lambda v: v[1]).key_by(lambda v: v[0], f.Types.STRING())
+    windows = f.EventTimeSessionWindows.with_gap(f.Time.milliseconds(50))
+    return f.collect(keyed.window(windows).process(_tell(f)))
+
+
 def continuous_trigger(f):
     trigger = f.ContinuousEventTimeTrigger.of(f.Time.milliseconds(500))
     windows = f.TumblingEventTimeWindows.of(f.Time.seconds(2))
