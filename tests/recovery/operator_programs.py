@@ -15,11 +15,13 @@ from penstock.datastream.functions import (
     ProcessJoinFunction,
 )
 from penstock.datastream.state import MapStateDescriptor
-from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
 ELEMENTS = 4000
 WINDOW_MS = 70
+#: So many numbers, one after the other, are a session of a key.
+RUN = 25
 
 
 class NumberAsTime(TimestampAssigner):
@@ -73,6 +75,24 @@ def expected_windows():
         window = number % KEYS, number // WINDOW_MS
         sums[window] = sums.get(window, 0) + number
     return [(key, total) for (key, _), total in sums.items()]
+
+
+# ---- sessions ----------------------------------------------------------------------------------
+
+
+def sessions(stream):
+    return (
+        stream.map(lambda n: (n // RUN % KEYS, n), Types.TUPLE([Types.LONG(), Types.LONG()]))
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+    )
+
+
+def expected_sessions():
+    return [
+        (first // RUN % KEYS, sum(range(first, first + RUN))) for first in range(0, ELEMENTS, RUN)
+    ]
 
 
 # ---- timers ------------------------------------------------------------------------------------
@@ -182,6 +202,7 @@ def expected_iteration():
 
 KINDS = {
     "window": (windows, expected_windows),
+    "sessions": (sessions, expected_sessions),
     "timer": (timers, expected_timers),
     "broadcast": (broadcast, expected_broadcast),
     "async": (async_wait, expected_async_wait),

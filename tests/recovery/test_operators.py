@@ -19,7 +19,7 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
     assert shown == expected
 
 
-@pytest.mark.parametrize("kind", ["window", "timer", "interval join"])
+@pytest.mark.parametrize("kind", ["window", "sessions", "timer", "interval join"])
 def test_results_with_state_in_rocksdb(tmp_path, kind):
     """Compiled operators, timers and buffers of joins, through a cache of a few entries."""
     fates(tmp_path / "fates", ["on the way", "told before the sink"])
