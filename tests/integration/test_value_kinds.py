@@ -170,6 +170,8 @@ VALUES = [
     # From here on they have no hash.
     bytearray(b"x"), [1, [2]], {"k": "v", "n": [1], 3: None}, {1, 2}, Order("o", [Pair("p", 1)]),
     Row(a=[1], b=Row(2)), collections.Counter("aab"), collections.deque([1, 2], 3),
+    collections.OrderedDict(b=1, a=[2]), collections.defaultdict(list, a=[1]),
+    Order("o", [collections.Counter("a"), collections.deque([Pair("p", 1)])]),
     Lines([1, Lines([Coin("a")])]), Settings(a=Settings(b=1)),
     np.arange(6, dtype="f4").reshape(2, 3),
 ]  # fmt: skip

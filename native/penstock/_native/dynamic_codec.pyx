@@ -15,11 +15,14 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from penstock._native.basic_codecs cimport read_big_int, write_big_int
 from penstock._native.failure cimport fail_corrupt, fail_too_deep_bytes, fail_too_deep_value
 from penstock._native.instances cimport (
-    BUILTIN, ENUM, REDUCED, SLOTS, ClassForm, form_of_class, keep_member, read_member,
+    BUILTIN, COLLECTION, ENUM, REDUCED, SLOTS, ClassForm, form_of_class, keep_member, read_member,
     read_numbered, read_signed, write_builtin, write_instance, write_member,
 )
 from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
 from penstock._native.scalars cimport read_scalar, read_uuid, write_scalar
+from penstock._native.standard_collections cimport (
+    DEFAULT_DICT, DEQUE, read_collection, write_collection,
+)
 from penstock._native.text cimport encode_utf8
 from penstock._native.wire cimport (
     PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_IS_COMPACT_ASCII, get8, get16, get32,
@@ -198,6 +201,9 @@ cdef int encode_other(Writer *writer, object value, int depth) except -1:
     elif form.kind == BUILTIN:
         if write_builtin(writer, form, value, depth):
             return 0
+    elif form.kind == COLLECTION:
+        if write_collection(writer, form, value, depth):
+            return 0
     elif form.kind != REDUCED and write_scalar(writer, form, value, depth):
         return 0
     tag, parts = reduce_value(value)
@@ -372,6 +378,8 @@ cdef object decode_rare(Reader *reader, uint8_t tag):
         return read_uuid(reader)
     if EXTENDED_FIRST <= tag <= EXTENDED_LAST:
         return decode_extended(reader, tag)
+    if DEQUE <= tag <= DEFAULT_DICT:
+        return read_collection(reader, tag)
     fail_corrupt(f"unknown value tag 0x{tag:02x}")
 
 

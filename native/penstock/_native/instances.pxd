@@ -32,6 +32,8 @@ cdef enum ClassKind:
     FORMER = 12
     # A subclass of a builtin class.
     BUILTIN = 13
+    # A collection of the standard library, whose tag is the count.
+    COLLECTION = 14
 
 
 @cython.final

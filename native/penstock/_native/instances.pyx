@@ -22,6 +22,7 @@ from penstock._native.plain_instances cimport Parts, builtin_of, stands_alone
 from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, reserve, text_of
 
 from penstock.serialization import class_reference
+from penstock.serialization import standard_collections
 from penstock.serialization import value_layouts
 from penstock.serialization.class_reference import is_own, reference_of
 from penstock.serialization.extended_values import is_always_pickled, reduce_value
@@ -169,6 +170,9 @@ cdef ClassForm form_of_class(object cls):
         if issubclass(cls, enum.Enum) and reference_of(cls) is not None:
             form.kind = ENUM
             form.members = {}
+        elif cls in standard_collections.TAGS:
+            form.kind = COLLECTION
+            form.count = standard_collections.TAGS[cls]
         elif scalar is not None:
             form.kind, form.signed = scalar
         elif form.is_own and not is_always_pickled(cls):

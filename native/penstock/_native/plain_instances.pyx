@@ -12,8 +12,10 @@ from cpython.set cimport PyFrozenSet_New, PySet_New
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_GetSlice
 
 from penstock._native.instances cimport (
-    BUILTIN, DICT, NAMED_TUPLE, SLOTS, form_of_class, values_of,
+    BUILTIN, COLLECTION, DICT, NAMED_TUPLE, SLOTS, form_of_class, values_of,
 )
+
+from penstock._native.standard_collections cimport elements_of
 
 from penstock.serialization import instance_fields as pure
 
@@ -78,6 +80,8 @@ cdef bint stands_alone_as_part(object value, Parts *known) except -1:
         or type(value) is frozenset
     ):
         form = form_of_class(type(value))
+        if form.kind == COLLECTION:
+            return is_new(<PyObject *>value, known) and elements_stand_alone(value, known)
         if form.kind > SLOTS and form.kind != BUILTIN:
             return False
         if isinstance(value, (str, int, float, bytes)):
@@ -89,6 +93,12 @@ cdef bint stands_alone_as_part(object value, Parts *known) except -1:
     if form.kind == BUILTIN:
         return not ps_has_attributes(<PyObject *>value) and parts_stand_alone(value, known)
     return fields_stand_alone(form, value, known)
+
+
+cdef bint elements_stand_alone(object value, Parts *known) except -1:
+    """Whether what a collection of the standard library holds does, and is all of it."""
+    cdef object elements = elements_of(value)
+    return elements is not None and parts_stand_alone(elements, known)
 
 
 cdef bint is_new(PyObject *part, Parts *known) noexcept:

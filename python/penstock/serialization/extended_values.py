@@ -31,6 +31,8 @@ from penstock.serialization.former_layouts import (
 )
 from penstock.serialization.instance_fields import fields_of, known_layout, stand_alone
 from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.standard_collections import REBUILDERS as COLLECTIONS
+from penstock.serialization.standard_collections import TAGS, content_of, parts_of
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
     has_fields,
@@ -114,7 +116,9 @@ def is_pickled(value: Any) -> bool:
 
 def is_always_pickled(cls: type) -> bool:
     """Whether instances of a class are pickled, also once the job knows it."""
-    return not (issubclass(cls, enum.Enum) or has_fields(cls) or is_made_of_attributes(cls))
+    if cls in TAGS or issubclass(cls, enum.Enum):
+        return False
+    return not (has_fields(cls) or is_made_of_attributes(cls))
 
 
 def _reducer_for(cls: type) -> Reducer:
@@ -316,6 +320,13 @@ def _complex(value: complex) -> tuple[int, Any]:
     return COMPLEX, (value.real, value.imag)
 
 
+def _collection(value: Any) -> tuple[int, Any]:
+    content = content_of(value)
+    if content is None or not stand_alone([content]):
+        return _pickle(value)
+    return TAGS[type(value)], parts_of(value, content)
+
+
 class _Pickler(CodePickler):
     """Names the job's own classes, which every process knows, instead of pickling them."""
 
@@ -359,6 +370,7 @@ _REDUCERS: dict[type, Reducer] = {
     Row: _row,
     Instant: _instant,
     complex: _complex,
+    **dict.fromkeys(TAGS, _collection),
 }
 
 _REBUILDERS: dict[int, Callable[[Any], Any]] = {
@@ -378,6 +390,7 @@ _REBUILDERS: dict[int, Callable[[Any], Any]] = {
     NUMPY_ARRAY: _numpy_array_from,
     COMPLEX: lambda parts: complex(*parts),
     PICKLE: pickle.loads,
+    **COLLECTIONS,
 }
 
 

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Final
 
 from penstock.serialization.class_reference import is_own
+from penstock.serialization.standard_collections import TAGS, content_of
 from penstock.serialization.value_layouts import (
     BUILTIN,
     NAMED_TUPLE,
@@ -82,7 +83,7 @@ def _stands_alone(value: Any, met: set[int]) -> bool:
     if cls in SCALARS or issubclass(cls, enum.Enum):
         return True
     layout = None
-    if cls not in _COLLECTIONS:
+    if cls not in _COLLECTIONS and cls not in TAGS:
         layout = known_layout(cls)
         if layout is None:
             return False
@@ -94,7 +95,11 @@ def _stands_alone(value: Any, met: set[int]) -> bool:
         return False
     met.add(id(value))
     parts: Any = value
-    if layout is not None:
+    if cls in TAGS:
+        parts = content_of(value)
+        if parts is None:
+            return False
+    elif layout is not None:
         parts = _fields_of(value, layout)
         if parts is None:
             return False

@@ -33,6 +33,7 @@ from penstock.serialization.pure.dynamic_codec import (
     encode_dynamic,
 )
 from penstock.serialization.pure.value_bytes import MAX_DEPTH, write_varint
+from penstock.serialization.standard_collections import TAGS
 from penstock.serialization.type_schema import ANY
 from penstock.serialization.value_layouts import on_change
 
@@ -144,8 +145,9 @@ def _write(out: bytearray, value: Any, depth: int) -> None:
         tag = PICKLE
         parts: Any = None
         layout = known_layout(kind)
-        # Instances of plain classes were pickled once; their keys must meet those of then.
-        if layout is None or not layout.is_plain:
+        # Instances of plain classes and collections were pickled once; their keys must meet those
+        # of then.
+        if kind not in TAGS and (layout is None or not layout.is_plain):
             tag, parts = reduce_value(value)
             if tag == DATACLASS and not is_dataclass(value):
                 tag = PICKLE

@@ -28,6 +28,7 @@ from penstock.serialization.pure.value_bytes import (
     write_sized,
     write_varint,
 )
+from penstock.serialization.standard_collections import REBUILDERS as COLLECTIONS
 from penstock.serialization.value_layouts import (
     BUILTIN,
     NAMED_TUPLE,
@@ -91,7 +92,7 @@ def decode_dynamic(reader: Reader) -> Any:
         return decoder(reader)
     if tag in (NUMBERED, SIGNED):
         return _read_instance(reader, tag)
-    if EXTENDED_FIRST <= tag <= EXTENDED_LAST:
+    if EXTENDED_FIRST <= tag <= EXTENDED_LAST or tag in COLLECTIONS:
         reader.descend()
         parts = decode_dynamic(reader)
         reader.depth -= 1

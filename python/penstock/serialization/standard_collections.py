@@ -1,0 +1,83 @@
+"""``deque``, ``OrderedDict``, ``Counter`` and ``defaultdict`` of the standard library, as values.
+
+They are taken apart as unpickling puts them together, if that is all that there is to one: what is
+in it stands alone, and the factory of a ``defaultdict`` is a class that has a name.  The others are
+pickled.  The native twin is ``penstock._native.standard_collections``.
+"""
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.serialization.class_reference import reference_of, resolve
+
+DEQUE: Final = 0x24
+ORDERED_DICT: Final = 0x25
+COUNTER: Final = 0x26
+DEFAULT_DICT: Final = 0x27
+
+TAGS: Final[dict[type, int]] = {
+    deque: DEQUE,
+    OrderedDict: ORDERED_DICT,
+    Counter: COUNTER,
+    defaultdict: DEFAULT_DICT,
+}
+
+
+def content_of(value: Any) -> list[Any] | dict[Any, Any] | None:
+    """What is in a collection, in its order; None if there is more to the collection.
+
+    Attributes of a ``Counter`` are no part of it: pickling leaves them, too.
+    """
+    if type(value) is deque:
+        return list(value)
+    if type(value) is OrderedDict and value.__dict__:
+        return None
+    if type(value) is defaultdict:
+        factory = value.default_factory
+        if factory is not None and (not isinstance(factory, type) or reference_of(factory) is None):
+            return None
+    return dict(value)
+
+
+def parts_of(value: Any, content: Any) -> Any:
+    """The parts of the extended value that a collection becomes."""
+    if type(value) is deque:
+        return value.maxlen, content
+    if type(value) is defaultdict:
+        factory: Any = value.default_factory
+        return None if factory is None else reference_of(factory), content
+    return content
+
+
+def _deque_from(parts: Any) -> Any:
+    limit, content = parts
+    if type(content) is not list:
+        raise TypeError(f"a deque of {type(content).__name__}")
+    return deque(content, limit)
+
+
+def _default_dict_from(parts: Any) -> Any:
+    reference, content = parts
+    factory: Any = None if reference is None else resolve(reference)
+    return defaultdict(factory, _checked(content))
+
+
+def _checked(content: Any) -> dict[Any, Any]:
+    if type(content) is not dict:
+        raise TypeError(f"the content of a dict as {type(content).__name__}")
+    return content
+
+
+def _counter_from(content: Any) -> Any:
+    made: Any = Counter.__new__(Counter)  # its __init__ only counts what it is given
+    dict.update(made, _checked(content))
+    return made
+
+
+REBUILDERS: Final[dict[int, Callable[[Any], Any]]] = {
+    DEQUE: _deque_from,
+    ORDERED_DICT: lambda content: OrderedDict(_checked(content)),
+    COUNTER: _counter_from,
+    DEFAULT_DICT: _default_dict_from,
+}
