@@ -32,3 +32,18 @@ def test_results_with_state_in_rocksdb(tmp_path, kind):
     shown, expected = results(kind, Fate(tmp_path / "fates", "kill"), options)
     assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
     assert shown == expected
+
+
+def test_sessions_with_a_log_of_changes(tmp_path):
+    """Sessions change in place and are written as something else than they are."""
+    fates(tmp_path / "fates", ["on the way", "told before the sink"])
+    options = {
+        "state.changelog.enabled": "true",
+        "state.changelog.storage": "filesystem",
+        "state.changelog.dstl.dfs.base-path": str(tmp_path / "log"),
+        "state.changelog.periodic-materialize.interval": "150 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    shown, expected = results("sessions", Fate(tmp_path / "fates", "kill"), options)
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    assert shown == expected
