@@ -66,14 +66,17 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the sessions that were restored."""
         self.timers.drop_event_timers()  # those that the general operator has left
-        for key, windows in self.sessions.items():
-            self.sessions.put(
-                key,
-                [
-                    self.heap.open(key, window.start, window.end, self.table.map(state_window))
-                    for window, state_window in sorted(windows.items())
-                ],
-            )
+        restored = [
+            (window.end, window.start, state_window, key)
+            for key, windows in self.sessions.items()
+            for window, state_window in windows.items()
+        ]
+        for *_, key in restored:
+            self.sessions.put(key, [])
+        # By their times, as timers are: of a key those are the order of the starts, too.
+        for end, start, state_window, key in sorted(restored, key=lambda session: session[0]):
+            contents = self.table.map(state_window)
+            self.sessions.get(key).append(self.heap.open(key, start, end, contents))
 
     def contents_of(self, start: int) -> StateMap:
         """The contents of sessions that begin with an element of a time.
