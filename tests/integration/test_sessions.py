@@ -221,6 +221,18 @@ def test_savepoints_are_taken_on_request(session, marks, tmp_path):
     assert status_of(job) == "FINISHED"
 
 
+def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(session, marks, tmp_path):
+    (tmp_path / "file").touch()
+    places = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": str(tmp_path / "file"),
+    }
+    job = started(session, marks, **places)
+    with pytest.raises(ConfigurationError, match=r"checkpointing\.dir: .*file' cannot have"):
+        job.get_job_execution_result().result()
+    assert status_of(job) == "FAILED"
+
+
 def test_each_job_has_modules_and_files_of_its_own(session, tmp_path):
     """One name means another thing in each of two jobs, which no interpreter ever mixes."""
     outputs = []

@@ -19,7 +19,15 @@ from penstock.checkpoint_storage.disposal import streams
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.errors import CheckpointStorageError, CorruptCheckpointError
+from penstock.common import JobStatus
+from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.errors import (
+    CheckpointFailedJobError,
+    CheckpointStorageError,
+    ConfigurationError,
+    CorruptCheckpointError,
+    JobExecutionError,
+)
 from recovery import chaos
 
 pytestmark = pytest.mark.timeout(120)
@@ -95,6 +103,93 @@ def test_a_job_outlives_storage_that_fails(tmp_path, monkeypatch, caplog, fault)
             job.fail()
         job.progress.await_checkpoint()
         job.end(results)
+
+
+def job_in(checkpoints, tmp_path, **options):
+    return chaos.job(
+        checkpoints,
+        FailsOnDemand("first", str(tmp_path / "fail")),
+        workers=1,
+        options={"execution.target": "in-process", **options},
+    )
+
+
+@pytest.mark.parametrize("checkpoints", ["file", "file/below", "/proc", "/proc/checkpoints"])
+def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(tmp_path, checkpoints):
+    """It was tried again and again, by each checkpoint and by each restart because of one."""
+    (tmp_path / "file").touch()
+    stream = job_in(tmp_path / checkpoints, tmp_path)
+    what = rf"execution.checkpointing.dir: '.*{checkpoints}' cannot have the job's files: .*; name"
+    with pytest.raises(ConfigurationError, match=what):
+        list(stream.execute_and_collect())
+
+
+def test_so_does_one_whose_log_of_state_has_none(tmp_path):
+    (tmp_path / "file").touch()
+    log = {
+        "state.changelog.enabled": "true",
+        "state.changelog.storage": "filesystem",
+        "dstl.dfs.base-path": str(tmp_path / "file"),
+    }
+    stream = job_in(tmp_path / "checkpoints", tmp_path, **log)
+    with pytest.raises(ConfigurationError, match=r"dstl.dfs.base-path: .*file' cannot have"):
+        list(stream.execute_and_collect())
+
+
+def test_a_driver_that_others_stand_by_for_ends_with_a_failed_job(tmp_path):
+    """And no other driver tries what cannot be."""
+    (tmp_path / "file").touch()
+    options = {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "leaders"),
+        "high-availability.cluster-id": "one",
+    }
+    for _ in range(2):
+        stream = job_in(tmp_path / "file", tmp_path, **options)
+        stream.sink_to(DiscardingSink())
+        client = stream.get_execution_environment().execute_async()
+        with pytest.raises((ConfigurationError, JobExecutionError), match=r"checkpointing\.dir"):
+            client.get_job_execution_result().result()
+        assert client.get_job_status().result() == JobStatus.FAILED
+
+
+def away(monkeypatch, times):
+    """Storage that does not answer so many calls; the calls that it has not answered."""
+    calls = []
+    make = LocalFileSystem.make_directory
+
+    def make_directory(self, path):
+        if len(calls) < times:
+            calls.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        make(self, path)
+
+    monkeypatch.setattr(LocalFileSystem, "make_directory", make_directory)
+    return calls
+
+
+def test_storage_that_is_away_when_a_job_starts_costs_restarts(tmp_path, monkeypatch, caplog):
+    """The first call is that of the start, which goes on; each other one fails a checkpoint."""
+    calls = away(monkeypatch, 4)
+    job = Job(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "0"})
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        job.end(results)
+    assert len(calls) == 4
+    assert any(
+        "starts though execution.checkpointing.dir cannot be reached now" in message
+        for message in caplog.messages
+    )
+
+
+def test_no_more_than_the_restart_strategy_allows(tmp_path, monkeypatch):
+    calls = away(monkeypatch, 1 << 30)
+    stream = job_in(
+        tmp_path / "checkpoints", tmp_path, **{"restart-strategy.fixed-delay.attempts": "2"}
+    )
+    with pytest.raises(CheckpointFailedJobError, match=os.strerror(errno.EIO)):
+        list(stream.execute_and_collect())
+    assert len(calls) >= 4
 
 
 def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):

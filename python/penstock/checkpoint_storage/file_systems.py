@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 from penstock.common.s3_settings import S3Settings
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
+
+
+_LASTING: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EINVAL,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
 
 
 class FileSystem(Protocol):
@@ -154,6 +170,14 @@ class FileSystems:
 
             found = self._stores[scheme, authority] = ArrowFileSystem(url, self._s3)
         return found
+
+
+def is_lasting(error: OSError) -> bool:
+    """Whether what could not be made at a path cannot be made there later either.
+
+    A store that does not answer, a full disk or too many open files may be another matter soon.
+    """
+    return error.errno in _LASTING
 
 
 def absolute(path: str) -> str:

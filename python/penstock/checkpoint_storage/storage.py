@@ -13,12 +13,13 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.checkpoint_storage.metadata_serializer import (
     deserialize_metadata,
     serialize_metadata,
 )
 from penstock.common.options import changelog, checkpointing
-from penstock.errors import CheckpointStorageError
+from penstock.errors import CheckpointStorageError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -64,6 +65,38 @@ def shared_directory(directory: str, job_id: bytes) -> str:
 def log_directory(base_path: str, job_id: bytes) -> str:
     """The directory of the files of a job's log of state."""
     return f"{base_path.rstrip('/')}/{job_id.hex()}/dstl"
+
+
+def make_directories(
+    configuration: Mapping[str, str], job_id: bytes, files: FileSystems
+) -> list[tuple[str, OSError]]:
+    """Makes the directories of a job's checkpoints and logs, so that a wrong one is found at once.
+
+    Else every checkpoint would fail, and the job restart because of it again and again.
+
+    Returns:
+        Options whose directories cannot be reached now, each with the reason.
+
+    Raises:
+        ConfigurationError: One cannot be made, now or later.
+    """
+    out_of_reach = []
+    for option, directory in (
+        (checkpointing.FOLDER, configured_directory(configuration)),
+        (changelog.BASE_PATH, log_base(configuration)),
+    ):
+        if directory is None:
+            continue
+        try:
+            files.of(directory).make_directory(f"{directory.rstrip('/')}/{job_id.hex()}")
+        except OSError as error:
+            if is_lasting(error):
+                raise ConfigurationError(
+                    f"{option.key}: {directory!r} cannot have the job's files: {error}; name a "
+                    "folder that the driver and all workers may create and write"
+                ) from error
+            out_of_reach.append((option.key, error))
+    return out_of_reach
 
 
 class CheckpointStorage:

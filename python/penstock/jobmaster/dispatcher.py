@@ -16,10 +16,17 @@ import msgspec
 
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
+from penstock.checkpoint_storage.storage import make_directories
+from penstock.common.options.checkpointing import TOLERABLE_FAILURES
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.common.options.rest import without_secrets
 from penstock.common.options.scope import check_job
-from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
+from penstock.errors import (
+    ConfigurationError,
+    CorruptStreamError,
+    JobExecutionError,
+    TaskExecutorLostError,
+)
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_gateway import ClusterGateway
 from penstock.jobmaster.cluster_settings import ClusterSettings
@@ -189,6 +196,8 @@ class Dispatcher:
     ) -> JobHandle:
         """Starts a job and returns its handle.
 
+        A job whose checkpoints have no place fails before any of its tasks begins.
+
         Args:
             job_graph: the job, sorted topologically.
             collect_ids: names of its collect sinks, whose results the handle gives.
@@ -207,10 +216,13 @@ class Dispatcher:
         """
         check_job(job_graph.configuration, self._configuration)
         self._data_plane.credentials(job_graph.job_id)
+        files = FileSystems(job_graph.configuration)
         recovery: list[RecoverySource] = []
         if records is not None:
-            recovery = records.checkpoints(FileSystems(job_graph.configuration))
+            recovery = records.checkpoints(files)
             rescale_as_before(job_graph, records.parallelisms())
+        # A driver that goes on from a checkpoint has found the directory.
+        hopeless = None if recovery else _cannot_take_checkpoints(job_graph, files)
         if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
             recovery = [first]
 
@@ -251,7 +263,7 @@ class Dispatcher:
             )
             self._jobs[job_id] = master
             self.gateway.job_started(master)
-            self._calls.post(master.start)
+            self._calls.post(lambda: master.start(hopeless))
             return handle
 
         return self._calls.call(run, CALL_TIMEOUT_S)
@@ -590,6 +602,26 @@ class Dispatcher:
             | self._launch_extras
             | dict(self._extras_of.get(job_id, {}))
         )
+
+
+def _cannot_take_checkpoints(job: JobGraph, files: FileSystems) -> ConfigurationError | None:
+    """Why a job can never take a checkpoint; None when it can, or may be able to later."""
+    if job.checkpoint_interval_ms is None:
+        return None
+    try:
+        out_of_reach = make_directories(job.configuration, job.job_id, files)
+    except ConfigurationError as error:
+        return error
+    for option, reason in out_of_reach:
+        logger.warning(
+            "job %s starts though %s cannot be reached now: %s; checkpoints that fail because of "
+            "it count as %s and the restart strategy say",
+            job.name,
+            option,
+            reason,
+            TOLERABLE_FAILURES.key,
+        )
+    return None
 
 
 class _Peer:

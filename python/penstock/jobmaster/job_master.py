@@ -175,8 +175,15 @@ class JobMaster:
 
     # ---- events ------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begins: slots are requested, tasks deployed once they are there."""
+    def start(self, hopeless: BaseException | None = None) -> None:
+        """Begins: slots are requested, tasks deployed once they are there.
+
+        Args:
+            hopeless: Why the job fails at once, whatever its restart strategy.
+        """
+        if hopeless is not None:
+            self.fail(hopeless)
+            return
         self._coordinators.start(self._checkpoints.coordinator_states())
         self._run(self._scheduler.start(now_ms()))
 
