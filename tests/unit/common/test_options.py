@@ -11,6 +11,7 @@ from penstock.common.options.check import check_options
 from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
 from penstock.common.options.table import options_page
+from penstock.common.options.value_types import FoldersType, FolderType
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ConfigurationError
@@ -56,7 +57,7 @@ def test_each_key_is_declared_once():
 
 def test_defaults_are_values():
     for option in options_by_key().values():
-        if option.default is not None:
+        if option.default not in (None, ()):
             assert option.parse(option.value_type.text(option.default)) == option.default, option
 
 
@@ -150,6 +151,27 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
     says = f"did you mean {nearest}" if nearest else "options.md"
     with pytest.raises(ConfigurationError, match=f"{re.escape(repr(key))}.*{re.escape(says)}"):
         execute({key: "true"})
+
+
+FOLDERS = [
+    key
+    for option in options_by_key().values()
+    if isinstance(option.value_type, FolderType | FoldersType)
+    for key in option.keys
+]
+
+
+def test_options_of_folders_are_known_as_such():
+    named = re.compile(r"(dirs?|Dir|checkpointdir|base-path|(recovery|savepoint)\.path)$")
+    assert sorted(set(FOLDERS)) == sorted(key for key in options_by_key() if named.search(key))
+
+
+@pytest.mark.parametrize("text", ["", " "])
+@pytest.mark.parametrize("key", sorted(set(FOLDERS)))
+def test_an_empty_folder_is_refused(no_cluster, key, text):
+    """It was taken for the working directory, or as if nothing had been set."""
+    with pytest.raises(ConfigurationError, match=rf"{re.escape(key)}: '{text}': must be .*folder"):
+        execute({key: text})
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.common.options.option import Option
-from penstock.common.options.value_types import ChoiceType, DurationType, TextType
+from penstock.common.options.value_types import ChoiceType, DurationType, FolderType, TextType
 
 TYPE: Final = Option(
     "high-availability.type",
@@ -24,7 +24,7 @@ TYPE: Final = Option(
 )
 STORAGE_FOLDER: Final = Option[str | None](
     "high-availability.storageDir",
-    TextType(),
+    FolderType(),
     None,
     "the folder for that, on a file system that all drivers mount, or all jobmanagers and those "
     "who look for them; with `zookeeper` for what is large, also in an object store",

@@ -7,6 +7,7 @@ from typing import Final
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     DurationType,
+    FolderType,
     IntegerType,
     PortRangeType,
     TextType,
@@ -14,7 +15,7 @@ from penstock.common.options.value_types import (
 
 ARCHIVE_FOLDER: Final[Option[str | None]] = Option(
     "jobmanager.archive.fs.dir",
-    TextType(),
+    FolderType(),
     None,
     "where the figures of a job are written when it has ended, a file for each job; a path or URL",
     default_text="nowhere",
@@ -22,7 +23,7 @@ ARCHIVE_FOLDER: Final[Option[str | None]] = Option(
 )
 SERVED_FOLDERS: Final[Option[str | None]] = Option(
     "historyserver.archive.fs.dir",
-    TextType(),
+    FolderType(),
     None,
     "the directories of archives that `penstock history-server` shows, separated by commas",
     default_text="that of `jobmanager.archive.fs.dir`",

@@ -3,11 +3,11 @@
 from typing import Final
 
 from penstock.common.options.option import Option
-from penstock.common.options.value_types import BooleanType, ChoiceType, TextType
+from penstock.common.options.value_types import BooleanType, ChoiceType, FolderType
 
 PATH: Final = Option[str | None](
     "execution.state-recovery.path",
-    TextType(),
+    FolderType(),
     None,
     "the savepoint or retained checkpoint that the job starts from: its directory, or `_metadata`",
     alternate_keys=("execution.savepoint.path",),

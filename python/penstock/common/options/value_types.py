@@ -272,8 +272,11 @@ class FoldersType(ValueType[tuple[str, ...]]):
     name = "folders, separated by a comma, colon or bar"
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Reads the folders; there may be none."""
-        return tuple(filter(None, (part.strip() for part in _FOLDERS.split(text))))
+        """Reads the folders, of which there is one at least."""
+        folders = tuple(filter(None, (part.strip() for part in _FOLDERS.split(text))))
+        if not folders:
+            raise ValueError(f"must be {self.name}")
+        return folders
 
     def text(self, value: Any) -> str:
         """The folders with commas."""
