@@ -233,6 +233,25 @@ def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(session, m
     assert status_of(job) == "FAILED"
 
 
+def test_a_folder_for_databases_that_a_worker_cannot_make_fails_the_job(session, tmp_path):
+    """Whatever its restart strategy is: the worker finds it the same the next time."""
+    (tmp_path / "file").touch()
+    env = session.environment(
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "1000000",
+            "state.backend.type": "rocksdb",
+            "state.backend.rocksdb.localdir": str(tmp_path / "file" / "below"),
+        }
+    )
+    sums = env.from_collection([1, 2]).key_by(lambda x: x).reduce(lambda x, y: x + y)
+    with (
+        pytest.raises(ConfigurationError, match=r"file/below: Not a directory; state\.backend"),
+        sums.execute_and_collect() as results,
+    ):
+        list(results)
+
+
 def test_each_job_has_modules_and_files_of_its_own(session, tmp_path):
     """One name means another thing in each of two jobs, which no interpreter ever mixes."""
     outputs = []

@@ -153,6 +153,20 @@ def test_a_driver_that_others_stand_by_for_ends_with_a_failed_job(tmp_path):
         assert client.get_job_status().result() == JobStatus.FAILED
 
 
+@pytest.mark.parametrize("databases", ["file", "file/below", "/proc/databases"])
+def test_a_folder_for_databases_that_cannot_be_made_is_refused(tmp_path, databases):
+    """Each task failed at its first state, and the job restarted for ever."""
+    (tmp_path / "file").touch()
+    options = {
+        "state.backend.type": "rocksdb",
+        "state.backend.rocksdb.localdir": str(tmp_path / databases),
+    }
+    stream = job_in(tmp_path / "checkpoints", tmp_path, **options)
+    what = rf"state.backend.rocksdb.localdir: no database can be in '.*{databases}': .*; name"
+    with pytest.raises(ConfigurationError, match=what):
+        stream.execute_and_collect()
+
+
 def away(monkeypatch, times):
     """Storage that does not answer so many calls; the calls that it has not answered."""
     calls = []

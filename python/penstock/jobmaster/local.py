@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.options import user_code
+from penstock.common.options import rocksdb, state, user_code
 from penstock.common.options.cluster import RUNTIME, TARGET
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.local_driver import InProcessDriver, LocalDriver
@@ -40,12 +42,13 @@ class LocalExecutor:
 
         Raises:
             ConfigurationError: an option of the cluster is malformed, or asks in one process for
-                what only workers of their own can have.
+                what only workers of their own can have, or names folders that cannot be made.
         """
         factory = driver_of(configuration)
         if factory is InProcessDriver:
             _refuse_what_needs_a_process(configuration)
             _refuse_another_runtime(configuration)
+        _refuse_folders_of_databases(job_graph.configuration)
         cluster = PerJobCluster(configuration, factory)
         return cluster.execute(job_graph, collect_ids)
 
@@ -63,6 +66,23 @@ def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
                 f"{option.key} ({value}) cannot be had by the target in-process: {reason}; "
                 "use the target local"
             )
+
+
+def _refuse_folders_of_databases(configuration: Mapping[str, str]) -> None:
+    """Makes the folders in which workers keep databases, as they would, so that none is wrong."""
+    if state.BACKEND.read(configuration) != "rocksdb":
+        return
+    for folder in rocksdb.LOCAL_FOLDERS.read(configuration):
+        if not Path(folder).is_absolute():
+            continue  # workers may have a working directory of their own
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise ConfigurationError(
+                f"{rocksdb.LOCAL_FOLDERS.key}: no database can be in {folder!r}: "
+                f"{error.strerror or error}; name folders that the workers may create and write"
+            ) from error
 
 
 def _refuse_another_runtime(configuration: Mapping[str, str]) -> None:

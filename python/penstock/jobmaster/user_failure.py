@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HOPELESS: Final = frozenset(
-    {"penstock.errors.InvalidProgramError", "penstock.errors.WrongArgumentError"}
+    {
+        "penstock.errors.ConfigurationError",
+        "penstock.errors.InvalidProgramError",
+        "penstock.errors.WrongArgumentError",
+    }
 )
-"""What the program is to blame for, which a restart runs again as it is."""
+"""What program or configuration are to blame for, which a restart runs again as they are."""
 
 _NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
 _PARTITION: Final = re.compile(r"\bpartition ([0-9a-f]{120})\b")

@@ -5,7 +5,9 @@ nothing stays on disk.  Method: backends without a task.
 """
 
 import copy
+import errno
 import importlib.util
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -249,7 +251,19 @@ def test_a_folder_that_cannot_be_made_is_named_with_its_option(make, tmp_path):
     (tmp_path / "file").touch()
     below = tmp_path / "file" / "below"
     backend = make(**{"state.backend.rocksdb.localdir": str(below)})
-    with pytest.raises(StateBackendError, match=r"Not a directory; state\.backend\.rocksdb"):
+    with pytest.raises(ConfigurationError, match=r"Not a directory; state\.backend\.rocksdb"):
+        filled(backend)
+
+
+def test_a_disk_without_room_for_a_database_may_have_some_after_a_restart(
+    make, tmp_path, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    backend = make(**{"state.backend.rocksdb.localdir": str(tmp_path / "local")})
+    monkeypatch.setattr("tempfile.mkstemp", full)
+    with pytest.raises(StateBackendError, match=r"No space left on device; state\.backend"):
         filled(backend)
 
 

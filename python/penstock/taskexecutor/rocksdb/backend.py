@@ -8,8 +8,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.common.options import changelog, rocksdb
-from penstock.errors import StateBackendError
+from penstock.errors import ConfigurationError, StateBackendError
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
@@ -293,7 +294,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             try:
                 self._directory = LocalDirectory(parent, "penstock-rocksdb-")
             except OSError as error:
-                raise StateBackendError(
+                # No restart helps against what the configuration names.
+                kind = ConfigurationError if folders and is_lasting(error) else StateBackendError
+                raise kind(
                     f"a database cannot be made in {parent}: {error.strerror or error}; "
                     f"{rocksdb.LOCAL_FOLDERS.key} names folders that the workers may create and "
                     "write"
