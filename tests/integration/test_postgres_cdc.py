@@ -267,6 +267,146 @@ def test_goes_on_from_a_savepoint(server, table, tmp_path, bounded):
     once_at_another_parallelism(make, tmp_path, count, ends=bounded)
 
 
+def test_each_row_once_after_a_failure_among_them(server, table):
+    """It fails behind checkpoints that hold a part of the rows."""
+    server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, 2999) n")
+
+    def make(env):
+        stream = stream_of(env, source_of(server, table))
+        return stream.map(lambda row: row.id, Types.LONG())
+
+    once_after_a_failure(make, 3000)
+
+
+#: Tables whose rows are read in parts: the columns of the key, and its values for numbers.
+#: The texts are such that collations order them otherwise than bytes.
+KEYS = {
+    "number": ("a BIGINT", "n - 500"),
+    "text": ("a TEXT", "CASE n % 3 WHEN 0 THEN 'é' WHEN 1 THEN 'Z' ELSE '-a' END || n"),
+    "padded text": ("a CHAR(9)", "n % 7 || ' ' || n"),
+    "uuid": ("a UUID", "md5(n::text)::uuid"),
+    "decimal": ("a NUMERIC", "n * 1.5"),
+    "time": ("a TIMESTAMPTZ", "to_timestamp(n * 1000)"),
+    "several": ("a INT, b TEXT", "n % 3, 'it''s ' || n"),
+}
+
+
+def folded(changes):
+    """The rows that are left, by key; each change must be one of a row that is as it says."""
+    rows, halves = {}, []
+    for kind, key, value in changes:
+        if kind in ("+I", "+U"):
+            assert (key in rows) == (kind == "+U" and not halves), (kind, key)
+            assert kind == "+U" or not halves
+            rows[key], halves = value, []
+        else:
+            found = rows.pop(key)
+            assert value in (None, found), (kind, key)
+            halves = [key] if kind == "-U" else []
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("key", "identity", "is_read"),
+    [
+        *((key, "DEFAULT", True) for key in KEYS),
+        ("number", "FULL", True),
+        ("several", "FULL", True),
+        ("text", "FULL", False),
+        ("several", "INDEX", True),
+    ],
+)
+def test_rows_in_parts_with_changes_between(server, table, tmp_path, key, identity, is_read):
+    """A job stops among the rows, many change, and it goes on: what it emits makes the table."""
+    columns, value = KEYS[key]
+    names = [column.split()[0] for column in columns.split(", ")]
+    listed = ", ".join(names)
+    server.execute(f"DROP TABLE {table}")
+    server.execute(f"CREATE TABLE {table} ({columns}, v INT, id INT PRIMARY KEY)")
+    server.execute(f"INSERT INTO {table} SELECT {value}, 0, n FROM generate_series(0, 999) n")
+    if identity == "INDEX":
+        for name in names:
+            server.execute(f"ALTER TABLE {table} ALTER {name} SET NOT NULL")
+        server.execute(f"CREATE UNIQUE INDEX {table}_k ON {table} ({listed})")
+        server.execute(f"ALTER TABLE {table} REPLICA IDENTITY USING INDEX {table}_k")
+    else:
+        server.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey")
+        server.execute(f"ALTER TABLE {table} ADD PRIMARY KEY ({listed})")
+        server.execute(f"ALTER TABLE {table} REPLICA IDENTITY {identity}")
+    read_names = names if is_read else ["id"]
+    rows = Types.ROW_NAMED(["v", *read_names], [Types.INT(), *[Types.STRING()] * len(read_names)])
+    change_type = Types.PICKLED_BYTE_ARRAY()
+
+    def started(gate, parallelism, **options):
+        GATES[gate] = Gate()
+        env = environment(**options)
+        env.set_parallelism(parallelism)
+        changes = (
+            stream_of(env, source_of(server, table, rows))
+            .uid("s")
+            .map(lambda row: (str(row.get_row_kind()), tuple(row)[1:], row.v), change_type)
+        )
+        changes.map(Gated(gate), change_type).sink_to(DiscardingSink())
+        return env.execute_async(), GATES[gate]
+
+    def expected():
+        shown_names = ", ".join(f"format('%s', {name})" for name in read_names)
+        url = f"{server.url}&options=-c%20TimeZone%3DUTC"
+        found = server.execute(f"SELECT v, {shown_names} FROM {table}", url)
+        return {tuple(row[1:]): row[0] for row in found}
+
+    job, first = started("first", 2)
+    first.let(100)
+    first.wait_for(100)
+    path = stopped(job, first, str(tmp_path))
+    job.get_job_execution_result().result()
+    assert len(first.seen) < 1000
+    server.execute(f"UPDATE {table} SET v = 1 WHERE id % 10 = 1")
+    server.execute(f"DELETE FROM {table} WHERE id % 10 = 2")
+    server.execute(f"INSERT INTO {table} SELECT {value}, 3, n FROM generate_series(1000, 1099) n")
+    if is_read:
+        moved = f"(SELECT {value} FROM (SELECT id + 5000 AS n) numbers)"
+        server.execute(f"UPDATE {table} SET ({listed}) = {moved} WHERE id % 10 = 4")
+        moved = f"(SELECT {value} FROM (SELECT id - 5000 AS n) numbers)"
+        server.execute(f"UPDATE {table} SET ({listed}) = {moved} WHERE id % 10 = 5")
+    start = {"execution.state-recovery.path": path}
+    job, second = started("second", 3, **start)
+    second.let(10_000)
+    wanted = expected()
+    eventually(lambda: folded(first.seen + second.seen) == wanted, "the rows are others")
+    server.execute(f"UPDATE {table} SET v = 6 WHERE id % 2 = 0")
+    server.execute(f"DELETE FROM {table} WHERE id % 3 = 0")
+    wanted = expected()
+    eventually(lambda: folded(first.seen + second.seen) == wanted, "later changes are others")
+    job.cancel().result()
+
+
+@pytest.mark.parametrize("change", ["slot", "key"])
+def test_rows_that_cannot_be_read_on(server, table, tmp_path, change):
+    server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, 999) n")
+
+    def started(gate, **options):
+        GATES[gate] = Gate()
+        stream = stream_of(environment(**options), source_of(server, table)).uid("s")
+        stream.map(Gated(gate), ORDERS).sink_to(DiscardingSink())
+        return stream.get_execution_environment().execute_async(), GATES[gate]
+
+    job, gate = started("first")
+    gate.let(10)
+    gate.wait_for(10)
+    path = stopped(job, gate, str(tmp_path))
+    job.get_job_execution_result().result()
+    if change == "slot":
+        server.execute(f"SELECT pg_drop_replication_slot('{table}')")
+    else:
+        server.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey")
+        server.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (item)")
+    job, _ = started("second", **{"execution.state-recovery.path": path})
+    message = "slot .* is gone" if change == "slot" else "the key .* is another one"
+    with pytest.raises(SourceError, match=message):
+        job.get_job_execution_result().result()
+
+
 def test_each_change_once_after_a_failure(server, table):
     server.execute(f"CREATE PUBLICATION {table} FOR TABLE {table}")
     server.execute(f"SELECT pg_create_logical_replication_slot('{table}', 'pgoutput')")

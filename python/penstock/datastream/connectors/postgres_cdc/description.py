@@ -11,21 +11,54 @@ if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
 
 
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column of the key by whose order the snapshot is read.
+
+    Attributes:
+        name: That of the column.
+        kind: The server's name of its type.
+    """
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class SnapshotPart:
+    """Rows that one transaction has read: those behind the part before.
+
+    Attributes:
+        lsn: What was committed before this position is in the rows, and nothing else.
+        upto: The key of the last one; None where they are all that was left.
+    """
+
+    lsn: int
+    upto: tuple[str, ...] | None
+
+
 @dataclass
 class TableSplit(SourceSplit):
     """How far the table was read; there is one for the whole of it.
 
     Attributes:
-        lsn: All that was committed before this position was emitted; None before the snapshot.
+        lsn: All that was committed before this position was emitted; None until the snapshot is.
         commit_lsn: The transaction behind it of which a part was emitted; 0 if there is none.
         emitted: How many changes of the table that part has.
         stop_lsn: Where a bounded source ends; None for others.
+        parts: What was read of the snapshot, until changes have reached the last of them; there
+            are several if the job went on from a checkpoint in its midst.
+        key: What the rows of the snapshot are ordered by.
+        time_ms: The time of the first part, since the epoch.
     """
 
     lsn: int | None = None
     commit_lsn: int = 0
     emitted: int = 0
     stop_lsn: int | None = None
+    parts: tuple[SnapshotPart, ...] = ()
+    key: tuple[KeyColumn, ...] = ()
+    time_ms: int = 0
 
     def split_id(self) -> str:
         """Always the same: there is one."""

@@ -1,34 +1,30 @@
-"""Reads the table: its snapshot in one go, then its changes as they come.
+"""Reads the table: the rows of its snapshot, then its changes as they come.
 
 While changes are there the task takes them from the connection without waiting.  When there are
-none, a thread of the reader waits for bytes or connects anew; meanwhile the task leaves the
-connection alone.
+none, a thread of the reader waits for bytes, fetches rows or connects anew; meanwhile the task
+leaves the connection alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
+from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.background import ServerThreads
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.row_kind import RowKind
 from penstock.datastream.connectors.postgres_cdc import decoding
-from penstock.datastream.connectors.postgres_cdc.description import TableSplit
 from penstock.datastream.connectors.postgres_cdc.server import (
     Connection,
     UnreachableError,
-    lsn_of,
     lsn_text,
 )
-from penstock.datastream.connectors.postgres_cdc.table import (
-    check_table,
-    number_of,
-    publish,
-    slot_position,
-    snapshot_query,
-)
+from penstock.datastream.connectors.postgres_cdc.snapshot import Snapshot, was_read
+from penstock.datastream.connectors.postgres_cdc.table import check_slot
 from penstock.datastream.connectors.postgres_cdc.values import reader_of
 from penstock.datastream.connectors.single_split import SingleSplitReader
 from penstock.datastream.connectors.split_source import (
@@ -40,10 +36,13 @@ from penstock.datastream.formats.json_values import named_row
 from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
 
-    from penstock.datastream.connectors.postgres_cdc.description import TableDescription
+    from penstock.datastream.connectors.postgres_cdc.description import (
+        TableDescription,
+        TableSplit,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +50,9 @@ logger = logging.getLogger(__name__)
 #: it may take before it takes no more: what is behind the source may need seconds for each.
 _STEP: Final = 100
 _STEP_NS: Final = 1_000_000
+
+#: When fewer rows of the snapshot wait than these, more are fetched.
+_AHEAD_ROWS: Final = 5000
 
 #: How long the waiting thread takes to see that the reader ends.
 _WAIT_S: Final = 0.02
@@ -62,7 +64,7 @@ _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 
 
-class TableReader(SingleSplitReader[TableSplit]):
+class TableReader(SingleSplitReader["TableSplit"]):
     """The reader of a subtask: of one the table, of the others nothing."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
@@ -70,6 +72,7 @@ class TableReader(SingleSplitReader[TableSplit]):
         super().__init__(context)
         self._source = source
         self._connection: Connection | None = None
+        self._snapshot: Snapshot | None = None
         self._waiting: Future[None] | None = None
         self._threads = ServerThreads("postgres-wait")
         self._rows = _Rows(source)
@@ -90,14 +93,15 @@ class TableReader(SingleSplitReader[TableSplit]):
         super().start()
 
     def poll_split(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
-        """Emits the snapshot, or some changes."""
+        """Emits some rows of the snapshot, or some changes."""
         if self._waiting is not None:
-            if not self._waiting.done():
+            if self._waiting.done():
+                self._waiting.result()
+                self._waiting = None
+            elif self._snapshot is None or not self._snapshot.rows:
                 return InputStatus.NOTHING_AVAILABLE
-            self._waiting.result()
-            self._waiting = None
         if split.lsn is None:
-            return self._begin(split, output)
+            return self._read_snapshot(split, output)
         if self._connection is None:
             return InputStatus.NOTHING_AVAILABLE
         try:
@@ -124,7 +128,7 @@ class TableReader(SingleSplitReader[TableSplit]):
             return []
         if split.lsn is not None:
             self._by_checkpoint[checkpoint_id] = split.lsn
-        return [TableSplit(split.lsn, split.commit_lsn, split.emitted, split.stop_lsn)]
+        return [copy(split)]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """What the checkpoint has need not be kept by the server any more."""
@@ -143,30 +147,52 @@ class TableReader(SingleSplitReader[TableSplit]):
         """Ends the connection; the slot stays."""
         self._threads.close(self._disconnect)
 
-    def _begin(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
-        """Emits all rows in one go, so that no checkpoint falls among them."""
-        source = self._source
-        connection = self._connected()
-        try:
-            check_table(connection, source)
-            publish(connection, source)
-            lsn = slot_position(connection, source)
-            if source.snapshot:
-                lsn = connection.begin_snapshot()
-                time_ms = number_of(connection, "(extract(epoch FROM now()) * 1000)::bigint")
-                to_split = output.create_output_for_split(split.split_id())
-                make, at = self._rows.of_texts, int(time_ms)
-                for texts in connection.fetched(snapshot_query(connection, source)):
-                    to_split.collect(make(texts, RowKind.INSERT, "the snapshot"), at)
-            if source.bounded:
-                split.stop_lsn = lsn_of(number_of(connection, "pg_current_wal_flush_lsn()"))
-        except UnreachableError as error:
-            # Rows may have been emitted: only the restart strategy can take them back.
-            raise SourceError(f"cannot begin to read {self._shown}: {error}") from error
-        finally:
-            connection.close()
-        split.lsn = lsn
+    def _read_snapshot(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
+        """Emits rows that were fetched; all rows at once of a table without a key.
+
+        A checkpoint could not hold how far those are read.
+        """
+        snapshot = self._snapshot
+        if snapshot is None:
+            return InputStatus.NOTHING_AVAILABLE
+        split.time_ms = split.time_ms or snapshot.time_ms
+        if snapshot.key:
+            self._emit_rows(snapshot, split, output, _STEP)
+        else:
+            while snapshot.rows or not snapshot.is_over:
+                self._emit_rows(snapshot, split, output, None)
+                with self._beginning():
+                    snapshot.fetch()
+        if self._waiting is None and not snapshot.is_over and len(snapshot.rows) < _AHEAD_ROWS:
+            # While these are emitted the next ones come.
+            self._waiting = self._threads.submit(self._wait)
+        if snapshot.rows:
+            return InputStatus.MORE_AVAILABLE
+        if self._waiting is None:
+            snapshot.note(split, None)
+            self._disconnect()
+            split.lsn, split.stop_lsn = split.parts[0].lsn, snapshot.stop_lsn
+            if len(split.parts) == 1:
+                split.parts = ()
         return InputStatus.NOTHING_AVAILABLE
+
+    def _emit_rows(
+        self, snapshot: Snapshot, split: TableSplit, output: ReaderOutput, limit: int | None
+    ) -> None:
+        rows, make, columns = snapshot.rows, self._rows.of_texts, len(self._source.columns)
+        has_more = max(snapshot.key_places, default=0) >= columns
+        to_split = output.create_output_for_split(split.split_id())
+        ends_ns = time.monotonic_ns() + _STEP_NS
+        texts: tuple[Any, ...] = ()
+        for count in itertools.count():
+            late = limit is not None and count > 0 and time.monotonic_ns() >= ends_ns
+            if not rows or count == limit or late:
+                break
+            texts = rows.popleft()
+            row = make(texts[:columns] if has_more else texts, RowKind.INSERT, "the snapshot")
+            to_split.collect(row, split.time_ms)
+        if limit is not None and texts:
+            snapshot.note(split, tuple(texts[place] for place in snapshot.key_places))
 
     def _take(self, split: TableSplit, output: ReaderOutput) -> int:
         """Emits changes that are there; the number of messages."""
@@ -196,11 +222,14 @@ class TableReader(SingleSplitReader[TableSplit]):
                 if self._rows.is_of_table(message.relation_id):
                     self._seen += 1
                     if self._seen > split.emitted:
-                        self._emit(message, output)
+                        self._emit(message, split, output)
                         split.emitted = self._seen
             case decoding.Begin():
                 self._commit_lsn, self._time_ms = message.commit_lsn, message.time_ms
                 self._seen = 0
+                if split.parts and message.commit_lsn >= split.parts[-1].lsn:
+                    # They come in the order of their commits: no part has this or what follows.
+                    split.parts = ()
                 if split.commit_lsn != message.commit_lsn:
                     split.commit_lsn, split.emitted = message.commit_lsn, 0
             case decoding.Commit():
@@ -219,12 +248,31 @@ class TableReader(SingleSplitReader[TableSplit]):
         if split.lsn is None or lsn > split.lsn:
             split.lsn, split.commit_lsn, split.emitted = lsn, 0, 0
 
-    def _emit(self, change: decoding.Change, output: ReaderOutput) -> None:
+    def _emit(self, change: decoding.Change, split: TableSplit, output: ReaderOutput) -> None:
         to_split = output.create_output_for_split("table")
         where = f"the transaction at {lsn_text(self._commit_lsn)}"
-        for kind, texts in _kinds(change):
+        rows = _kinds(change)
+        if split.parts:
+            rows = self._unread(change, rows, split)
+        for kind, texts in rows:
             row = self._rows.of_change(change.relation_id, texts, change, kind, where)
             to_split.collect(row, self._time_ms)
+
+    def _unread(
+        self, change: decoding.Change, rows: list[tuple[RowKind, list[Any]]], split: TableSplit
+    ) -> list[tuple[RowKind, list[Any]]]:
+        """Those rows of a change that the snapshot has not had."""
+        key_of, columns = self._rows.key_of_change, [column.name for column in split.key]
+        kept = [
+            (kind, texts)
+            for kind, texts in rows
+            if not was_read(split, self._commit_lsn, key_of(change, texts, columns))
+        ]
+        if len(kept) == len(rows):
+            return rows
+        # The other half of an update, of a key that is in another part.
+        alone = {RowKind.UPDATE_BEFORE: RowKind.DELETE, RowKind.UPDATE_AFTER: RowKind.INSERT}
+        return [(alone.get(kind, kind) if len(rows) > 1 else kind, texts) for kind, texts in kept]
 
     def _confirm(self, split: TableSplit, *, asks: bool) -> None:
         """Tells the server now and then how far the job is."""
@@ -238,11 +286,14 @@ class TableReader(SingleSplitReader[TableSplit]):
         self._connection.confirm(self._received_lsn, self._confirmed_lsn, wants_reply=asks)
 
     def _wait(self) -> None:
-        """Waits for bytes, or connects and has the changes come; in the reader's own thread."""
+        """Waits for rows or bytes, or has the changes come; in the reader's own thread."""
+        split = self._split
+        assert split is not None, "looked at by who calls"
+        if split.lsn is None:
+            self._fetch(split)
+            return
         if self._connection is None:
-            split = self._split
-            if split is not None and split.lsn is not None:
-                self._stream(split.lsn)
+            self._stream(split.lsn)
             return
         while not self._threads.closed.is_set() and time.monotonic() < self._next_confirm_s:
             if self._connection.wait(_WAIT_S):
@@ -260,7 +311,7 @@ class TableReader(SingleSplitReader[TableSplit]):
             connection = None
             try:
                 connection = Connection(self._source.settings, self._threads.closed)
-                self._check_slot(connection, lsn)
+                check_slot(connection, self._source, lsn)
                 connection.start(self._source.slot, self._source.publication, lsn)
             except UnreachableError as error:
                 if connection is not None:
@@ -283,31 +334,26 @@ class TableReader(SingleSplitReader[TableSplit]):
                 self._connection = connection
                 return
 
-    def _check_slot(self, connection: Connection, lsn: int) -> None:
-        slot = connection.slot(self._source.slot)
-        name = self._source.slot
-        if slot is None:
-            raise SourceError(
-                f"{connection.shown}: the replication slot {name} is gone, and with it the changes "
-                f"of {self._source.table_name} from {lsn_text(lsn)} on; start the job anew, "
-                "without its checkpoints"
-            )
-        if slot.confirmed_lsn > lsn:
-            raise SourceError(
-                f"{connection.shown}: the replication slot {name} is at "
-                f"{lsn_text(slot.confirmed_lsn)}, the job goes on from {lsn_text(lsn)}: a later "
-                "checkpoint of it was complete, or another job uses the slot; start the job from "
-                "its last checkpoint, or anew"
-            )
+    def _fetch(self, split: TableSplit) -> None:
+        """Begins the snapshot, or fetches more of its rows."""
+        with self._beginning():
+            if self._snapshot is not None:
+                self._snapshot.fetch()
+                return
+            self._connection = Connection(self._source.settings, self._threads.closed)
+            self._snapshot = Snapshot(self._connection, self._source, split)
 
-    def _connected(self) -> Connection:
+    @contextmanager
+    def _beginning(self) -> Iterator[None]:
         try:
-            return Connection(self._source.settings, self._threads.closed)
+            yield
         except UnreachableError as error:
-            raise SourceError(f"cannot begin to read {self._source.table_name}: {error}") from error
+            # What a checkpoint holds of the rows the restart strategy can go on from.
+            raise SourceError(f"cannot begin to read {self._shown}: {error}") from error
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        self._snapshot = None
         if connection is not None:
             connection.close()
 
@@ -345,7 +391,8 @@ class _Rows:
         self._readers = [
             reader_of(declared, name) for name, declared in zip(self._names, types, strict=True)
         ]
-        #: By the number of a table of our name: where its columns are.
+        #: By the number of a table of our name: its columns, and where those are that are read.
+        self._columns: dict[int, list[str]] = {}
         self._places: dict[int, list[int]] = {}
 
     def relate(self, number: int, relation: decoding.Relation) -> None:
@@ -364,6 +411,7 @@ class _Rows:
                     f"{source.table_name} has no column {name!r} any more; it has "
                     f"{', '.join(relation.columns)}"
                 )
+        self._columns[number] = relation.columns
         self._places[number] = [relation.columns.index(name) for name in self._names]
 
     def is_of_table(self, number: int) -> bool:
@@ -393,6 +441,29 @@ class _Rows:
                 for place, text in zip(places, wanted, strict=True)
             ]
         return self.of_texts(wanted, kind, where)
+
+    def key_of_change(
+        self, change: decoding.Change, texts: list[Any], names: list[str]
+    ) -> tuple[str, ...]:
+        """The key of a row that a change has.
+
+        Raises:
+            SourceError: The change has no such key any more.
+        """
+        columns, table = self._columns[change.relation_id], self._source.table_name
+        found = []
+        for name in names:
+            text = texts[columns.index(name)] if name in columns else None
+            if text is decoding.UNCHANGED and change.old is not None:
+                text = change.old[columns.index(name)]
+            if not isinstance(text, str):
+                raise SourceError(
+                    f"{table}: its replica identity is another one than when the job began to "
+                    f"read its rows: a change has no {name!r}; start the job anew, without its "
+                    "checkpoints"
+                )
+            found.append(text)
+        return tuple(found)
 
     def of_texts(self, texts: Sequence[Any], kind: RowKind, where: str) -> Any:
         """The row of texts in the order of the declared columns.

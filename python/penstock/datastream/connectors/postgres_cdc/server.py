@@ -15,7 +15,6 @@ from penstock.common.optional_library import optional_library
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from threading import Event
 
 #: Rows of a snapshot that are fetched at once.
@@ -221,11 +220,13 @@ class Connection:
         )
         return lsn_of(created[0][1])
 
-    def fetched(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, within the transaction of `begin_snapshot`."""
+    def declare(self, query: str) -> None:
+        """Begins to read the rows of a query, within the transaction of `begin_snapshot`."""
         self._ask(f"DECLARE snapshot_rows NO SCROLL CURSOR FOR {query}")
-        while rows := self.rows(f"FETCH {_FETCHED_ROWS} FROM snapshot_rows"):
-            yield from rows
+
+    def fetch(self) -> list[tuple[Any, ...]]:
+        """The next rows of the query of `declare`; none at its end."""
+        return self.rows(f"FETCH {_FETCHED_ROWS} FROM snapshot_rows")
 
     def start(self, slot: str, publication: str, lsn: int) -> None:
         """Begins the stream of changes that were committed at a position or later."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.datastream.connectors.postgres_cdc.description import KeyColumn
+from penstock.datastream.connectors.postgres_cdc.server import lsn_text
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
     from penstock.datastream.connectors.postgres_cdc.server import Connection
 
 logger = logging.getLogger(__name__)
+
+#: Types of which the server has the order of their numbers; that of uuid is that of its text.
+_NUMBERS: Final = ("smallint", "integer", "bigint")
 
 
 def check_table(connection: Connection, source: TableDescription) -> None:
@@ -102,10 +107,90 @@ def slot_position(connection: Connection, source: TableDescription) -> int:
     return slot.confirmed_lsn
 
 
-def snapshot_query(connection: Connection, source: TableDescription) -> str:
-    """What reads all rows of the table."""
-    columns = ", ".join(connection.name(name) for name in source.columns)
-    return f"SELECT {columns} FROM {_relation(connection, source)}"
+def check_slot(connection: Connection, source: TableDescription, lsn: int) -> None:
+    """Looks whether the slot has all changes from a position on.
+
+    Raises:
+        SourceError: It has not, and what to do.
+    """
+    slot, name = connection.slot(source.slot), source.slot
+    if slot is None:
+        raise SourceError(
+            f"{connection.shown}: the replication slot {name} is gone, and with it the changes "
+            f"of {source.table_name} from {lsn_text(lsn)} on; start the job anew, "
+            "without its checkpoints"
+        )
+    if slot.confirmed_lsn > lsn:
+        raise SourceError(
+            f"{connection.shown}: the replication slot {name} is at "
+            f"{lsn_text(slot.confirmed_lsn)}, the job goes on from {lsn_text(lsn)}: a later "
+            "checkpoint of it was complete, or another job uses the slot; start the job from "
+            "its last checkpoint, or anew"
+        )
+
+
+def key_of_table(connection: Connection, source: TableDescription) -> tuple[KeyColumn, ...]:
+    """The key that changes have of their rows; nothing if the table has none."""
+    table = connection.literal(_relation(connection, source))
+    found = connection.rows(
+        "SELECT attname, format_type(atttypid, NULL) FROM pg_class c JOIN pg_index i ON "
+        "i.indrelid = c.oid AND CASE relreplident WHEN 'i' THEN indisreplident ELSE indisprimary "
+        "END, unnest(indkey) WITH ORDINALITY k(number, place) JOIN pg_attribute a ON "
+        f"a.attnum = k.number WHERE c.oid = {table}::regclass AND a.attrelid = c.oid "
+        "AND place <= indnkeyatts ORDER BY place"
+    )
+    return tuple(KeyColumn(name, kind) for name, kind in found)
+
+
+def snapshot_query(
+    connection: Connection,
+    source: TableDescription,
+    key: tuple[KeyColumn, ...],
+    behind: tuple[str, ...] | None,
+) -> str:
+    """What reads the rows of the table, then what they lack of their keys, in the order of these.
+
+    Args:
+        connection: What quotes names and values.
+        source: The table, and its columns that are read.
+        key: That of the rows; without one they have no order.
+        behind: The key behind which it begins, or None.
+    """
+    columns = ", ".join(connection.name(name) for name in columns_read(source, key))
+    query = f"SELECT {columns} FROM {_relation(connection, source)}"
+    order = ", ".join(_in_order(column, connection.name(column.name)) for column in key)
+    if behind is not None:
+        bounds = zip(key, behind, strict=True)
+        first = ", ".join(_bound(column, connection.literal(text)) for column, text in bounds)
+        query += f" WHERE ({order}) > ({first})"
+    return f"{query} ORDER BY {order}" if key else query
+
+
+def columns_read(source: TableDescription, key: tuple[KeyColumn, ...]) -> list[str]:
+    """The columns of `snapshot_query`."""
+    return list(dict.fromkeys([*source.columns, *(column.name for column in key)]))
+
+
+def order_of(key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> tuple[int | bytes, ...]:
+    """What compares with others as the server compares keys for `snapshot_query`."""
+    return tuple(
+        int(text) if column.kind in _NUMBERS else text.encode()
+        for column, text in zip(key, texts, strict=True)
+    )
+
+
+def _in_order(column: KeyColumn, value: str) -> str:
+    """What the server orders by: bytes of the text, as those of collations are not known here."""
+    if column.kind in _NUMBERS or column.kind == "uuid":
+        return value
+    # As the type writes it, which a cast of some types does not.
+    return f"convert_to(format('%s', {value}), 'UTF8')"
+
+
+def _bound(column: KeyColumn, literal: str) -> str:
+    if column.kind in _NUMBERS or column.kind == "uuid":
+        return f"{literal}::{column.kind}"
+    return f"convert_to({literal}, 'UTF8')"
 
 
 def number_of(connection: Connection, expression: str) -> Any:
