@@ -1,9 +1,9 @@
 """What all sources have in common that need no server, each in the same scenarios.
 
 A job is stopped with a savepoint in the middle of its elements and goes on from it at another
-parallelism, or fails there and goes on from a checkpoint, to its end: each element once.  A job
-whose source waits is cancelled.  Those of Kafka, RabbitMQ and PostgreSQL, whose servers take
-seconds to start, are with their other tests.
+parallelism, or fails or loses a worker there and goes on from a checkpoint, to its end: each
+element once.  A job whose source waits is cancelled.  Those of Kafka, RabbitMQ, PostgreSQL and
+Spark, whose servers take seconds to start, are with their other tests.
 """
 
 import asyncio
@@ -42,7 +42,11 @@ from penstock.errors import JobCancelledError
 from pyarrow import orc, parquet
 from support.gates import GATES, Gate, Gated
 from support.number_pages import NumberPages
-from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
+from support.source_scenarios import (
+    once_after_a_failure,
+    once_after_a_kill,
+    once_at_another_parallelism,
+)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -232,6 +236,12 @@ def test_each_element_once_at_another_parallelism(name, tmp_path):
 def test_each_element_once_after_a_failure(name, tmp_path):
     make = made(name, tmp_path / "files")
     once_after_a_failure(make, COUNT, parallelism=PARALLELISM.get(name, 2))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_element_once_after_a_kill(name, tmp_path):
+    make = made(name, tmp_path / "files")
+    once_after_a_kill(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
 # ---- sources without an end --------------------------------------------------------------------

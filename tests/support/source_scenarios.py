@@ -3,10 +3,14 @@
 ``make(env)`` gives them as a stream, each time of a new source.
 """
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from penstock.common import Types
+from penstock.datastream import MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
 from support.sink_scenarios import FailsOnce, environment
@@ -61,6 +65,40 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
         gate.let(2 * count)
         numbers = found.result()
         assert sorted(numbers if exact else set(numbers)) == list(range(count))
+
+
+class KillsOnce(MapFunction):
+    """Kills its worker at a number, once."""
+
+    def __init__(self, mark, number):
+        self.mark, self.number = mark, number
+
+    def map(self, value):
+        if value == self.number:
+            try:
+                Path(self.mark).touch(exist_ok=False)
+            except FileExistsError:
+                return value
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+
+def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
+    """A worker is killed in the middle of the elements: each number once in the job's results."""
+    mark = folder / "killed"
+    env = environment(
+        parallelism,
+        **{
+            "execution.target": "local",
+            "execution.checkpointing.interval": "20 ms",
+            "taskmanager.numberOfTaskSlots": str(parallelism),
+            **options,
+        },
+    )
+    stream = make(env).map(KillsOnce(str(mark), count // 2), Types.LONG())
+    with stream.execute_and_collect() as results:
+        assert sorted(until_all(results, count)) == list(range(count))
+    assert mark.exists()
 
 
 def until_all(results, count):

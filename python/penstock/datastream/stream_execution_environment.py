@@ -425,8 +425,9 @@ class StreamExecutionEnvironment(MissingMethods):
 
         Args:
             frame: The DataFrame.
-            path: A folder that does not exist and that all hosts reach; a temporary one, which is
-                removed when the program ends, when None and Spark runs in local mode.
+            path: A folder that all hosts reach and that does not exist, unless the job goes on from
+                a savepoint or may be taken over: then what is there is read. When None a temporary
+                one, which is removed when the program ends, and Spark must run in local mode.
 
         Raises:
             InvalidProgramError: It is no DataFrame, a column has a type without counterpart, or

@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.common.options import high_availability, state_recovery
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.file_system import (
@@ -69,9 +71,28 @@ def stream_of_spark(
         )
     row_type = type_of_columns(frame.schema, "from_spark")
     folder = _folder(path, frame.sparkSession, "from_spark")
-    frame.write.mode("overwrite" if path is None else "error").parquet(folder)
+    goes_on = path is not None and _goes_on(env)
+    if not goes_on or not _is_whole(env, folder):
+        # A folder that a former program has left in the middle has no reader yet.
+        frame.write.mode("overwrite" if path is None or goes_on else "error").parquet(folder)
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), folder)
     return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "Spark Source")
+
+
+def _goes_on(env: StreamExecutionEnvironment) -> bool:
+    """Whether the job may be one that another run of the program has begun."""
+    configuration = env.get_configuration().to_dict()
+    return (
+        state_recovery.PATH.read(configuration) is not None
+        or high_availability.TYPE.read(configuration) != "NONE"
+    )
+
+
+def _is_whole(env: StreamExecutionEnvironment, folder: str) -> bool:
+    """Whether Spark has written the folder to its end: its last file is there."""
+    files = FileSystems(env.get_configuration().to_dict())
+    mark = f"{folder.rstrip('/')}/_SUCCESS"
+    return files.of(mark).exists(mark)
 
 
 def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:

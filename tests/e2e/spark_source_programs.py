@@ -1,0 +1,72 @@
+"""Spark's data as sources, in the scenarios of all sources: ``python … FOLDER``.
+
+Spark writes the numbers; the jobs run in this process, where they can be held up, and in workers of
+their own, of which one is killed.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.spark.streams import read_batches, write_batches
+from pyspark.sql import SparkSession
+from support.source_scenarios import (
+    once_after_a_failure,
+    once_after_a_kill,
+    once_at_another_parallelism,
+)
+
+COUNT = 12_000
+
+
+def numbers(stream):
+    return stream.map(lambda row: row.n, Types.LONG())
+
+
+def frame(spark, folder):
+    """Each time a new frame for the same path, as of a program that is started again."""
+
+    def make(env):
+        rows = spark.range(0, COUNT, 1, 4).selectExpr("id AS n").orderBy("n")
+        return numbers(env.from_spark(rows, str(folder / "handed-over")))
+
+    return make
+
+
+def batches(spark, folder):
+    """A query has written several batches."""
+    given, taken = str(folder / "given"), str(folder / "batches")
+    spark.range(0, COUNT, 1, 4).selectExpr("id AS n").write.json(given)
+    rows = spark.readStream.schema("n LONG").option("maxFilesPerTrigger", 1).json(given)
+    query = rows.writeStream.foreachBatch(write_batches(taken)).trigger(availableNow=True)
+    query.option("checkpointLocation", str(folder / "query")).start().awaitTermination()
+
+    def make(env):
+        source = read_batches(rows.schema, taken, Duration.of_millis(20))
+        return numbers(env.from_source(source, WatermarkStrategy.no_watermarks(), "batches"))
+
+    return make
+
+
+SCENARIOS = {
+    "savepoint": lambda make, at, ends: once_at_another_parallelism(make, at, COUNT, ends=ends),
+    "failure": lambda make, at, ends: once_after_a_failure(make, COUNT),
+    "kill": lambda make, at, ends: once_after_a_kill(make, at, COUNT),
+}
+
+
+def main():
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = spark.getOrCreate()
+    for source in (frame, batches):
+        for name, scenario in SCENARIOS.items():
+            at = Path(sys.argv[1], source.__name__, name)
+            at.mkdir(parents=True)
+            scenario(source(spark, at), at, ends=source is frame)
+            print(source.__name__, name, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Spark's data as sources: the contract of all sources, with a Spark of the program's own."""
+
+import re
+from pathlib import Path
+
+import pytest
+from e2e.running import run_program
+
+# Starting Spark takes minutes on a machine that is busy with something else.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+PROGRAM = str(Path(__file__).with_name("spark_source_programs.py"))
+
+
+def test_each_row_once_whatever_happens(tmp_path: Path) -> None:
+    """From a savepoint at another parallelism, after a failure, after the kill of a worker."""
+    outcome = run_program([PROGRAM, str(tmp_path)])
+    assert outcome.code == 0, outcome.err
+    found = re.findall(r"(frame|batches) (savepoint|failure|kill)$", outcome.out, re.MULTILINE)
+    scenarios = ["savepoint", "failure", "kill"]
+    assert found == [(source, name) for source in ("frame", "batches") for name in scenarios]
