@@ -8,6 +8,7 @@ Spark, whose servers take seconds to start, are with their other tests.
 
 import asyncio
 import contextlib
+import contextvars
 import queue
 import threading
 
@@ -43,6 +44,8 @@ from pyarrow import orc, parquet
 from support.gates import GATES, Gate, Gated
 from support.number_pages import NumberPages
 from support.source_scenarios import (
+    a_slow_split_holds_the_watermark,
+    an_idle_subtask_does_not_hold_the_watermark,
     once_after_a_failure,
     once_after_a_kill,
     once_at_another_parallelism,
@@ -63,8 +66,26 @@ def environment(parallelism, **options):
     return env
 
 
+#: That of the sources that are made; set by tests about watermarks.
+NONE = WatermarkStrategy.no_watermarks()
+STRATEGY = contextvars.ContextVar("strategy", default=NONE)
+
+
 def stream_of(env, source):
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "source")
+    return env.from_source(source, STRATEGY.get(), "source")
+
+
+def made_with(make):
+    """What makes a stream with a strategy."""
+
+    def make_with(env, strategy):
+        token = STRATEGY.set(strategy)
+        try:
+            return make(env)
+        finally:
+            STRATEGY.reset(token)
+
+    return make_with
 
 
 def parts():
@@ -244,6 +265,15 @@ def test_each_element_once_after_a_kill(name, tmp_path):
     once_after_a_kill(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
+#: Sources whose strategy knows no splits, as it stands behind them, or that have one alone.
+WITHOUT_SPLITS = ("collection", "arrow", "pandas", "polars", "delta changes", "http", "hybrid")
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name not in WITHOUT_SPLITS])
+def test_a_slow_split_holds_the_watermark(name, tmp_path):
+    a_slow_split_holds_the_watermark(made_with(made(name, tmp_path / "files")), COUNT)
+
+
 # ---- sources without an end --------------------------------------------------------------------
 
 
@@ -298,6 +328,14 @@ def test_an_endless_source_at_another_parallelism(name, tmp_path):
 def test_an_endless_source_after_a_failure(name, tmp_path):
     make = ENDLESS[name]
     once_after_a_failure(lambda env: make(env, tmp_path / "files"), COUNT)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_idle_subtask_does_not_hold_the_watermark(name, tmp_path, monkeypatch):
+    """Of one split, which one subtask has."""
+    monkeypatch.setitem(globals(), "FILES", 1)
+    make = made_with(lambda env: ENDLESS[name](env, tmp_path / "files"))
+    an_idle_subtask_does_not_hold_the_watermark(make, COUNT)
 
 
 # ---- what a program gives while its job runs: such a source outlives failures, but not its job --

@@ -5,15 +5,27 @@
 
 import os
 import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from penstock.common import Types
-from penstock.datastream import MapFunction
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
 from support.sink_scenarios import FailsOnce, environment
+
+#: A part of the elements that is less than one split has.
+FEW = 8
+
+
+class Number(TimestampAssigner):
+    """The number that a source's element is, or has under the name ``n``."""
+
+    def extract_timestamp(self, value, record_timestamp):
+        return int(getattr(value, "n", value))
 
 
 def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True, **options):
@@ -65,6 +77,89 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
         gate.let(2 * count)
         numbers = found.result()
         assert sorted(numbers if exact else set(numbers)) == list(range(count))
+
+
+class SlowSubtask(MapFunction):
+    """Lets the elements of one subtask through a gate, and the others' when it has seen one."""
+
+    def __init__(self, gate, slow=0):
+        self.gate, self.slow = gate, slow
+
+    def open(self, runtime_context):
+        self.is_slow = runtime_context.get_index_of_this_subtask() == self.slow
+
+    def map(self, value):
+        gate = GATES[self.gate]
+        if self.is_slow:
+            gate.pass_through(value)
+        elif not gate.seen:
+            gate.wait_for(1)
+        return value
+
+    def close(self):
+        if not self.is_slow:
+            GATES[self.gate].others_ended.set()
+
+
+class FiresAtEach(KeyedProcessFunction):
+    """Keeps in a gate how far event time has come: the numbers whose timers have fired."""
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value)
+
+    def on_timer(self, timestamp, ctx):
+        GATES[self.gate].pass_through(timestamp)
+        return ()
+
+
+def _followed(name, stream):
+    """Has a gate keep how far the event time of a stream comes."""
+    GATES[name] = gate = Gate()
+    gate.let(10**9)
+    fired = stream.key_by(lambda _: 0, Types.INT()).process(FiresAtEach(name), Types.LONG())
+    fired.set_parallelism(1).sink_to(DiscardingSink())
+    return gate
+
+
+def a_slow_split_holds_the_watermark(make, count):
+    """Event time waits for the subtask that reads one split slowly, though the other has ended.
+
+    ``make(env, strategy)`` gives the numbers, of which each split has some in ascending order.
+    """
+    GATES["slow"] = slow = Gate()
+    slow.others_ended = threading.Event()
+    env = environment(2, **{"pipeline.auto-watermark-interval": "1 ms"})
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Number())
+    fired = _followed("fired", make(env, strategy).map(SlowSubtask("slow"), Types.LONG()))
+    job = env.execute_async()
+    slow.let(10)
+    slow.wait_for(10)
+    assert slow.others_ended.wait(60)
+    # Those of the other subtask that are larger wait; so does all until the slow one has an
+    # interval in which it tells how far it is.
+    assert max(fired.seen, default=-1) <= slow.seen[-1]
+    while not fired.seen or fired.seen[-1] < slow.seen[9]:
+        assert len(slow.seen) < count // FEW, "event time does not follow the slow split"
+        slow.let_more(10)
+        assert max(fired.seen, default=-1) <= slow.seen[-1] + 1
+    slow.let(count)
+    job.get_job_execution_result().result()
+    assert sorted(fired.seen) == list(range(count))
+
+
+def an_idle_subtask_does_not_hold_the_watermark(make, count):
+    """Event time goes on though one subtask of an endless source has nothing to read."""
+    env = environment(2, **{"pipeline.auto-watermark-interval": "1 ms"})
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(50))
+    fired = _followed("fired", make(env, strategy.with_timestamp_assigner(Number())))
+    job = env.execute_async()
+    fired.wait_for(count - 1)
+    job.cancel().result()
+    # Of the last one nothing says that it is over.
+    assert sorted(fired.seen) == list(range(count - 1))
 
 
 class KillsOnce(MapFunction):

@@ -31,7 +31,11 @@ from penstock.datastream.window import Time, TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, SourceError
 from support.relay import Relay
 from support.sessions import eventually
-from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
+from support.source_scenarios import (
+    a_slow_split_holds_the_watermark,
+    once_after_a_failure,
+    once_at_another_parallelism,
+)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -296,6 +300,17 @@ def test_idleness(broker, topics, runtime, written):
     with counted.execute_and_collect() as found:
         # The last window stays open: nothing says that it is over.
         assert [next(found) for _ in range(5)] == [("all", 100 * written)] * 5
+
+
+def test_a_slow_partition_holds_the_watermark(broker, topics):
+    topic = topics.create(partitions=2)
+    topics.write(topic, [{"value": str(n), "partition": n % 2} for n in range(20_000)])
+
+    def make(env, strategy):
+        stream = env.from_source(bounded(broker, topic).build(), strategy, "kafka")
+        return stream.map(int, Types.LONG())
+
+    a_slow_split_holds_the_watermark(make, 20_000)
 
 
 def test_new_partitions_and_topics(broker, topics):

@@ -1,5 +1,6 @@
 """The combination of watermarks and idleness of several channels (SEMANTICS D6)."""
 
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus, StatusWatermarkValve
 
 
@@ -64,3 +65,48 @@ def test_combined_status_of_two_inputs():
     assert combined.watermark == 10
     assert not combined.update_status(0, True)
     assert combined.all_idle
+
+
+def test_a_channel_that_has_ended_does_not_speak_for_idle_ones():
+    """A reader without splits ends at once: what the other one emits after a rest is not late."""
+    valve, emitted = make_valve(2)
+    valve.watermark(1, MAX_TIMESTAMP)
+    valve.watermark(0, 5)
+    valve.status(0, True)
+    assert emitted == [5, "IDLE"]
+    valve.status(0, False)
+    valve.watermark(0, 7)
+    assert emitted == [5, "IDLE", "ACTIVE", 7]
+    valve.watermark(0, MAX_TIMESTAMP)
+    assert emitted == [5, "IDLE", "ACTIVE", 7, MAX_TIMESTAMP]
+
+
+def test_the_last_active_channel_ends():
+    valve, emitted = make_valve(3)
+    for channel, timestamp in enumerate((10, 7, 3)):
+        valve.watermark(channel, timestamp)
+    valve.status(0, True)
+    valve.status(1, True)
+    assert emitted == [3]
+    valve.watermark(2, MAX_TIMESTAMP)
+    assert emitted == [3, 10, "IDLE"]
+    # Whether they become active before their end or not, event time ends with the last of them.
+    valve.watermark(1, MAX_TIMESTAMP)
+    assert emitted == [3, 10, "IDLE"]
+    valve.status(1, False)
+    valve.watermark(0, MAX_TIMESTAMP)
+    assert emitted == [3, 10, "IDLE", "ACTIVE", MAX_TIMESTAMP]
+
+
+def test_an_input_that_has_ended_does_not_speak_for_an_idle_one():
+    combined = CombinedWatermarkStatus(2)
+    assert not combined.update_watermark(0, MAX_TIMESTAMP)
+    assert combined.update_watermark(1, 4)
+    assert not combined.update_status(1, True)
+    assert combined.all_idle
+    assert combined.watermark == 4
+    assert combined.update_watermark(1, 5)
+    assert not combined.all_idle
+    assert combined.update_watermark(1, MAX_TIMESTAMP)
+    assert combined.watermark == MAX_TIMESTAMP
+    assert not combined.all_idle

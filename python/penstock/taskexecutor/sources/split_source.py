@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.common.configuration import Configuration
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
+
+#: How long a step may take before it polls no more: watermarks are emitted between two steps.
+_STEP_NS: Final = 10_000_000
 
 _READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
 
@@ -153,10 +157,11 @@ class SplitSource(SourceOperator):
             self.aligned_splits = AlignedSplits(context, self.reader)
 
     def emit_next(self, limit: int) -> int:
-        """Polls at most ``limit`` times without blocking; no longer when a mail has come."""
+        """Polls at most ``limit`` times without blocking, until a mail has come or time is over."""
         if self.wait.cancelled:
             return END_OF_DATA
         reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
+        ends_ns = time.monotonic_ns() + _STEP_NS
         for _ in range(limit):
             if self.alignment is not None and not self.alignment.may_read:
                 return NOTHING_AVAILABLE
@@ -172,8 +177,8 @@ class SplitSource(SourceOperator):
                 name = type(reader).__name__
                 raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
             # The task chose the limit by the time of earlier polls, and this one may have taken
-            # seconds: what is behind the source is called within it.
-            if self.wait.takes_wakeup():
+            # seconds: what is behind the source is called within it.  Mails and timers wait.
+            if self.wait.takes_wakeup() or time.monotonic_ns() > ends_ns:
                 break
         return MORE_AVAILABLE
 

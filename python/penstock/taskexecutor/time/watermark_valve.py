@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,9 @@ class StatusWatermarkValve:
 
     def watermark(self, channel: int, timestamp: int) -> None:
         """Channel ``channel`` announced watermark ``timestamp``."""
+        if timestamp == MAX_TIMESTAMP:
+            self._end(channel)
+            return
         if self._idle or not self._active[channel] or timestamp <= self._watermarks[channel]:
             return
         self._watermarks[channel] = timestamp
@@ -54,7 +57,8 @@ class StatusWatermarkValve:
 
     def status(self, channel: int, idle: bool) -> None:
         """Channel ``channel`` became idle or active."""
-        if idle == (not self._active[channel]):
+        has_ended = self._watermarks[channel] == MAX_TIMESTAMP
+        if has_ended or idle == (not self._active[channel]):
             return
         if idle:
             self._become_idle(channel)
@@ -66,17 +70,32 @@ class StatusWatermarkValve:
                 self._on_status(False)
 
     def _become_idle(self, channel: int) -> None:
-        self._active[channel] = False
-        self._aligned[channel] = False
         held_back = self._watermarks[channel] == self._last_watermark
+        self._active[channel] = self._aligned[channel] = False
+        self._go_on_without(held_back=held_back)
+
+    def _end(self, channel: int) -> None:
+        held_back = self._watermarks[channel] == self._last_watermark
+        self._watermarks[channel] = MAX_TIMESTAMP
+        self._active[channel] = self._aligned[channel] = False
+        if min(self._watermarks) < MAX_TIMESTAMP:
+            self._go_on_without(held_back=held_back)
+            return
+        if self._idle:
+            self._idle = False
+            self._on_status(False)
+        self._emit(MAX_TIMESTAMP)
+
+    def _go_on_without(self, *, held_back: bool) -> None:
+        """A channel is not active any more, which may have held the others back."""
         if any(self._active):
             if held_back:
                 self._advance()
-            return
-        if held_back:
-            self._emit(max(self._watermarks))
-        self._idle = True
-        self._on_status(True)
+        elif not self._idle:
+            if held_back:
+                self._emit(max(found for found in self._watermarks if found < MAX_TIMESTAMP))
+            self._idle = True
+            self._on_status(True)
 
     def _advance(self) -> None:
         aligned = [
@@ -94,7 +113,7 @@ class StatusWatermarkValve:
 
 
 class CombinedWatermarkStatus:
-    """The smaller watermark of the inputs of one operator, idle ones left out."""
+    """The smaller watermark of the inputs of one operator, without those that are idle or ended."""
 
     def __init__(self, num_inputs: int) -> None:
         """Creates it for inputs that are active and have no watermark yet."""
@@ -115,15 +134,15 @@ class CombinedWatermarkStatus:
         return self._combine()
 
     def _combine(self) -> bool:
-        self.all_idle = all(self._idle)
-        if self.all_idle:
-            return False
-        smallest = min(
-            watermark
+        left = [
+            (watermark, idle)
             for watermark, idle in zip(self._watermarks, self._idle, strict=True)
-            if not idle
-        )
-        if smallest <= self.watermark:
+            if watermark < MAX_TIMESTAMP
+        ]
+        active = [watermark for watermark, idle in left if not idle]
+        self.all_idle = bool(left) and not active
+        smallest = min(active, default=MAX_TIMESTAMP)
+        if self.all_idle or smallest <= self.watermark:
             return False
         self.watermark = smallest
         return True
