@@ -114,16 +114,26 @@ def test_sink_by_sqlalchemy(database, runtime):
     assert database.execute("SELECT count(*) FROM t WHERE id > 6") == [(2,)]
 
 
-def test_a_query_that_fails_is_tried_again_and_then_named(database):
+@pytest.mark.parametrize("options", [by_jdbc, by_sqlalchemy])
+def test_what_would_fail_again_fails_at_once(database, options):
     asks = JdbcLookup(
         "SELECT 1 FROM no_such WHERE 1 = ?",
         lambda n: (n,),
         lambda n, rows: rows,
-        by_jdbc(database.url),
-        max_retries=1,
-        retry_delay_ms=1,
+        options(database.url),
+        retry_delay_ms=600_000,
     )
-    with pytest.raises(SourceError, match=r"cannot look up \(1,\).*no_such.*tried 2 times"):
+    words = r"cannot look up \(1,\) in .*no_such.*, and trying again would not help: .*no_such"
+    with pytest.raises(SourceError, match=words):
+        looked_up(in_process(), asks, [1])
+
+
+def test_a_query_that_fails_is_tried_again_and_then_named():
+    def connect():
+        raise sqlite3.OperationalError("database is locked")
+
+    asks = lookup(JdbcConnectionOptions.of(connect), max_retries=1)
+    with pytest.raises(SourceError, match=r"cannot look up \(1,\).*tried 2 times: .*locked"):
         looked_up(in_process(), asks, [1])
 
 

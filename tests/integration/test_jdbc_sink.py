@@ -103,6 +103,55 @@ def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("sql", "row", "words"),
+    [
+        ("INSERT INTO no_such (id, name) VALUES (?, ?)", Row(1, "a"), "no_such"),
+        ("INSERT INTO t (id, no_such) VALUES (?, ?)", Row(1, "a"), "no_such"),
+        ("INSERT INTO t (id, name) VALUES (?, ?) SURELY", Row(1, "a"), "syntax error"),
+        ("INSERT INTO t (name, id) VALUES (?, ?)", Row(1, "a"), "mismatch|invalid input syntax"),
+    ],
+)
+def test_what_would_fail_again_fails_at_once(database, sql, row, words):
+    """With so many repetitions the job would wait for hours."""
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(database.url)
+    often = JdbcExecutionOptions.builder().with_max_retries(100).build()
+    env = in_process(1)
+    sink = JdbcSink.sink(sql, DECLARED, builder.build(), often)
+    env.from_collection([row], DECLARED).add_sink(sink)
+    with pytest.raises(SinkError, match=f"and trying again would not help: .*({words})"):
+        env.execute()
+
+
+class LockedOnce:
+    """A connection whose first transaction another one holds up."""
+
+    def __init__(self, mark, path):
+        self._mark, self._connection = mark, sqlite3.connect(path)
+
+    def cursor(self):
+        return self._connection.cursor()
+
+    def commit(self):
+        if not self._mark.exists():
+            self._mark.touch()
+            raise sqlite3.OperationalError("database is locked")
+        self._connection.commit()
+
+    def close(self):
+        self._connection.close()
+
+
+def test_what_may_pass_is_tried_again(tmp_path):
+    database, mark = Sqlite(tmp_path), tmp_path / "locked"
+    options = JdbcConnectionOptions.of(lambda: LockedOnce(mark, tmp_path / "db"))
+    env = in_process(1)
+    env.from_collection([Row(1, "a")], DECLARED).add_sink(JdbcSink.sink(UPSERT, DECLARED, options))
+    env.execute()
+    assert mark.exists()
+    assert database.execute("SELECT * FROM t") == [(1, "a")]
+
+
 @pytest.fixture
 def guarded(tmp_path):
     """A server that wants passwords, whose user "reads" may do nothing but look."""
@@ -119,14 +168,18 @@ def test_users_and_rights(guarded):
     for password, database, message in (
         ("hidden", "postgres", "cannot connect to jdbc:postgresql:.*password authentication"),
         ("p%20w", "nowhere", 'cannot connect to jdbc:postgresql:.*"nowhere" does not exist'),
-        ("p%20w", "postgres", "cannot write 1 rows into .* by 'INSERT .*permission denied for tab"),
+        (
+            "p%20w",
+            "postgres",
+            "cannot write 1 rows into .* by 'INSERT .*permission denied.*; GRANT",
+        ),
     ):
         builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
         builder.with_url(f"jdbc:{guarded.url_of('reads', password, database)}")
-        once = JdbcExecutionOptions.builder().with_max_retries(0).build()
+        often = JdbcExecutionOptions.builder().with_max_retries(100).build()
         env = in_process(1)
         sink = JdbcSink.sink(
-            "INSERT INTO t (id, name) VALUES (?, ?)", DECLARED, builder.build(), once
+            "INSERT INTO t (id, name) VALUES (?, ?)", DECLARED, builder.build(), often
         )
         env.from_collection([Row(1, "a")], DECLARED).add_sink(sink)
         with pytest.raises(SinkError, match=message) as raised:

@@ -20,6 +20,7 @@ from penstock.datastream.connectors.jdbc_connection import (
     marks_of,
     styled,
 )
+from penstock.datastream.connectors.jdbc_errors import is_final, remedy
 from penstock.datastream.connectors.jdbc_lookup import JdbcLookup
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.formats.json_values import field_values
@@ -253,11 +254,18 @@ class _BatchWriter(SinkWriter[Any]):
             except Exception as error:
                 # A connection that failed may be broken, and has a transaction that is.
                 self._disconnect()
+                what = (
+                    f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
+                    f"{self._sink.sql!r}"
+                )
+                if is_final(error):
+                    raise SinkError(
+                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{error}{remedy(error)}"
+                    ) from error
                 if attempt == retries or closed.wait(_PAUSE_S * (attempt + 1)):
                     raise SinkError(
-                        f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
-                        f"{self._sink.sql!r}, tried {attempt + 1} times: "
-                        f"{type(error).__name__}: {error}"
+                        f"{what}, tried {attempt + 1} times: {type(error).__name__}: {error}"
                     ) from error
             else:
                 return

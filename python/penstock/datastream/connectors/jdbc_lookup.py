@@ -19,6 +19,7 @@ from penstock.datastream.connectors.jdbc_connection import (
     marks_of,
     styled,
 )
+from penstock.datastream.connectors.jdbc_errors import is_final, remedy
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import InvalidProgramError, SourceError
 
@@ -143,10 +144,17 @@ class _Asking:
             except Exception as error:
                 # A connection that failed may be broken, and has a transaction that is.
                 self._disconnect()
+                what = (
+                    f"cannot look up {parameters!r:.200} in {self._options.shown} by {self._sql!r}"
+                )
+                if is_final(error):
+                    raise SourceError(
+                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{error}{remedy(error)}"
+                    ) from error
                 if tries_left == 0 or closed.is_set():
                     raise SourceError(
-                        f"cannot look up {parameters!r:.200} in {self._options.shown} by "
-                        f"{self._sql!r}, tried {self._max_retries + 1} times: "
+                        f"{what}, tried {self._max_retries + 1} times: "
                         f"{type(error).__name__}: {error}"
                     ) from error
                 logger.warning(

@@ -12,6 +12,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.jdbc_errors import refused_by_server
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ _SETTINGS: Final = (
 #: Conditions that may pass: no connection, a server that starts or stops, a slot that another
 #: connection still uses, too many connections.
 _PASSING: Final = ("08", "57P", "55006", "53300")
-
-#: The same where the server tells no code: when a connection is made.
-_PASSING_WORDS: Final = (
-    "starting up",
-    "shutting down",
-    "not yet accepting",
-    "recovery mode",
-    "too many",
-    "connection slots",
-)
 
 #: How long the steps of a wait are, in seconds.
 _STEP_S: Final = 0.1
@@ -162,8 +153,7 @@ class Connection:
         if self._connection.status != self._pq.ConnStatus.OK:
             reason = self._reason()
             self.close()
-            # libpq tells no code here: what a server says begins with its severity.
-            if "FATAL:" in reason and not any(words in reason for words in _PASSING_WORDS):
+            if refused_by_server(reason):
                 raise _refusal(f"cannot connect to {self.shown}: {reason}")
             raise UnreachableError(f"cannot connect to {self.shown}: {reason}")
 

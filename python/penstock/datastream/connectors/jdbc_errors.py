@@ -1,0 +1,82 @@
+"""Which errors of a database come again however often it is asked."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+#: Classes and codes of SQLSTATE for what a repetition does not change: features that are not there,
+#: values, rights, names.  Of constraints those that look at the row alone or at its key, not
+#: foreign keys, whose rows may come.
+_FINAL_STATES: Final = ("0A", "22", "23502", "23505", "23514", "28", "3D", "3F", "42")
+
+#: The same of SQLite, whose codes have a kind in their lowest byte: SQL and names, rights, a file
+#: that is no database, values.
+_FINAL_SQLITE: Final = (1, 3, 8, 18, 19, 20, 23, 25, 26)
+_SQLITE_FOREIGN_KEY: Final = 787
+
+#: The same of DB-API 2, of packages that tell no codes.
+_FINAL_CLASSES: Final = ("DataError", "NotSupportedError", "ProgrammingError")
+
+#: What a server says that is not ready yet, to a client that gets no code while it connects.
+PASSING_WORDS: Final = (
+    "starting up",
+    "shutting down",
+    "not yet accepting",
+    "recovery mode",
+    "too many",
+    "connection slots",
+)
+
+_REMEDIES: Final = {
+    "28": "look at user, password and what the server lets in",
+    "3D": "look at the database's name",
+    "3F": "look at the schema's name, or make it",
+    "42501": "GRANT the user what the statement needs",
+    "42P01": "look at the table's name and the search_path, or make it",
+    "42703": "look at the columns' names",
+}
+
+
+def refused_by_server(reason: str) -> bool:
+    """Whether libpq, which tells no code where it connects, says that a server lets us not in."""
+    return "FATAL:" in reason and not any(words in reason for words in PASSING_WORDS)
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether the same would fail again, of an error of a package of DB-API 2 or what it caused."""
+    cause = _of_package(error)
+    state = _state(cause)
+    if state is not None:
+        return state.startswith(_FINAL_STATES)
+    code = getattr(cause, "sqlite_errorcode", None)
+    if isinstance(code, int):
+        return code & 0xFF in _FINAL_SQLITE and code != _SQLITE_FOREIGN_KEY
+    names = [kind.__name__ for kind in type(cause).__mro__]
+    if any(name in _FINAL_CLASSES for name in names):
+        return True
+    return "OperationalError" in names and refused_by_server(str(cause))
+
+
+def remedy(error: BaseException) -> str:
+    """What to do about an error that is final; empty where its code does not tell."""
+    state = _state(_of_package(error)) or ""
+    found = _REMEDIES.get(state) or _REMEDIES.get(state[:2])
+    return "" if found is None else f"; {found}"
+
+
+def _of_package(error: BaseException) -> BaseException:
+    """The error of the package within those of SQLAlchemy and penstock."""
+    while True:
+        inner = getattr(error, "orig", None) or error.__cause__
+        if _state(error) is not None or not isinstance(inner, BaseException):
+            return error
+        error = inner
+
+
+def _state(error: Any) -> str | None:
+    """SQLSTATE, as psycopg and psycopg2 call it."""
+    for name in ("sqlstate", "pgcode"):
+        found = getattr(error, name, None)
+        if isinstance(found, str):
+            return found
+    return None
