@@ -1,6 +1,7 @@
 """Avro's binary form as rows, and rows in it."""
 
 import datetime
+import io
 import json
 import pickle
 import sys
@@ -9,10 +10,13 @@ from decimal import Decimal
 import pytest
 from penstock.common import Row
 from penstock.datastream.formats.avro import (
+    AvroBulkWriters,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
 )
+from penstock.datastream.formats.avro_files import AvroReaderFormat
+from penstock.datastream.formats.file_format import FileRange
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, JvmOnlyError
 
 SCHEMA = json.dumps(
@@ -62,19 +66,67 @@ def test_types_of_schemas():
     )
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (changed(i="x"), "n.A.i is <x> of type .* expected int"),
-        (changed(sub=Row(x=None)), r"n.B.x\) is None expected long"),
-        (changed(sub=5), "the field 'sub': 5 is no row"),
-        ((1, 2), "2 fields, not the 9"),
-    ],
-)
+WRONG = [
+    (changed(i="x"), "the field 'i': 'x' is no int"),
+    # fastavro would cut it off, and write what is too large for any other reader.
+    (changed(i=1.5), "the field 'i': 1.5 is no int"),
+    (changed(i=2**31), "the field 'i': 2147483648 is no int"),
+    (changed(sub=Row(x=2**63)), "the field 'sub.x': 9223372036854775808 is no long"),
+    (changed(sub=Row(x=None)), "the field 'sub.x': None is no long"),
+    (changed(sub=5), "the field 'sub': 5 is no row"),
+    (changed(subs=5), "the field 'subs': 5 is no array"),
+    (changed(subs=[Row(x=1), Row(x="a")]), "the field 'subs.1.x': 'a' is no long"),
+    (changed(subs=[Row(x=1), Row(x=2**64)]), "the field 'subs.1.x': 18446744073709551616 is no"),
+    (changed(m=[1]), r"the field 'm': \[1\] is no map"),
+    (changed(m={"k": Row(x="a")}), "the field 'm.k.x': 'a' is no long"),
+    (changed(e="R"), r"the field 'e': 'R' is no enum of symbols \['P', 'Q'\]"),
+    (changed(d="x"), "the field 'd': 'x' is no decimal of precision 5"),
+    (changed(d=Decimal("123456.78")), "the field 'd': Decimal.* is no decimal of precision 5"),
+    (changed(ts="x"), "the field 'ts': 'x' is no timestamp-millis"),
+    (changed(again=changed(i="x")), "the field 'again.i': 'x' is no int"),
+    ({"i": 1}, "the field 'ts': it is not given"),
+    ((1, 2), "2 fields, not the 9"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), WRONG)
 def test_errors_name_the_field(row, reason):
     writer = AvroRowSerializationSchema(avro_schema_string=SCHEMA)
     with pytest.raises(FormatError, match=reason + ".*; the row is"):
         writer.serialize(row)
+    file = AvroBulkWriters.for_generic_record(AvroSchema(SCHEMA)).create(io.BytesIO())
+    with pytest.raises(FormatError, match=reason + ".*; the row is"):
+        file.add_element(row)
+
+
+def test_what_cannot_be_read_names_the_field():
+    data = AvroRowSerializationSchema(avro_schema_string=SCHEMA).serialize(
+        changed(s="text", again=ROW)
+    )
+    reader = AvroRowDeserializationSchema(avro_schema_string=SCHEMA)
+    cut = data.index(b"text") + 2
+    with pytest.raises(FormatError, match=r"the field 's': .*; the Avro is"):
+        reader.deserialize(data[:cut])
+    with pytest.raises(FormatError, match="the field 's': UnicodeDecodeError"):
+        reader.deserialize(data.replace(b"text", b"te\xff\xfe"))
+    with pytest.raises(FormatError, match="the field 'again': "):
+        reader.deserialize(data[:-2])
+
+
+def test_what_cannot_be_read_of_a_file_names_record_and_field():
+    schema = AvroSchema(
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}, {"name": "o", '
+        '"type": {"type": "record", "name": "O", "fields": [{"name": "s", "type": "string"}]}}]}'
+    )
+    file = io.BytesIO()
+    writer = AvroBulkWriters.for_generic_record(schema).create(file)
+    for n in range(3):
+        writer.add_element((n, ("text" if n < 2 else "mark",)))
+    writer.finish()
+    data = file.getvalue().replace(b"mark", b"\xff\xfea\xff")
+    found = AvroReaderFormat.for_generic_record(schema)
+    with pytest.raises(FormatError, match=r"part-1, block at \d+, record 3: the field 'o.s': Uni"):
+        list(found.read(io.BytesIO(data), FileRange("part-1", 0, len(data))))
 
 
 def test_what_is_no_record():

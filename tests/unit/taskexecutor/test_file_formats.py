@@ -309,7 +309,7 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
     for wrong, message in (
         (data[:-1], "a: the block at [0-9]+ is cut off"),
         (data + b"\x02\x01", "a: what is at [0-9]+ is no block of Avro"),
-        (data + b"\x02\x02x" + b"m" * 16, "a, block at [0-9]+: "),
+        (data + b"\x02\x02x" + b"m" * 16, "a, block at [0-9]+, record 1: "),
     ):
         (tmp_path / "a").write_bytes(wrong)
         with pytest.raises(FormatError, match=message):

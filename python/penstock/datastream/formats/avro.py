@@ -156,10 +156,12 @@ class _AvroWriter(BulkWriter):
         try:
             self._writer.write(self._schema.types.writable(element))
         except Misfit as misfit:
-            raise FormatError(f"{misfit}; the row is {element!r:.200}") from None
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise FormatError(
-                f"{_explained(self._schema, element) or error}; the row is {element!r:.200}"
+                f"{self._schema.types.unwritten(element) or misfit}; the row is {element!r:.200}"
+            ) from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(
+                f"{self._schema.types.unwritten(element) or error}; the row is {element!r:.200}"
             ) from error
 
     def flush(self) -> None:
@@ -237,10 +239,12 @@ class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
         try:
             self._write(stream, self._schema.parsed, self._schema.types.writable(element))
         except Misfit as misfit:
-            raise FormatError(f"{misfit}; the row is {element!r:.200}") from None
+            raise FormatError(
+                f"{self._schema.types.unwritten(element) or misfit}; the row is {element!r:.200}"
+            ) from None
         except Exception as error:
             raise FormatError(
-                f"{_explained(self._schema, element) or error}; the row is {element!r:.200}"
+                f"{self._schema.types.unwritten(element) or error}; the row is {element!r:.200}"
             ) from error
         return stream.getvalue()
 
@@ -267,7 +271,8 @@ def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: 
     try:
         value = read(stream, *schemas)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        stream.seek(begin)
+        reason = f"{field_unread(schemas[0], stream)}{type(error).__name__}: {error}"
     else:
         left = len(message) - stream.tell()
         if not left:
@@ -276,14 +281,10 @@ def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: 
     raise FormatError(f"{reason}; the Avro is {shown_bytes(message)}")
 
 
-def _explained(schema: AvroSchema, element: Any) -> str:
-    """Which field does not fit, as fastavro's slow validation says."""
-    library = avro_library("AvroSchema")
-    try:
-        library.validation.validate(schema.types.writable(element), schema.parsed)
-    except library.validation.ValidationError as error:
-        return "; ".join(map(str, error.errors))
-    return ""
+def field_unread(parsed: Any, stream: BinaryIO) -> str:
+    """Which field of a record it is that cannot be read, as the beginning of a message."""
+    path = AvroTypes(parsed).unread(stream)
+    return f"the field {'.'.join(path)!r}: " if path else ""
 
 
 def _schema_of(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro import AvroSchema, field_unread
 from penstock.datastream.formats.avro_library import avro_library
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.file_format import Batch, FileRange
@@ -95,13 +96,26 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
 
     def _rows(self, data: bytes, path: str, position: int) -> list[Any]:
         library, convert = avro_library("AvroReaderFormat"), self._convert
+        rows: list[Any] = []
         try:
-            records = library.reader(io.BytesIO(data), reader_schema=self._schema.parsed)
-            return [convert(record) for record in records]
+            for record in library.reader(io.BytesIO(data), reader_schema=self._schema.parsed):
+                rows.append(convert(record))  # noqa: PERF401 (how many there are is told)
         except Exception as error:
-            raise FormatError(
-                f"{path}, block at {position}: {type(error).__name__}: {error}"
-            ) from error
+            where = f"{path}, block at {position}, record {len(rows) + 1}"
+            field = _field_of_record(library, data, len(rows))
+            raise FormatError(f"{where}: {field}{type(error).__name__}: {error}") from error
+        return rows
+
+
+def _field_of_record(library: Any, data: bytes, number: int) -> str:
+    """Which field of a record of a block it is that cannot be read, if the block can be."""
+    with suppress(Exception):  # what is wrong is said by who asks
+        blocks = library.block_reader(io.BytesIO(data))
+        records = next(blocks).bytes_
+        for _ in range(number):
+            library.schemaless_reader(records, blocks.writer_schema)
+        return field_unread(library.parse_schema(blocks.writer_schema), records)
+    return ""
 
 
 def _read_long(file: BinaryIO) -> int | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import io
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.datastream.formats.avro_library import avro_library
 from penstock.datastream.formats.json_values import field_values, named_row
 from penstock.datastream.formats.misfit import Misfit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import BinaryIO
 
     from penstock.common.types import Row
 
@@ -36,6 +41,9 @@ _LOGICAL: Final[dict[str, Callable[[], TypeInformation]]] = {
     "decimal": Types.BIG_DEC,
     "uuid": Types.PICKLED_BYTE_ARRAY,
 }
+
+#: The least and the greatest value of a type.
+_RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 _UTC_TIMES: Final = ("timestamp-millis", "timestamp-micros")
 
@@ -158,39 +166,143 @@ class AvroTypes:
         """
         return self._writable(self.parsed, value)
 
+    def unwritten(self, value: Any) -> Misfit | None:
+        """The field that keeps a value from being written, and why; looks slowly for it."""
+        return self._unwritten(self.parsed, value)
+
+    def unread(self, stream: BinaryIO) -> list[str]:
+        """The path of the field at which the reading of a record fails; slowly again."""
+        path: list[str] = []
+        with suppress(Exception):  # the same as fastavro has raised of the whole
+            self._read_on(self.parsed, stream, path)
+        return path
+
+    def _unwritten(self, schema: Any, value: Any) -> Misfit | None:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            others = [each for each in schema if each != "null"]
+            if value is None or len(others) != 1:
+                return self._not_of(schema, value)
+            return self._unwritten(others[0], value)
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        parts: Iterable[tuple[Any, Any, Any]]
+        if kind == "record":
+            try:
+                pairs = _fields_of(schema, value)
+            except Misfit as misfit:
+                return misfit
+            given = [field["name"] for field, _ in pairs]
+            for field in schema["fields"]:
+                name = field["name"]
+                is_missing = name not in given and "default" not in field
+                if is_missing and self._not_of(field["type"], None) is not None:
+                    return Misfit("it is not given", name)
+            parts = ((field["name"], field["type"], each) for field, each in pairs)
+        elif kind == "array" and isinstance(value, (list, tuple)):
+            parts = ((index, schema["items"], each) for index, each in enumerate(value))
+        elif kind == "map" and isinstance(value, dict):
+            parts = ((key, schema["values"], each) for key, each in value.items())
+        else:
+            return self._not_of(schema, value)
+        for name, of, each in parts:
+            found = self._unwritten(of, each)
+            if found is not None:
+                return found.within(str(name))
+        return None
+
+    def _not_of(self, schema: Any, value: Any) -> Misfit | None:
+        try:
+            written = {"value": self._writable(schema, value)}
+            avro_library("AvroSchema").schemaless_writer(io.BytesIO(), self._alone(schema), written)
+        except Misfit as misfit:
+            return misfit
+        except Exception as error:  # fastavro raises what the operation with the value raised
+            return Misfit(f"{value!r:.100} is no {_shown(schema)}: {error}")
+        return None
+
+    def _read_on(self, schema: Any, stream: BinaryIO, path: list[str]) -> None:
+        """Reads a value, and leaves in the path where it is when that fails."""
+        schema = self._resolved(schema)
+        if not isinstance(schema, dict) or schema["type"] != "record":
+            avro_library("AvroSchema").schemaless_reader(stream, self._alone(schema))
+            return
+        for field in schema["fields"]:
+            path.append(field["name"])
+            self._read_on(field["type"], stream, path)
+            path.pop()
+
+    def _alone(self, schema: Any) -> Any:
+        """A record of a value alone, which knows the names of the whole as fastavro keeps them."""
+        whole = self.parsed if isinstance(self.parsed, dict) else {}
+        return {
+            **whole,
+            "type": "record",
+            "name": "penstock.Alone",
+            "fields": [{"name": "value", "type": schema}],
+        }
+
     def _writable(self, schema: Any, value: Any) -> Any:
         schema = self._resolved(schema)
         if isinstance(schema, list):
             others = [each for each in schema if each != "null"]
             single = value is not None and len(others) == 1
             return self._writable(others[0], value) if single else value
-        if not isinstance(schema, dict) or value is None:
+        if not isinstance(schema, dict):
+            least_and_most = _RANGES.get(schema)
+            if least_and_most is not None and value is not None:
+                # fastavro cuts off fractions, and writes what no other reader takes.
+                _check_whole(value, schema, *least_and_most)
+            return value
+        if value is None:
             return value
         if schema.get("logicalType") in _UTC_TIMES and isinstance(value, datetime.datetime):
             return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
         kind = schema["type"]
         if kind == "record":
             return self._writable_record(schema, value)
-        if kind == "array" and not isinstance(value, (str, bytes)):
+        if kind == "array":
+            if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+                raise Misfit(f"{value!r:.100} is no array")
             return [self._writable(schema["items"], each) for each in value]
         if kind == "map" and isinstance(value, dict):
             return {key: self._writable(schema["values"], each) for key, each in value.items()}
         return value
 
     def _writable_record(self, schema: dict[str, Any], value: Any) -> dict[str, Any]:
-        fields = schema["fields"]
-        names = [field["name"] for field in fields]
-        if isinstance(value, dict):
-            pairs = [(field, value[field["name"]]) for field in fields if field["name"] in value]
-        else:
-            pairs = list(zip(fields, field_values(value, names), strict=True))
         written = {}
-        for field, each in pairs:
+        for field, each in _fields_of(schema, value):
             try:
                 written[field["name"]] = self._writable(field["type"], each)
             except Misfit as misfit:
                 raise misfit.within(field["name"]) from None
         return written
+
+
+def _fields_of(schema: dict[str, Any], value: Any) -> list[tuple[dict[str, Any], Any]]:
+    """The fields of a record with their values; of a dictionary those that it has.
+
+    Raises:
+        Misfit: A row has other fields.
+    """
+    fields = schema["fields"]
+    if isinstance(value, dict):
+        return [(field, value[field["name"]]) for field in fields if field["name"] in value]
+    return list(zip(fields, field_values(value, [field["name"] for field in fields]), strict=True))
+
+
+def _check_whole(value: Any, kind: str, least: int, most: int) -> None:
+    if isinstance(value, float) or (isinstance(value, int) and not least <= value <= most):
+        raise Misfit(f"{value!r} is no {kind}")
+
+
+def _shown(schema: Any) -> str:
+    if isinstance(schema, list):
+        return " or ".join(map(_shown, schema))
+    if not isinstance(schema, dict):
+        return str(schema)
+    kind = str(schema.get("logicalType", schema["type"]))
+    detail = {"enum": "symbols", "fixed": "size", "decimal": "precision"}.get(kind, "")
+    return f"{kind} of {detail} {schema[detail]}" if detail in schema else kind
 
 
 def _as_it_is(value: Any) -> Any:
