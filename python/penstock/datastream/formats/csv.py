@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             """
             schema = CsvRowDeserializationSchema()
             schema._type_info = self._type_info
-            schema._dialect = self._dialect
+            schema._dialect = copy(self._dialect)
             schema._ignores_errors = self._ignores_errors
             assert schema._reader is not None
             return schema
@@ -298,7 +299,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             """
             schema = CsvRowSerializationSchema()
             schema._type_info = self._type_info
-            schema._dialect = self._dialect
+            schema._dialect = copy(self._dialect)
             assert schema._writer is not None
             return schema
 
