@@ -153,12 +153,13 @@ def test_files_in_a_store():
 @pytest.mark.parametrize(
     ("name", "row", "message"),
     [
-        ("parquet", ("x", "a"), "the field 'n' does not fit Integer"),
+        ("parquet", ("x", "a"), r"the field 'n' does not fit Integer: .*; the row is .*'x', 'a'"),
+        ("parquet", (2**70, "a"), "the field 'n' does not fit Integer"),
         ("parquet", (1,), "1 fields, not the 2"),
         ("parquet", 5, "5 is no row"),
         ("orc", (1, 2), "the field 's' does not fit String"),
         ("csv", ("x", "a"), "the field 'n': 'x' is no whole number"),
-        ("avro", ("x", "a"), "A.n is <x>"),
+        ("avro", ("x", "a"), "the field 'n': 'x' is no "),
         ("avro", (1,), "1 fields, not the 2"),
     ],
 )
@@ -173,6 +174,21 @@ def test_errors_name_the_field(tmp_path, name, row, message):
         write()
     writing.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_a_field_that_does_not_fit(tmp_path):
+    tags = Types.ROW_NAMED(["tags"], [Types.LIST(Types.INT())])
+    declared = Types.ROW_NAMED(["m", "r"], [Types.MAP(Types.STRING(), Types.LONG()), tags])
+    for row, message in (
+        (({"k": 1}, Row(tags=[1, "x"])), "the field 'r.tags.1' does not fit Integer"),
+        (({"k": 1, "l": "x"}, Row(tags=[])), "the field 'm.l' does not fit Long"),
+        (({"k": 1}, 5), "the field 'r' does not fit RowTypeInfo"),
+    ):
+        writing = sink(tmp_path, ParquetBulkWriters.for_row_type(declared))
+        writing.write(({}, Row(tags=[])), row)
+        with pytest.raises(FormatError, match=message):
+            writing.snapshot(1)
+        writing.close()
 
 
 def test_types_of_columns(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
@@ -21,7 +22,7 @@ from penstock.datastream.formats.json_values import named_row
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -255,6 +256,38 @@ def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
     return pa.array(shown, arrow_type(declared))
 
 
+#: What a column is refused by; pyarrow's errors are of these classes.
+_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def _unfit(value: Any, declared: TypeInformation) -> Exception | None:
+    """Why a value is none of a type, or None."""
+    try:
+        column_of([value], declared)
+    except _UNFIT as error:
+        return error
+    return None
+
+
+def _misfit(value: Any, declared: TypeInformation) -> tuple[list[str], TypeInformation, Any]:
+    """The path to the part of a value that is none of its type, that type, and why."""
+    parts: list[tuple[str, TypeInformation, Any]] = []
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)) and isinstance(value, Iterable):
+        names, types = [name for name, _ in _fields(declared)], declared.get_field_types()
+        given = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
+        if len(given) == len(names):
+            parts = list(zip(names, types, given, strict=True))
+    elif isinstance(declared, MapTypeInfo) and isinstance(value, dict):
+        parts = [(str(key), declared.value_type, each) for key, each in value.items()]
+    elif isinstance(declared, _LISTS) and isinstance(value, (list, tuple)):
+        parts = [(str(n), declared.element_type, each) for n, each in enumerate(value)]
+    for name, of, each in parts:
+        if _unfit(each, of):
+            path, found, reason = _misfit(each, of)
+            return [name, *path], found, reason
+    return [], declared, _unfit(value, declared)
+
+
 def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any) -> Any:
     """A RecordBatch of rows, of which each is the values of its fields.
 
@@ -264,7 +297,7 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
         schema: The schema of Arrow to be cast to.
 
     Raises:
-        FormatError: A value does not fit; names the field.
+        FormatError: A value does not fit; names the field, and its row.
     """
     pa = arrow_library("a columnar format")
     columns = []
@@ -272,11 +305,16 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
     for field, kind, values in fields:
         try:
             columns.append(column_of(values, kind).cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, TypeError) as error:
-            raise FormatError(
-                f"the field {field.name!r} does not fit {kind!r} in one of {len(rows)} rows: "
-                f"{error}"
-            ) from None
+        except _UNFIT as error:
+            wrong = (row for row, value in zip(rows, values, strict=True) if _unfit(value, kind))
+            row = next(wrong, None)
+            if row is None:  # the column as a whole is not of the schema's type
+                path, of, reason = list[str](), kind, error
+            else:
+                path, of, reason = _misfit(row[len(columns)], kind)
+            name = ".".join([field.name, *path])
+            where = "" if row is None else f"; the row is {row!r:.200}"
+            raise FormatError(f"the field {name!r} does not fit {of!r}: {reason}{where}") from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
