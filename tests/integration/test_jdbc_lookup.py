@@ -202,7 +202,7 @@ SQLITE = JdbcConnectionOptions.of(in_memory)
     [
         (lambda: JdbcLookup(QUERY, 1, print, SQLITE), "function as parameters"),
         (lambda: JdbcLookup(QUERY, print, 1, SQLITE), "function as result"),
-        (lambda: JdbcLookup(QUERY, print, print, "x"), "expected JdbcConnectionOptions"),
+        (lambda: JdbcLookup(QUERY, print, print, "x"), "must be a JdbcConnectionOptions"),
         (lambda: JdbcLookup(QUERY, print, print, SQLITE, connections=0), "connections is at least"),
         (lambda: JdbcLookup(QUERY, print, print, SQLITE, max_retries=-1), "max_retries is at"),
         (lambda: JdbcConnectionOptions.of_sqlalchemy(HIDDEN), "ArgumentError"),

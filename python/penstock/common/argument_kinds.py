@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from penstock.errors import WrongArgumentError
@@ -18,6 +19,15 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
 
 
+def _are_texts(value: Any) -> bool:
+    is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return is_list and all(isinstance(each, str) for each in value)
+
+
+def _maps_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and _are_texts([*value.keys(), *value.values()])
+
+
 #: What a declaration takes, and how an error calls it.
 _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "int": (_is_whole, "a whole number of 64 bits"),
@@ -25,6 +35,9 @@ _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "bool": (lambda value: isinstance(value, bool), "True or False"),
     "str": (lambda value: isinstance(value, str), "a text"),
     "bytearray": (lambda value: isinstance(value, (bytes, bytearray)), "bytes"),
+    "Sequence[str]": (_are_texts, "a list of texts"),
+    "Mapping[str, str]": (_maps_texts, "a dictionary of texts"),
+    "dict[str, str]": (_maps_texts, "a dictionary of texts"),
 }
 #: Classes of the API, known by name: where they are declared they need not be imported.
 _CLASSES: Final = frozenset(
@@ -35,6 +48,8 @@ _CLASSES: Final = frozenset(
         "ExternalizedCheckpointRetention",
         "FileEnumeratorProvider",
         "FileSplitAssignerProvider",
+        "JdbcConnectionOptions",
+        "JdbcExecutionOptions",
         "OutputFileConfig",
         "RollingPolicy",
         "RuntimeExecutionMode",
@@ -51,9 +66,9 @@ _OPTIONAL: Final = " | None"
 def checks_arguments(cls: C) -> C:
     """Lets the public methods of a class refuse arguments that are not of their declared kind.
 
-    Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray` or as one of a few
-    classes of the API, or as one of these or None, are looked at; the module must postpone the
-    evaluation of annotations.  True is no number here.
+    Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
+    dictionary or as one of a few classes of the API, or as one of these or None, are looked at; the
+    module must postpone the evaluation of annotations.  True is no number here.
     """
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":

@@ -11,12 +11,13 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, pause
 from penstock.common.http_connection import HttpConnection, check_http
 from penstock.common.types import Row
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
-from penstock.errors import FormatError, SinkError
+from penstock.errors import FormatError, SinkError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ __all__ = ["HttpSink", "HttpSource"]
 logger = logging.getLogger(__name__)
 
 
+@checks_arguments
 class HttpSink(PythonSink[Any]):
     """Posts elements, at least once: before each checkpoint all that came before it is taken.
 
@@ -68,6 +70,8 @@ class HttpSink(PythonSink[Any]):
             retry_delay_ms=(retry_delay_ms, 0),
             timeout_ms=(timeout_ms, 1),
         )
+        if encode is not None and not callable(encode):
+            raise WrongArgumentError(f"HttpSink: encode must be a function, got {encode!r}")
         self.url = url
         self.headers = {"Content-Type": "application/json", **(headers or {})}
         self.batch_size = batch_size

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import BackgroundCall
 from penstock.common.http_connection import HttpConnection, check_http
 from penstock.common.serialization import DeserializationSchema, produced_type
@@ -66,6 +67,7 @@ class _Page:
     cursor: Any
 
 
+@checks_arguments
 class HttpSource(SingleSplitSource[HttpSplit]):
     """Reads a service that answers with elements in JSON, and goes on behind them.
 
@@ -124,6 +126,11 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         )
         if (cursor_parameter is None) != (cursor is None):
             raise WrongArgumentError("HttpSource takes cursor_parameter and cursor together")
+        named: Any = cursor
+        if named is not None and not isinstance(named, str) and not callable(named):
+            raise WrongArgumentError(
+                f"HttpSource: cursor must be the name of a field or a function, got {cursor!r}"
+            )
         if lines and records is not None:
             raise WrongArgumentError("HttpSource takes records or lines, not both")
         given: Any = schema

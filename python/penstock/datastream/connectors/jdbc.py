@@ -42,6 +42,7 @@ __all__ = [
 _PAUSE_S: Final = 1.0
 
 
+@checks_arguments
 class JdbcSink(SinkFunction):
     """Writes rows into a database, at least once; made by `sink`, for `DataStream.add_sink`."""
 

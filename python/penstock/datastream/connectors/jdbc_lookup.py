@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, shut_down
 from penstock.common.types import Row
 from penstock.datastream.connectors.jdbc_connection import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@checks_arguments
 class JdbcLookup(AsyncFunction[Any, Any]):
     """Asks by a query, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
 
@@ -69,9 +71,6 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         ):
             if number < least:
                 raise InvalidProgramError(f"JdbcLookup: {name} is at least {least}, got {number}")
-        options: Any = jdbc_connection_options
-        if not isinstance(options, JdbcConnectionOptions):
-            raise InvalidProgramError(f"expected JdbcConnectionOptions, got {options!r}")
         jdbc_connection_options.load()
         self._sql, self._marks = sql, marks_of(sql)
         self._parameters, self._result = parameters, result

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 _PARTS: Final = (str, bytes, int, float)
 
 
+@checks_arguments
 class RedisSink(PythonSink[Any]):
     """Executes a command for each element, at least once, in batches.
 
@@ -76,6 +78,7 @@ class RedisSink(PythonSink[Any]):
         return _RedisWriter(self._server, self._command, self._batch_size)
 
 
+@checks_arguments
 class RedisLookup(AsyncFunction[Any, Any]):
     """Asks Redis about each element, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.datastream.connectors.committer import (
     CommitRequest,
@@ -51,6 +52,7 @@ _PARTITION_TYPES: Final = ("string", "bool", "int8", "int16", "int32", "int64", 
 Committable = tuple[str, int, list[tuple[str, int, dict[str, str | None], int, int]]]
 
 
+@checks_arguments
 class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
     """Appends rows to a table of Delta Lake, exactly once with checkpoints.
 

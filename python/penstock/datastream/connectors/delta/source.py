@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.delta.changes import ChangesSplit, DeltaChangesSource
 from penstock.datastream.connectors.delta.library import delta_library, opening_of
 from penstock.datastream.connectors.delta.log import check_features
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
+@checks_arguments
 class DeltaSource:
     """Reads a version of a table, or what its versions change."""
 

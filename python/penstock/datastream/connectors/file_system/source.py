@@ -179,6 +179,9 @@ def _builder(
         raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
     if not paths:
         raise InvalidProgramError(f"{method} needs at least one path")
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise WrongArgumentError(f"{method} takes paths: {path!r}")
     return FileSourceBuilder(given, tuple(sink_path(path) for path in paths))
 
 

@@ -15,6 +15,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.committer import (
     CommitRequest,
     Committer,
@@ -58,6 +59,7 @@ _FIRST_PAUSE_S: Final = 0.05
 Committable = tuple[str, int, bytes]
 
 
+@checks_arguments
 class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
     """Appends rows to a table of Apache Iceberg, exactly once with checkpoints.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.iceberg.description import TableDescription
 from penstock.datastream.connectors.iceberg.enumerator import IcebergEnumerator
 from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 
+@checks_arguments
 class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
     """Reads a table; made by `for_snapshot` and `for_appends` (beyond PyFlink)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.datastream.connectors.messages import wait_until
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MOST_UNDER_WAY: Final = 1000
 
 
+@checks_arguments
 class MqttSink(PythonSink[Any]):
     """Publishes elements with QoS 1, at least once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
 from penstock.datastream.connectors.messages import DeadLetters, EmittedMessages, Inbox
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
@@ -46,6 +47,7 @@ class MqttSplit(SourceSplit):
         return "subscription"
 
 
+@checks_arguments
 class MqttSource(SingleSplitSource[MqttSplit]):
     """Reads what is published to topics, at least once with QoS 1 and checkpoints.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.datastream.connectors.postgres_cdc.description import TableDescription, TableSplit
 from penstock.datastream.connectors.postgres_cdc.reader import TableReader
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 
 
+@checks_arguments
 class PostgresCdcSource(SingleSplitSource[TableSplit]):
     """The rows of a table of PostgreSQL, then every change of them, exactly once.
 
@@ -86,6 +88,8 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
                 f"PostgresCdcSource: retry_timeout_ms is at least 0, got {retry_timeout_ms}"
             )
         schema, _, name = table.rpartition(".")
+        if not name:
+            raise InvalidProgramError(f"PostgresCdcSource: {table!r} names no table")
         described = TableDescription(
             settings,
             schema or "public",

@@ -1,0 +1,89 @@
+"""Arguments of connectors that are of another kind are refused in words where they are given."""
+
+import pytest
+from penstock.common import SimpleStringSchema, Types
+from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.connectors.http import HttpSink, HttpSource
+from penstock.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcLookup,
+    JdbcSink,
+)
+from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
+from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+from penstock.datastream.connectors.redis import RedisLookup, RedisSink
+from penstock.errors import WrongArgumentError
+
+ROW = Types.ROW_NAMED(["id"], [Types.LONG()])
+SQLITE = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:x").build()
+WEB, BROKER, REDIS = "http://host", "mqtt://host", "redis://host"
+
+
+def changes(**arguments):
+    given = {"url": "postgresql://h/d", "table": "t", "row_type": ROW, "slot": "s", **arguments}
+    return PostgresCdcSource(**given)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: HttpSource(5), "url"),
+        (lambda: HttpSource(WEB, interval_ms="5"), "interval_ms"),
+        (lambda: HttpSource(WEB, max_retries="2"), "max_retries"),
+        (lambda: HttpSource(WEB, bounded="no"), "bounded"),
+        (lambda: HttpSource(WEB, cursor=5, cursor_parameter="after"), "cursor"),
+        (lambda: HttpSource(WEB, records=5), "records"),
+        (lambda: HttpSource(WEB, lines="x"), "lines"),
+        (lambda: HttpSource(WEB, headers="x"), "headers"),
+        (lambda: HttpSource(WEB, headers={"X": 5}), "headers"),
+        (lambda: HttpSink(None), "url"),
+        (lambda: HttpSink(WEB, batch_size="3"), "batch_size"),
+        (lambda: HttpSink(WEB, encode="x"), "encode"),
+        (lambda: MqttSource(BROKER, ["t"], 5), "client_id"),
+        (lambda: MqttSource(BROKER, ["t"], "c", session_expiry_s="a"), "session_expiry_s"),
+        (lambda: MqttSink(BROKER, "t", timeout_ms="x"), "timeout_ms"),
+        (lambda: MqttSink(BROKER, "t", retain="yes"), "retain"),
+        (lambda: RedisSink(5, list), "url"),
+        (lambda: RedisSink(REDIS, list, batch_size="a"), "batch_size"),
+        (lambda: RedisLookup(REDIS, list, list, connections=1.5), "connections"),
+        (lambda: JdbcSink.sink(5, ROW, SQLITE), "sql"),
+        (lambda: JdbcSink.sink("a ?", ROW, 5), "jdbc_connection_options"),
+        (lambda: JdbcSink.sink("a ?", ROW, SQLITE, 5), "jdbc_execution_options"),
+        (lambda: JdbcLookup(5, print, print, SQLITE), "sql"),
+        (lambda: JdbcLookup("a ?", print, print, 5), "jdbc_connection_options"),
+        (lambda: JdbcLookup("a ?", print, print, SQLITE, connections="x"), "connections"),
+        (lambda: changes(url=5), "url"),
+        (lambda: changes(table=5), "table"),
+        (lambda: changes(slot=5), "slot"),
+        (lambda: changes(publication=5), "publication"),
+        (lambda: changes(snapshot="no"), "snapshot"),
+        (lambda: changes(retry_timeout_ms="a"), "retry_timeout_ms"),
+        (lambda: IcebergSource.for_snapshot("db.t", catalog=5), "catalog"),
+        (lambda: IcebergSource.for_snapshot("db.t", "n", catalog={}), "columns"),
+        (
+            lambda: IcebergSource.for_appends("db.t", catalog={}, discovery_interval_ms="x"),
+            "discovery_interval_ms",
+        ),
+        (lambda: IcebergSink("db.t", ROW, catalog=5), "catalog"),
+        (lambda: DeltaSource.for_snapshot(5), "table_uri"),
+        (lambda: DeltaSource.for_snapshot("/t", "n"), "columns"),
+        (lambda: DeltaSource.for_changes("/t", end_version="b"), "end_version"),
+        (lambda: DeltaSink("/t", ROW, partition_by="n"), "partition_by"),
+        (
+            lambda: FileSource.for_record_stream_format(StreamFormat.text_line_format(), 5),
+            "takes paths: 5",
+        ),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(make, name):
+    with pytest.raises(WrongArgumentError, match=name):
+        make()
+
+
+def test_what_is_right_is_taken():
+    HttpSource(WEB, headers={"X": "y"}, cursor=len, cursor_parameter="after")
+    MqttSource(BROKER, "t", "c", schema=SimpleStringSchema())
+    DeltaSink("/t", Types.ROW_NAMED(["id", "n"], [Types.LONG()] * 2), partition_by=("id",))
+    JdbcSink.sink("a ?", ROW, SQLITE, None)
