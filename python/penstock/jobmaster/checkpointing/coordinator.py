@@ -148,7 +148,9 @@ class CheckpointCoordinator:
                 self._complete_if_acknowledged(pending, now_ms)
             else:
                 detail = f"{self._graph.subtask(ended[0].subtask).task_name} has finished"
-                self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms)
+                # One that somebody has asked for is taken without the task that has ended.
+                again = not pending.request.is_periodic
+                self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms, again=again)
         self._schedule_periodic(now_ms)
         return self._settle(now_ms)
 
@@ -502,7 +504,15 @@ class CheckpointCoordinator:
         for pending in self.pending:
             self._abort(pending, reason, detail, now_ms)
 
-    def _abort(self, pending: PendingCheckpoint, reason: Reason, detail: str, now_ms: int) -> None:
+    def _abort(
+        self,
+        pending: PendingCheckpoint,
+        reason: Reason,
+        detail: str,
+        now_ms: int,
+        *,
+        again: bool = False,
+    ) -> None:
         del self._pending[pending.checkpoint_id]
         self.statistics.failed(pending, reason, detail, self._wall(now_ms))
         told: tuple[Participant, ...] = pending.plan.wait_for
@@ -512,7 +522,10 @@ class CheckpointCoordinator:
             self._out.append(
                 a.DiscardPending(pending.checkpoint_id, pending.location, pending.states, unused)
             )
-        self._refuse(pending.request, reason, detail)
+        if again:
+            self._add(pending.request)
+        else:
+            self._refuse(pending.request, reason, detail)
         # A savepoint that fails is told to whoever asked for it; the job bears it.
         if not pending.request.properties.is_savepoint and self._failures.failed(
             pending.checkpoint_id, reason

@@ -288,13 +288,33 @@ def test_who_waits_for_the_end_is_not_forgotten():
 
 
 def test_a_task_that_has_finished_reports_nothing_more():
-    """It ended when a checkpoint that was planned with it was on its way."""
+    """It ended when a checkpoint that was planned with it was on its way.
+
+    One that somebody has asked for is taken without it.
+    """
     job = Job(tolerable_failures=0)
     checkpoint_id = job.begin()
     job.finish(job.tasks[0])
-    failed = only(job.coordinator.tasks_changed(0), a.RequestFailed)
-    assert (failed.number, failed.reason) == (checkpoint_id, Reason.DECLINED_TASK_CLOSING)
-    only(job.request(), a.CreateLocation)
+    todo = job.coordinator.tasks_changed(0)
+    assert only(todo, a.NotifyAborted).checkpoint_id == checkpoint_id
+    assert a.RequestFailed not in kinds(todo)
+    again = only(todo, a.CreateLocation).checkpoint_id
+    job.triggered(again)
+    job.acknowledge(again, *job.tasks[1:])
+    assert only(job.store(again), a.RequestCompleted).number == checkpoint_id
+    assert job.coordinator.pending == ()
+
+
+def test_a_periodic_one_that_meets_a_task_s_end_gives_way_to_the_next():
+    job = Job(interval_ms=100, tolerable_failures=0)
+    job.coordinator.tasks_changed(0)
+    job.now = job.coordinator.next_deadline_ms()
+    only(job.coordinator.tick(job.now), a.CreateLocation)
+    job.triggered(1)
+    job.finish(job.tasks[0])
+    todo = job.coordinator.tasks_changed(job.now)
+    assert only(todo, a.RequestFailed).reason is Reason.DECLINED_TASK_CLOSING
+    assert a.CreateLocation not in kinds(todo)
 
 
 def test_periodic_ones_stop_with_the_tasks():
