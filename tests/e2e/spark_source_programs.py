@@ -9,8 +9,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common import Configuration, Duration, Types, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark.streams import read_batches, write_batches
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from support.source_scenarios import (
     once_after_a_failure,
@@ -50,6 +52,22 @@ def batches(spark, folder):
     return make
 
 
+def left_folders(spark, folder):
+    """A job that goes on replaces what Spark has left in the middle, and nobody else's folder."""
+    options = {"execution.state-recovery.path": str(folder / "savepoint")}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    others, left = folder / "others", folder / "left"
+    for place in (others / "own", left / "_temporary"):
+        place.mkdir(parents=True)
+    env.from_spark(spark.range(3), str(left))
+    assert (left / "_SUCCESS").exists()
+    try:
+        env.from_spark(spark.range(3), str(others))
+    except AnalysisException:
+        assert [place.name for place in others.iterdir()] == ["own"]
+        print("others are kept", flush=True)
+
+
 SCENARIOS = {
     "savepoint": lambda make, at, ends: once_at_another_parallelism(make, at, COUNT, ends=ends),
     "failure": lambda make, at, ends: once_after_a_failure(make, COUNT),
@@ -60,6 +78,7 @@ SCENARIOS = {
 def main():
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = spark.getOrCreate()
+    left_folders(spark, Path(sys.argv[1], "folders"))
     for source in (frame, batches):
         for name, scenario in SCENARIOS.items():
             at = Path(sys.argv[1], source.__name__, name)

@@ -72,9 +72,11 @@ def stream_of_spark(
     row_type = type_of_columns(frame.schema, "from_spark")
     folder = _folder(path, frame.sparkSession, "from_spark")
     goes_on = path is not None and _goes_on(env)
-    if not goes_on or not _is_whole(env, folder):
-        # A folder that a former program has left in the middle has no reader yet.
-        frame.write.mode("overwrite" if path is None or goes_on else "error").parquet(folder)
+    if not goes_on or not _has(env, folder, "_SUCCESS"):
+        # What a former program has left in the middle has no reader yet; what Spark has not begun
+        # is somebody else's.
+        is_left = goes_on and _has(env, folder, "_temporary")
+        frame.write.mode("overwrite" if path is None or is_left else "error").parquet(folder)
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), folder)
     return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "Spark Source")
 
@@ -88,11 +90,11 @@ def _goes_on(env: StreamExecutionEnvironment) -> bool:
     )
 
 
-def _is_whole(env: StreamExecutionEnvironment, folder: str) -> bool:
-    """Whether Spark has written the folder to its end: its last file is there."""
+def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
+    """Whether a folder has what Spark calls so: its last file, or where it writes until then."""
     files = FileSystems(env.get_configuration().to_dict())
-    mark = f"{folder.rstrip('/')}/_SUCCESS"
-    return files.of(mark).exists(mark)
+    path = f"{folder.rstrip('/')}/{name}"
+    return files.of(path).exists(path)
 
 
 def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
