@@ -213,11 +213,16 @@ class ChangelogStates:
             state.discard_own(checkpoint_id, self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete, nor what it was the first to have be used."""
+        """A checkpoint will not be complete.
+
+        Deletes the wholes that it was to be the first to have, unless what names them is written:
+        then they are the JobMaster's to delete, once nobody can find the checkpoint, whose metadata
+        may be there.
+        """
         wholes = self._undecided.pop(checkpoint_id, None)
         self._since.pop(checkpoint_id, None)
-        self._written.pop(checkpoint_id, None)
-        if wholes:
+        is_written = self._written.pop(checkpoint_id, None) is not None
+        if wholes and not is_written:
             self.discard(wholes)
 
     # ---- beside checkpoints ----------------------------------------------------------------

@@ -781,6 +781,25 @@ def test_what_no_checkpoint_has_goes_with_the_task(subtask):
     assert set(one.folder.glob("*/*")) == there
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_whole_of_a_checkpoint_that_is_given_up(subtask, is_written):
+    """Once it is reported it is the JobMaster's: the metadata that names it may be there."""
+    one = subtask()
+    task = Task(one)
+    fill(one)
+    taken(one, 1)
+    fill(one, [7])
+    taken(one, 2)
+    there = set(one.folder.glob("*/*"))
+    task.fire()
+    (whole,) = set(one.folder.glob("*/*")) - there
+    write = one.take(3)
+    if is_written:
+        write()
+    one.states.aborted(3)
+    assert whole.exists() is is_written
+
+
 def test_the_bytes_of_a_log(subtask):
     """`docs/formats/checkpoint.md`."""
     one = subtask()
