@@ -263,13 +263,18 @@ class TestNetworkBufferPool:
         pool.recycle_unpooled_segments(taken)
 
     def test_usage(self, pool_of):
-        """A4: wishes beyond 100 % are told once, and once more when they are back to normal."""
+        """A4: wishes beyond 100 % are told once, again when they are twice that, and when over."""
         pool = pool_of(10)
         assert pool.usage_message() is None
         greedy = pool.create_buffer_pool(1, 12)
         assert "120%" in pool.usage_message()
         assert pool.usage_message() is None
-        greedy.lazy_destroy()
+        others = [pool.create_buffer_pool(1, 11)]
+        assert pool.usage_message() is None, "230 %"
+        others.append(pool.create_buffer_pool(1, 1))
+        assert "240%" in pool.usage_message()
+        for one in (greedy, *others):
+            one.lazy_destroy()
         unbounded = pool.create_buffer_pool(2)
         assert "[20%] of network buffers is back to normal" in pool.usage_message()
         assert pool.usage_message() is None

@@ -10,14 +10,15 @@ impl NetworkBufferPool {
         self.usage_percent(&lock(&self.factory))
     }
 
-    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
+    /// A sentence for the log if the usage crossed 100 % since the last call, either way, or is
+    /// twice what the last one said: each of a job's hundred tasks adds a little.
     #[must_use]
     pub fn usage_message(&self) -> Option<String> {
         let mut factory = lock(&self.factory);
         let percent = self.usage_percent(&factory);
         let before = factory.reported_usage;
         if percent >= 100 {
-            if before == Some(percent) {
+            if before.is_some_and(|reported| percent < 2 * reported) {
                 return None;
             }
             factory.reported_usage = Some(percent);

@@ -293,7 +293,7 @@ fn arguments_are_checked() {
     assert_eq!(pool.required_segments(), 0);
 }
 
-/// Usage is reported when it crosses 100 %, once, and again when it is back to normal.
+/// Usage is reported when it crosses 100 %, at each doubling, and when it is back to normal.
 #[test]
 fn usage_is_reported_on_change() {
     let pool = network_pool(10);
@@ -302,7 +302,11 @@ fn usage_is_reported_on_change() {
     assert_eq!(pool.estimated_usage_percent(), 120);
     assert!(pool.usage_message().unwrap().contains("120%"));
     assert_eq!(pool.usage_message(), None);
-    drop(first);
+    let second = local(&pool, 1, 11);
+    assert_eq!(pool.usage_message(), None);
+    let third = local(&pool, 1, 1);
+    assert!(pool.usage_message().unwrap().contains("240%"));
+    drop((first, second, third));
     assert!(pool.usage_message().unwrap().contains("back to normal"));
     assert_eq!(pool.usage_message(), None);
 }

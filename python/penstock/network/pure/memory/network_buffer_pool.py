@@ -131,16 +131,20 @@ class NetworkBufferPool:
         return self._surplus.future
 
     def usage_message(self) -> str | None:
-        """Return a sentence for the log if the usage crossed 100 % since the last call."""
+        """A sentence for the log if the usage crossed 100 % since the last call, either way.
+
+        Or is twice what the last one said: each of a job's hundred tasks adds a little.
+        """
         with self._factory_lock:
             percent = self._usage_percent()
-            before, self._reported_usage = self._reported_usage, None
+            before = self._reported_usage
             if percent < 100:
+                self._reported_usage = None
                 normal = f"Memory usage [{percent}%] of network buffers is back to normal."
                 return None if before is None else normal
+            if before is not None and percent < 2 * before:
+                return None
             self._reported_usage = percent
-        if before == percent:
-            return None
         return (
             f"Memory usage [{percent}%] of {self._total} network buffers is too high; jobs will "
             f"be slower than they could be. Raise {SEGMENTS.key!r}."
