@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -38,6 +39,34 @@ def test_fifty_workers_of_one_slot_connect():
     assert len(values) == 1000
     assert len({mapped for _, mapped, _ in values}) == 50
     assert own_processes() == []
+
+
+def test_a_worker_has_what_it_needs_from_the_start():
+    """Else each of hundreds would import it."""
+    code = (
+        "import sys; import penstock.taskexecutor.__main__;"
+        "from penstock.taskexecutor.worker.fork_server import preload; preload();"
+        "print(*sys.modules)"
+    )
+    preloaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    configuration = Configuration()
+    configuration.set_string("execution.target", "local")
+    configuration.set_string("taskmanager.numberOfTaskSlots", "1")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(8)
+    modules = (
+        env.from_collection(list(range(8)))
+        .rebalance()
+        .map(lambda x: (x, sorted(sys.modules)))
+        .key_by(lambda x: x[0])
+        .reduce(lambda one, _: one)
+    )
+    with modules.execute_and_collect() as results:
+        seen = {name for _, names in results for name in names}
+    late = seen - {*preloaded}
+    assert [name for name in late if name.startswith(("penstock.", "encodings."))] == []
 
 
 @pytest.mark.parametrize("victim", ["worker", "server"])

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES: Final = 4096
 
 _PRELOADED: Final = (
+    "penstock.taskexecutor.worker.metric_sender",
     "penstock.taskexecutor.worker.task_executor",
     "penstock.taskexecutor.task.stream_task",
     "penstock.taskexecutor.checkpointing.task_checkpoints",
@@ -45,7 +46,14 @@ _PRELOADED: Final = (
     "penstock.taskexecutor.sources.collection",
     "penstock.taskexecutor.sinks.collect",
     "penstock.datastream.functions",
+    "penstock.graph.job_code",
+    "penstock.graph.job_graph",
+    "penstock.graph.partitioners",
+    "penstock.graph.wiring",
+    "penstock.rpc.native_heartbeat",
     "cloudpickle",
+    # Names of hosts are encoded by it.
+    "encodings.idna",
 )
 """What nearly every worker imports; all else it imports by itself."""
 
@@ -59,18 +67,23 @@ def serve(descriptor: int, main: Callable[[], int]) -> int:
     """
     # Ctrl-C reaches the foreground process group: ending the job is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in _PRELOADED:
-        importlib.import_module(name)
-    from penstock import network
-
-    for name in network.__all__:
-        getattr(network, name)
+    preload()
     # Counting references would copy the pages of every object; collecting would copy the rest.
     gc.freeze()
     if (threads := len([*Path("/proc/self/task").iterdir()])) != 1 or threading.active_count() != 1:
         sys.exit(f"a process of {threads} threads cannot be forked: an import started some")
     with socket.socket(fileno=descriptor) as host:
         return _Server(host, main).run()
+
+
+def preload() -> None:
+    """Imports what nearly every worker needs."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    from penstock import network
+
+    for name in network.__all__:
+        getattr(network, name)
 
 
 class _Server:
