@@ -4,6 +4,7 @@ Method: the jobmanager is a process with slots of its own; the programs are this
 processes that are started where their end is of interest.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -517,8 +518,11 @@ def test_a_remote_environment_names_a_session_by_its_address(session):
 
 
 def test_the_rest_interface_ends_a_session(session):
+    """Its jobmanager has said which options of its machine it has no use for."""
     last = Session("last")
-    role = last.jobmanager()
+    configuration = {"execution.checkpointing.interval": "1 s", "s3.region": "somewhere"}
+    role = last.jobmanager(PENSTOCK_CONFIGURATION=json.dumps(configuration))
+    role.says("has options of jobs, execution.checkpointing.interval, which are for programs")
     try:
         client = next(Client(one) for one in running_clusters() if one.pid == role.pid)
         assert client.ask("/cluster", "DELETE")[0] == 200

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from penstock.high_availability.leadership import Leadership
     from penstock.session.session_cluster import SessionCluster
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 STOP_TIMEOUT_S: Final = 60.0
@@ -116,6 +118,12 @@ def jobmanager(
         if standby is not None and leadership is not None:
             leadership.on_standby(partial(tell_leader, standby))
         _log_to_standard_error()
+        if without_effect := _options_of_jobs(configuration):
+            logger.info(
+                "the configuration of this machine has options of jobs, %s, which are for programs "
+                "that are run here: jobs of other machines have theirs from there",
+                ", ".join(without_effect),
+            )
         prepare()
         process = _Jobmanager(leadership)
         _on_signals(process.end)
@@ -438,13 +446,20 @@ def _refuse_options_of_jobs(given: Iterable[str]) -> None:
     Raises:
         ConfigurationError: One would have no effect.
     """
+    for key in _options_of_jobs(given):
+        raise ConfigurationError(
+            f"{key} is an option of jobs, which have theirs from their programs: give it by "
+            "penstock run -D, or in the configuration where programs are run"
+        )
+
+
+def _options_of_jobs(keys: Iterable[str]) -> list[str]:
     options, shared = options_by_key(), options_of(file_systems)
-    for key in given:
-        if key in options and options[key].scope == "job" and options[key] not in shared:
-            raise ConfigurationError(
-                f"{key} is an option of jobs, which have theirs from their programs: give it by "
-                "penstock run -D, or in the configuration where programs are run"
-            )
+    return [
+        key
+        for key in keys
+        if key in options and options[key].scope == "job" and options[key] not in shared
+    ]
 
 
 def _given_token(file: str | None) -> str | None:
