@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from penstock.cli import main
 from penstock.common import Configuration
-from penstock.errors import JobCancelledError
+from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
 from recovery import chaos
 from recovery.savepoint_programs import (
@@ -173,6 +173,41 @@ def test_parts_are_exactly_those_of_an_unfailed_run(server, tmp_path, policy):
         for line in client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode().splitlines()
     ]
     assert sorted(lines) == expected_lines(ELEMENTS)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "changed", "answer"),
+    [
+        ("nowhere", {}, "NO_SUCH_BUCKET"),
+        (BUCKET, {"s3.access-key": "AKIDSTRANGER"}, "ACCESS_DENIED"),
+    ],
+    ids=["no bucket", "another key"],
+)
+@pytest.mark.parametrize("is_log", [False, True], ids=["checkpoints", "log"])
+def test_a_job_that_the_store_refuses_fails_before_it_begins(
+    server, tmp_path, bucket, changed, answer, is_log
+):
+    """Each of its checkpoints failed, and it restarted because of that for ever."""
+    place, option = f"s3://{bucket}/place", "execution.checkpointing.dir"
+    options = {**server.options, **changed, "execution.target": "in-process"}
+    if is_log:
+        option = "state.changelog.dstl.dfs.base-path"
+        options |= {**LOGGED, option: place}
+    checkpoints = tmp_path / "checkpoints" if is_log else place
+    stream = chaos.job(checkpoints, chaos.Count("first"), workers=1, options=options)
+    with pytest.raises(ConfigurationError, match=f"{place}' cannot have .*{answer}") as caught:
+        list(stream.execute_and_collect())
+    assert str(caught.value).startswith(option)
+    assert SECRET_KEY not in str(caught.value)
+    assert not server.objects()
+
+
+def test_a_job_leaves_nothing_of_what_it_tried_when_it_began(server):
+    options = {**server.options, "execution.checkpointing.interval": "1 h"}
+    options["execution.checkpointing.dir"] = f"s3://{BUCKET}/checkpoints"
+    with counted(numbers(environment(options), 100)).execute_and_collect() as results:
+        assert sum(last_counts(results).values()) == 100
+    assert not server.objects()
 
 
 @pytest.mark.parametrize("fault", ["gone", "locked", "held"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
+import uuid
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
@@ -20,6 +23,25 @@ _S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 
 #: Stores in which a directory is but what the keys of objects begin with.
 _WITHOUT_DIRECTORIES: Final = ("s3", "gcs")
+
+#: What S3 answers when it is not going to do what is asked, as pyarrow writes it.
+_S3_ERROR: Final = re.compile(r"AWS Error ([A-Z_]+) ")
+_REFUSALS: Final = {
+    "NO_SUCH_BUCKET": errno.ENOENT,
+    **dict.fromkeys(
+        (
+            "ACCESS_DENIED",
+            "INCOMPLETE_SIGNATURE",
+            "INVALID_ACCESS_KEY_ID",
+            "INVALID_CLIENT_TOKEN_ID",
+            "INVALID_SIGNATURE",
+            "MISSING_AUTHENTICATION_TOKEN",
+            "SIGNATURE_DOES_NOT_MATCH",
+            "UNRECOGNIZED_CLIENT",
+        ),
+        errno.EACCES,
+    ),
+}
 
 
 class ArrowFileSystem:
@@ -92,6 +114,13 @@ class ArrowFileSystem:
         if self._has_directories:
             with _naming(path):
                 self._fs.create_dir(_key(path), recursive=True)
+
+    def prepare(self, path: str) -> None:
+        """Writes an object below a path, and deletes it: nothing else says whether one may."""
+        self.make_directory(path)
+        probe = f"{path}/.probe.{uuid.uuid4().hex}"
+        self.publish(probe, b"")
+        self.delete_file(probe)
 
     def exists(self, path: str) -> bool:
         """Whether an object or directory is there."""
@@ -216,10 +245,13 @@ def _shown(url: str) -> str:
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Gives errors of a store the path that they are about."""
+    """Gives errors of a store the path that they are about, and the number of what is meant."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise CheckpointStorageError(f"{path}: {error}") from error
+        named = CheckpointStorageError(f"{path}: {error}")
+        answer = _S3_ERROR.search(str(error))
+        named.errno = error.errno if answer is None else _REFUSALS.get(answer[1])
+        raise named from error

@@ -63,6 +63,9 @@ class FileSystem(Protocol):
     def make_directory(self, path: str) -> None:
         """Makes a directory and those above it, unless they are there."""
 
+    def prepare(self, path: str) -> None:
+        """Makes sure that files can be made below a directory, which need not be there."""
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
 
@@ -113,6 +116,10 @@ class LocalFileSystem:
     def make_directory(self, path: str) -> None:
         """Makes a directory and those above it."""
         Path(_local(path)).mkdir(parents=True, exist_ok=True)
+
+    def prepare(self, path: str) -> None:
+        """Makes a directory and those above it."""
+        self.make_directory(path)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""

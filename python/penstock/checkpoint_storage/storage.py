@@ -88,12 +88,13 @@ def make_directories(
         if directory is None:
             continue
         try:
-            files.of(directory).make_directory(f"{directory.rstrip('/')}/{job_id.hex()}")
+            files.of(directory).prepare(f"{directory.rstrip('/')}/{job_id.hex()}")
         except OSError as error:
             if is_lasting(error):
                 raise ConfigurationError(
                     f"{option.key}: {directory!r} cannot have the job's files: {error}; name a "
-                    "folder that the driver and all workers may create and write"
+                    "folder that the driver and all workers may create and write, and, of a store, "
+                    "keys that may do that"
                 ) from error
             out_of_reach.append((option.key, error))
     return out_of_reach

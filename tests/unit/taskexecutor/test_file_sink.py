@@ -7,7 +7,7 @@ without its input ending, and a new one that starts with a snapshot.
 import pytest
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, RollingPolicy
-from penstock.errors import SinkError
+from penstock.errors import ConfigurationError, SinkError
 from penstock.graph import operators
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness
@@ -366,8 +366,20 @@ def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_pat
     occupied = tmp_path / "occupied"
     occupied.touch()
     harness = OneInputStreamOperatorTestHarness(file_descriptor(occupied / "out"))
-    with pytest.raises(SinkError, match=r"cannot write into .*occupied/out"):
+    with pytest.raises(ConfigurationError, match=r"cannot write into .*occupied/out"):
         harness.open()
+
+
+def test_one_that_was_there_may_come_back(tmp_path):
+    """So the job restarts, other than one that could never write."""
+    out = tmp_path / "out"
+    sink = Sink(out)
+    snapshot = sink.snapshot(1)
+    sink.close()
+    out.rmdir()
+    out.touch()
+    with pytest.raises(SinkError, match=r"cannot write into .*/out"):
+        Sink(out, restored=snapshot)
 
 
 MEGABYTE = 1024 * 1024

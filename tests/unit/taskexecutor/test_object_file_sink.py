@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 from penstock.datastream.connectors.file_system import RollingPolicy
-from penstock.errors import SinkError
+from penstock.errors import ConfigurationError, SinkError
 from support.s3_server import BUCKET, SECRET_KEY, s3_server
 from unit.taskexecutor.test_file_sink import CHECKPOINTS
 from unit.taskexecutor.test_file_sink import Sink as LocalSink
@@ -193,7 +193,7 @@ def test_parts_named_by_subtask_are_counted_on(folder, server):
 def test_a_store_that_refuses_is_said_before_the_first_element(folder, server):
     with (
         server.locked(),
-        pytest.raises(SinkError, match=r"cannot write into s3://.*ACCESS_DENIED") as caught,
+        pytest.raises(ConfigurationError, match=r"cannot write into s3://.*DENIED") as caught,
     ):
         folder.sink()
     assert SECRET_KEY not in str(caught.value)

@@ -8,11 +8,12 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.common.serialization import Encoder
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.file_system.buckets import OnCheckpointRollingPolicy
 from penstock.datastream.state import ListStateDescriptor
-from penstock.errors import SinkError
+from penstock.errors import ConfigurationError, SinkError
 from penstock.taskexecutor.sinks.element_text import text_of_elements
 from penstock.taskexecutor.sinks.part_folders import folder_of
 from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
@@ -72,9 +73,11 @@ class FileSinkOperator(CommittableEmitter):
         self.held: set[str] = set()
         self.state: Any = None
         self.counter_state: Any = None
+        self.is_restored = False
 
     def initialize_state(self, context: StateInitializationContext) -> None:
         """Takes over the files that were open when the checkpoint was taken."""
+        self.is_restored = context.is_restored()
         store = context.get_operator_state_store()
         self.state = store.get_list_state(
             ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
@@ -101,11 +104,13 @@ class FileSinkOperator(CommittableEmitter):
         try:
             self.folder.check()
         except OSError as error:
-            msg = (
+            # No restart helps against what the program names; what was there once may come back.
+            is_first = not self.is_restored and self.context.environment.attempt_number == 0
+            kind = ConfigurationError if is_first and is_lasting(error) else SinkError
+            raise kind(
                 f"the file sink cannot write into {self.base_path}: {error.strerror or error}; "
                 "choose a folder that the workers may create and write"
-            )
-            raise SinkError(msg) from error
+            ) from error
         if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
             self._schedule_check()
 

@@ -114,9 +114,7 @@ class ObjectFolder:
 
     def check(self) -> None:
         """Makes sure that objects can be written."""
-        probe = f"{self._base}/.probe.{uuid.uuid4().hex}"
-        self._store.publish(probe, b"")
-        self._store.delete_file(probe)
+        self._store.prepare(self._base)
 
     def has(self, bucket: str, name: str) -> bool:
         """Whether a bucket has an object of that name."""
