@@ -152,7 +152,13 @@ class JobHandle:
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
-        return self._final_accumulators if self._ended.is_set() else self._accumulators()
+        values = {} if self._has_result else self._accumulators()
+        # Once the job has ended there is nobody to ask, though its cluster may still be closing.
+        return self._final_accumulators if self._has_result else values
+
+    @property
+    def _has_result(self) -> bool:
+        return self._runtime_ms is not None
 
     def collect(self, collect_id: str) -> CollectResults:
         """The results of one of the job's collect sinks.
