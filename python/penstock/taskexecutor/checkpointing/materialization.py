@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.options import changelog
-from penstock.errors import StateBackendError
+from penstock.errors import CheckpointStorageError, StateBackendError
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.task.mailbox import MailboxClosedError
@@ -70,7 +72,10 @@ class PeriodicMaterialization:
         self._interval_ms = changelog.MATERIALIZE_INTERVAL.read(configuration)
         self._next_id = _FIRST_ID
         self._failures = 0
+        self._lock = threading.Lock()
         self._is_closed = False
+        #: What is written, and the task's thread has not heard of.
+        self._unheard: Mapping[bytes, Whole] = {}
         register_timer(self._interval_ms, self._due)
 
     def checkpoint_completed(self) -> None:
@@ -79,8 +84,11 @@ class PeriodicMaterialization:
             self._begin()
 
     def close(self) -> None:
-        """Begins no more."""
-        self._is_closed = True
+        """Begins no more; deletes what the task's thread will not hear of."""
+        with self._lock:
+            self._is_closed = True
+            wholes, self._unheard = self._unheard, {}
+        self._states.discard(wholes)
 
     def _due(self) -> None:
         if not self._is_closed:
@@ -113,19 +121,29 @@ class PeriodicMaterialization:
                 folder = snapshot.database_files()
                 keyed, timers = snapshot.states()
                 wholes[operator_id] = self._states.write_whole(
-                    OperatorSnapshot(snapshot_id, keyed, timers), folder, self._open_stream
+                    OperatorSnapshot(snapshot_id, keyed, timers), folder, self._open_unless_closed
                 )
         except Exception as error:
             failure = error
         finally:
             for snapshot in snapshots.values():
                 snapshot.release()
-        try:
-            self._execute(lambda: self._ended(wholes, failure))
-        except MailboxClosedError:
-            self._states.discard(wholes)
+        with self._lock:
+            if not self._is_closed:
+                self._unheard = wholes
+                with suppress(MailboxClosedError):
+                    self._execute(lambda: self._ended(wholes, failure))
+                return
+        self._states.discard(wholes)
+
+    def _open_unless_closed(self) -> StateOutputStream:
+        if self._is_closed:
+            # The job may have ended, and its directory would be made once more.
+            raise CheckpointStorageError(f"{self._task_name} has ended")
+        return self._open_stream()
 
     def _ended(self, wholes: Mapping[bytes, Whole], failure: Exception | None) -> None:
+        self._unheard = {}
         if failure is None:
             self._failures = 0
             self._states.end_whole(wholes)

@@ -499,6 +499,9 @@ class SubtaskCheckpointCoordinator:
         operators: dict[bytes, OperatorSubtaskState] = {}
         referred_bytes = 0
         for operator_id, operator in snapshot.operators.items():
+            if snapshot.is_discarded:
+                # The job may have ended, and its directory would be made once more.
+                break
             finished, keyed, referred = self._keyed.write(
                 snapshot.barrier,
                 operator_id,

@@ -690,7 +690,13 @@ def test_attempts_to_write_the_log(subtask, policy, attempts, failures, pauses):
 class Task:
     """What a `PeriodicMaterialization` has of its task."""
 
-    def __init__(self, subtask, execute=lambda action: action(), **options):
+    def __init__(
+        self,
+        subtask,
+        execute=lambda action: action(),
+        write=lambda action: action(),
+        **options,
+    ):
         self.subtask = subtask
         self.due = []
         self.folder_is_gone = False
@@ -703,7 +709,7 @@ class Task:
             },
             slices=SnapshotSlices(lambda action: action()),
             open_stream=self.open_stream,
-            write=lambda action: action(),
+            write=write,
             execute=execute,
             register_timer=lambda delay_ms, action: self.due.append((delay_ms, action)),
         )
@@ -778,6 +784,32 @@ def test_what_no_checkpoint_has_goes_with_the_task(subtask):
     one.begin_whole()()
     assert set(one.folder.glob("*/*")) > there
     one.states.close()
+    assert set(one.folder.glob("*/*")) == there
+
+
+@pytest.mark.parametrize("ends", ["before it is written", "before the task hears of it"])
+def test_so_does_what_is_written_while_the_task_ends(subtask, ends):
+    mailbox, late = Mailbox(lambda: None), []
+    one = subtask()
+    task = Task(one, lambda action: mailbox.execute(action, SLICES), write=late.append)
+    fill(one)
+    taken(one, 1)
+    fill(one, [7])
+    taken(one, 2)
+    there = set(one.folder.glob("*/*"))
+    task.fire()
+    mailbox.run_pending()
+    (write,) = late
+    if ends == "before it is written":
+        task.materialization.close()
+        (one.folder / "shared").rename(one.folder / "gone")
+        write()
+        assert not (one.folder / "shared").exists()
+        return
+    write()
+    assert set(one.folder.glob("*/*")) > there
+    task.materialization.close()
+    mailbox.close()
     assert set(one.folder.glob("*/*")) == there
 
 
