@@ -19,15 +19,19 @@ from penstock.cli import main
 from penstock.common import Types
 from penstock.datastream import MapFunction, RemoteStreamEnvironment
 from penstock.errors import (
+    CheckpointError,
     ConfigurationError,
     IllegalStateError,
     JobCancelledError,
+    JobExecutionError,
     NoResourceAvailableError,
 )
 from penstock.rest.run_files import running_clusters
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.host_messages import Versions
+from penstock.rpc.session_messages import AskJob, JobState
 from penstock.session.files import find_session, sessions
+from penstock.session.session_client import SessionClient
 from penstock.taskexecutor.worker.host import TaskExecutorHost
 from support.rest_client import Client, UntilMarked
 from support.sessions import TOKEN, Session, eventually, running, status_of
@@ -180,6 +184,45 @@ def test_a_job_is_asked_cancelled_and_counted(session, marks):
     with pytest.raises(JobCancelledError, match="was cancelled"):
         job.get_job_execution_result().result()
     assert status_of(job) == "CANCELED"
+
+
+def test_a_job_that_ends_while_it_is_asked_is_asked_no_more(session, tmp_path, monkeypatch):
+    """The session has forgotten it before the question comes; its program knows how it ended.
+
+    Method: connections for questions are made once the session knows nothing of the job.
+    """
+
+    class Late(SessionClient):
+        def __init__(self, address):
+            if not marks.exists():
+                marks.touch()
+                job.get_job_execution_result().result()
+                question = AskJob(bytes.fromhex(str(job.get_job_id())))
+                eventually(lambda: is_forgotten(address, question), "the job is forgotten")
+            super().__init__(address)
+
+    def is_forgotten(address, question):
+        with SessionClient(address) as client:
+            try:
+                client.ask(question, JobState)
+            except JobExecutionError:
+                return True
+        return False
+
+    for name in ("cancel", "accumulators", "savepoint"):
+        marks = tmp_path / name / "stop"
+        marks.parent.mkdir()
+        job = started(session, marks)
+        running(job)
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.session.remote_job.SessionClient", Late)
+            if name == "cancel":
+                job.cancel().result()
+            elif name == "accumulators":
+                assert job.get_accumulators().result() == {}
+            else:
+                with pytest.raises(CheckpointError, match="is FINISHED: a savepoint needs a job"):
+                    job.trigger_savepoint(str(tmp_path)).result()
 
 
 class Counting(MapFunction):

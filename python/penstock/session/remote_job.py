@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_progress import JobProgress
-from penstock.errors import JobExecutionError, PenstockError
+from penstock.errors import CheckpointError, JobExecutionError, PenstockError
 from penstock.jobmaster.states import JobStatus
 from penstock.jobmaster.user_failure import exception_of_task
 from penstock.rpc import session_messages as messages
@@ -82,8 +82,7 @@ class RemoteJobHandle:
 
     def cancel(self) -> None:
         """Asks for cancellation and returns."""
-        if not self._ended.is_set():
-            self._ask(messages.CancelJob(self.job_id), messages.Done)
+        self._ask_unless_ended(messages.CancelJob(self.job_id), messages.Done)
 
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
         """Asks for a savepoint; the future gives its path."""
@@ -95,6 +94,8 @@ class RemoteJobHandle:
         def ask() -> None:
             try:
                 future.set_result(self._ask(question, messages.Path).path)
+            except JobExecutionError as error:
+                future.set_exception(self._not_taken(error) if self._ended.is_set() else error)
             except Exception as error:
                 future.set_exception(error)
 
@@ -134,10 +135,9 @@ class RemoteJobHandle:
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
-        if self._ended.is_set():
-            return self._values
-        answer = self._ask(messages.AskAccumulators(self.job_id), messages.Values)
-        return _values(answer.encoded)
+        question = messages.AskAccumulators(self.job_id)
+        answer = self._ask_unless_ended(question, messages.Values)
+        return self._values if answer is None else _values(answer.encoded)
 
     def runtime_ms(self) -> int:
         """The running time in ms."""
@@ -246,6 +246,24 @@ class RemoteJobHandle:
             answer = self._ask(messages.AskJob(self.job_id), messages.JobState)
             if not self._ended.is_set():
                 self._status, self._progress = JobStatus(answer.status), answer.progress
+
+    def _not_taken(self, error: JobExecutionError) -> CheckpointError:
+        """Why there is no savepoint of a job that has ended, which the session has forgotten."""
+        ended = f"job {self.job_name!r} is {self._status.value}"
+        failure = CheckpointError(f"{ended}: a savepoint needs a job that runs ({error})")
+        failure.__cause__ = error
+        return failure
+
+    def _ask_unless_ended(self, question: Any, kind: type[Any]) -> Any | None:
+        """The answer; None where the job has ended, which the session may have forgotten."""
+        if self._ended.is_set():
+            return None
+        try:
+            return self._ask(question, kind)
+        except JobExecutionError:
+            if self._ended.is_set():
+                return None
+            raise
 
     def _ask(self, question: Any, kind: type[Any]) -> Any:
         with SessionClient(self._client.session) as client:
