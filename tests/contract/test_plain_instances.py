@@ -216,6 +216,16 @@ def test_instances_that_are_not_as_the_layout_keep_what_they_have(cls):
         assert list(vars(turned)) == ["amount", "owner"]
 
 
+def test_names_in_a_dict_that_are_equal_texts():
+    """Both runtimes go by what a name says, not by which object it is."""
+    made, within = (Account.__new__(Account) for _ in range(2))
+    for value in (made, within):
+        value.__dict__ = {"".join(letters): 1 for letters in ("owner", "amount")}
+    assert same_bytes(made) == same_bytes(Account(1, 1))
+    outer = Basket(within, None)
+    assert len({codec_of(runtime, None).encode(outer) for runtime in BUILT}) == 1
+
+
 def test_what_is_held_twice_is_one_after_the_exchange(codec):
     names = ["x"]
     for value in (Basket(names, names), Basket([names], {"x": names})):

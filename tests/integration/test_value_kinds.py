@@ -11,10 +11,12 @@ import decimal
 import enum
 import uuid
 import zoneinfo
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import attrs
 import numpy as np
+import pydantic
+import pydantic.dataclasses
 import pytest
 from penstock.common import Configuration, Row, Time, Types, WatermarkStrategy
 from penstock.common.types import RowKind
@@ -36,6 +38,7 @@ from penstock.datastream.window import TumblingEventTimeWindows
 
 pytestmark = pytest.mark.timeout(120)
 
+T = TypeVar("T")
 ANY = Types.PICKLED_BYTE_ARRAY()
 SIDE = OutputTag("side")
 CONTENT = MapStateDescriptor("content", Types.INT(), ANY)
@@ -153,6 +156,31 @@ class Child(Parent):
     note: str | None
 
 
+class Item(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow", frozen=True)
+    name: str
+    price: float = 1.0
+    _note: str = "none"
+
+
+class Bundle(pydantic.BaseModel):
+    items: list[Item]
+
+
+class Names(pydantic.RootModel[tuple[str, ...]]):
+    model_config = pydantic.ConfigDict(frozen=True)
+
+
+class Boxed(pydantic.BaseModel, Generic[T]):
+    model_config = pydantic.ConfigDict(frozen=True)
+    item: T
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Spot:
+    x: int
+
+
 Made = collections.namedtuple("Made", "number name")  # noqa: PYI024 (a class without hints)
 
 MOMENT = datetime.datetime(2024, 2, 29, 23, 59, 59, 999_999)
@@ -167,11 +195,14 @@ VALUES = [
     Plain(5), Plain(Plain(5)), Text("t"), range(3), Coin("c"), Bought("a", 1.5), Made(1, "a"),
     Level.LOW, Child("a", 1, None), Slim("s"), Celsius(0.5), Count(70), Span((1, Slim("s"))),
     Basket(Coin("a"), [Coin("b"), Bought("c", Celsius(1.5)), Plain(Plain(1))]),
+    Item(name="i"), Item(name="i", price=2, note="n"), Names(("a", "b")), Boxed[int](item=1),
+    Boxed[Item](item=Item(name="i", x=1)), Spot(1),
     # From here on they have no hash.
     bytearray(b"x"), [1, [2]], {"k": "v", "n": [1], 3: None}, {1, 2}, Order("o", [Pair("p", 1)]),
     Row(a=[1], b=Row(2)), collections.Counter("aab"), collections.deque([1, 2], 3),
     collections.OrderedDict(b=1, a=[2]), collections.defaultdict(list, a=[1]),
     Order("o", [collections.Counter("a"), collections.deque([Pair("p", 1)])]),
+    Bundle(items=[Item(name="a"), Item(name="b", y=2)]),
     Lines([1, Lines([Coin("a")])]), Settings(a=Settings(b=1)),
     np.arange(6, dtype="f4").reshape(2, 3),
 ]  # fmt: skip

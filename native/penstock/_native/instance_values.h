@@ -251,11 +251,11 @@ static inline int ps_has_attributes(PyObject *instance) {
     return place != NULL && *place != NULL && PyDict_GET_SIZE(*place) > 0;
 }
 
-/* Where the slot of a name is in instances of a class; 0 if there is more to it than a slot. */
-static inline Py_ssize_t ps_slot_offset(PyTypeObject *cls, PyObject *name) {
+/* Where the slot of a name is, whatever way the class has to it; 0 if the name is no slot. */
+static inline Py_ssize_t ps_member_offset(PyTypeObject *cls, PyObject *name) {
     PyObject *mro = cls->tp_mro;
     Py_ssize_t i;
-    if (cls->tp_getattro != PyObject_GenericGetAttr || mro == NULL) {
+    if (mro == NULL) {
         return 0;
     }
     for (i = 0; i < PyTuple_GET_SIZE(mro); i++) {
@@ -273,6 +273,11 @@ static inline Py_ssize_t ps_slot_offset(PyTypeObject *cls, PyObject *name) {
         }
     }
     return 0;
+}
+
+/* Where the slot of a name is in instances of a class; 0 if there is more to it than a slot. */
+static inline Py_ssize_t ps_slot_offset(PyTypeObject *cls, PyObject *name) {
+    return cls->tp_getattro == PyObject_GenericGetAttr ? ps_member_offset(cls, name) : 0;
 }
 
 #endif

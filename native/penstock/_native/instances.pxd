@@ -3,7 +3,7 @@
 cimport cython
 from cpython.object cimport PyObject
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
 from penstock._native.wire cimport Reader, Writer
 
@@ -61,6 +61,13 @@ cdef class ClassForm:
     # Of a BUILTIN: that class, and the layout.
     cdef object base
     cdef object layout
+    # Of a model of pydantic, which is a DICT with a rest: all fields as the set of those that were
+    # set and as bits, and the offsets of that set and of the private and extra attributes, 0 if
+    # there is no room for them.
+    cdef bint is_model
+    cdef object every_field
+    cdef int64_t every_bit
+    cdef Py_ssize_t[3] model_slots
 
 
 cdef ClassForm form_of_class(object cls)

@@ -18,6 +18,7 @@ from libc.stdlib cimport free, malloc
 from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic
 from penstock._native.failure cimport fail_too_deep_bytes
 from penstock._native.limits cimport MAX_DEPTH
+from penstock._native.models cimport find_slots, read_rest, write_rest
 from penstock._native.plain_instances cimport Parts, builtin_of, stands_alone
 from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, reserve, text_of
 
@@ -126,6 +127,12 @@ cdef ClassForm make_form(object layout):
     elif form.kind == BUILTIN:
         form.layout = layout
         form.base = value_layouts.builtin_base_of(form.cls)
+    elif layout.kind == value_layouts.MODEL:
+        form.kind = DICT
+        form.is_model = True
+        form.count -= 1
+        form.names = layout.names[:form.count]
+        find_slots(form)
     return form
 
 
@@ -232,6 +239,8 @@ cdef bint write_fields(
             write_attributes(writer, form, value, met, depth) if values == NULL
             else write_values(writer, form, values, met, depth)
         )
+        if done and form.is_model:
+            done = write_rest(writer, form, value, met, depth)
     elif form.offsets != NULL:
         done = write_slots(writer, form, <PyObject *>value, met, depth)
     else:
@@ -294,7 +303,7 @@ cdef bint write_attributes(
     """The attributes of an instance that has a dict, or gets one now."""
     cdef object held, attributes
     cdef Py_ssize_t i, position = 0
-    cdef PyObject *name
+    cdef PyObject *name = <PyObject *>None
     cdef PyObject *field
     look_for_places(form)
     attributes = PyObject_GenericGetDict(value, NULL)
@@ -307,9 +316,11 @@ cdef bint write_attributes(
             not PyDict_Next(attributes, &position, &name, &field)
             or name != PyTuple_GET_ITEM(form.names, i)
         ):
+            # Of plain instances the order is kept, too; a dict may have other texts as its names.
+            if form.is_plain and <object>name != <object>PyTuple_GET_ITEM(form.names, i):
+                return False
             field = PyDict_GetItem(attributes, <object>PyTuple_GET_ITEM(form.names, i))
-            # Of plain instances the order is kept, too.
-            if field == NULL or form.is_plain:
+            if field == NULL:
                 return False
         held = <object>field
         if met != NULL and not stands_alone(held, met):
@@ -468,6 +479,8 @@ cdef inline object read_attributes(Reader *reader, ClassForm form):
             Py_DECREF(field)
         PyObject_GenericSetAttr(made, <object>PyTuple_GET_ITEM(form.names, i), field)
     look_for_places(form)
+    if form.is_model:
+        read_rest(reader, form, made)
     return made
 
 

@@ -15,6 +15,7 @@ from penstock._native.instances cimport (
     BUILTIN, COLLECTION, DICT, NAMED_TUPLE, SLOTS, form_of_class, values_of,
 )
 
+from penstock._native.models cimport rest_stands_alone
 from penstock._native.standard_collections cimport elements_of
 
 from penstock.serialization import instance_fields as pure
@@ -190,16 +191,21 @@ cdef bint fields_stand_alone(ClassForm form, object value, Parts *known) except 
         held = <object>field
         if not stands_alone(held, known):
             return False
-    return values != NULL or not form.is_plain or form.kind != DICT or in_order(form, attributes)
+    if values == NULL and form.is_plain and form.kind == DICT and not in_order(form, attributes):
+        return False
+    return not form.is_model or rest_stands_alone(form, value, known)
 
 
-cdef bint in_order(ClassForm form, object attributes) noexcept:
-    """Whether a dict has the names of a class in their order."""
+cdef bint in_order(ClassForm form, object attributes) except -1:
+    """Whether a dict has the names of a class in their order, be they the same texts or equal."""
     cdef PyObject *name
     cdef PyObject *_
     cdef Py_ssize_t i = 0, position = 0
     while PyDict_Next(attributes, &position, &name, &_):
-        if name != PyTuple_GET_ITEM(form.names, i):
+        if (
+            name != PyTuple_GET_ITEM(form.names, i)
+            and <object>name != <object>PyTuple_GET_ITEM(form.names, i)
+        ):
             return False
         i += 1
     return True

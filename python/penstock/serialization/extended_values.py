@@ -31,10 +31,11 @@ from penstock.serialization.former_layouts import (
 )
 from penstock.serialization.instance_fields import fields_of, known_layout, stand_alone
 from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.models import state_of
 from penstock.serialization.standard_collections import REBUILDERS as COLLECTIONS
 from penstock.serialization.standard_collections import TAGS, content_of, parts_of
-from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import (
+    MODEL,
     has_fields,
     is_made_of_attributes,
     layout_of,
@@ -42,6 +43,7 @@ from penstock.serialization.value_layouts import (
     slots_of,
     takes_attributes_as_they_are,
 )
+from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 
 DATETIME = 0x10
 DATE = 0x11
@@ -133,6 +135,8 @@ def _reducer_for(cls: type) -> Reducer:
             return _numpy_array
         if issubclass(cls, numpy.generic) and cls.__module__ == "numpy":
             return _numpy_scalar
+    if layout is not None and layout.kind == MODEL:
+        return _model
     return _instance_reducer(cls) if _has_attributes_alone(cls) else _pickle
 
 
@@ -255,9 +259,18 @@ def _dataclass(value: Any) -> tuple[int, Any]:
 
 
 def _dataclass_from(parts: Any) -> Any:
-    reference, state = parts
+    reference, state, *rest = parts
     cls = resolve(reference)
-    return (former_instance if takes_former_fields() else instance_of)(cls, state)
+    return (former_instance if takes_former_fields() else instance_of)(cls, state, *rest)
+
+
+def _model(value: Any) -> tuple[int, Any]:
+    """A model whose attributes are not as its class says."""
+    attributes, rest = state_of(value)
+    _, private, extra, _ = rest
+    if not stand_alone([*attributes.values(), private, extra]):
+        return _pickle(value)
+    return DATACLASS, (reference_of(type(value)), attributes, *rest)
 
 
 def _instance_reducer(cls: Any) -> Reducer:

@@ -14,6 +14,13 @@ from types import MemberDescriptorType as _Slot
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.errors import SerializationError
+from penstock.serialization.models import (
+    REST,
+    former_model,
+    former_model_of,
+    is_model,
+    model_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -57,12 +64,19 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
     Raises:
         SerializationError: It has gained a field without a default; names it.
     """
+
+    def by_name(values: list[Any]) -> tuple[dict[str, Any], Any]:
+        fields = dict(zip(written, values, strict=True))
+        return fields, fields.pop(REST, None)
+
+    if is_model(cls):
+        return lambda values: former_model(cls, *by_name(values))
     if not (issubclass(cls, tuple) or dataclasses.is_dataclass(cls)):
-        return lambda values: former_instance(cls, dict(zip(written, values, strict=True)))
+        return lambda values: former_instance(cls, by_name(values)[0])
     gained = _defaults(cls, [name for name in now if name not in written])
 
     def make(values: list[Any]) -> Any:
-        fields = dict(zip(written, values, strict=True))
+        fields, _ = by_name(values)
         found = {name: fields[name] if name in fields else gained[name]() for name in now}
         if issubclass(cls, tuple):
             return tuple.__new__(cls, found.values())
@@ -75,8 +89,16 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
     return make
 
 
-def instance_of(cls: type, attributes: Mapping[str, Any]) -> Any:
-    """An instance made as unpickling does: __init__ and __post_init__ ran when the value was."""
+def instance_of(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
+    """An instance made as unpickling does: __init__ and __post_init__ ran when the value was.
+
+    Args:
+        cls: The class.
+        attributes: What its dict or its slots hold.
+        rest: Of a model, which fields were set, and its private and extra attributes.
+    """
+    if rest:
+        return model_of(cls, dict(attributes), *rest)
     value: Any = object.__new__(cls)
     held = getattr(value, "__dict__", None)
     if held is not None:
@@ -87,7 +109,7 @@ def instance_of(cls: type, attributes: Mapping[str, Any]) -> Any:
     return value
 
 
-def former_instance(cls: Any, attributes: Mapping[str, Any]) -> Any:
+def former_instance(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
     """An instance of what was written of one, whose class may have other attributes now.
 
     What it has no slot for is dropped; fields of dataclasses and attrs that are missing take their
@@ -95,8 +117,11 @@ def former_instance(cls: Any, attributes: Mapping[str, Any]) -> Any:
     from an instance that was written before there were any.
 
     Raises:
-        SerializationError: A field of attrs is missing that has no default; names it.
+        SerializationError: A field of attrs or of a model is missing that has no default; names it.
     """
+    if is_model(cls):
+        names = tuple(attributes)
+        return former_model_of(cls, dict(attributes), *(rest or (set(names), None, None, names)))
     found = dict(attributes)
     if dataclasses.is_dataclass(cls):
         missing = [f.name for f in dataclasses.fields(cls) if f.name not in attributes]

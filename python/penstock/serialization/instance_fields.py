@@ -12,9 +12,11 @@ from itertools import chain
 from typing import Any, Final
 
 from penstock.serialization.class_reference import is_own
+from penstock.serialization.models import attachments_of, rest_of
 from penstock.serialization.standard_collections import TAGS, content_of
 from penstock.serialization.value_layouts import (
     BUILTIN,
+    MODEL,
     NAMED_TUPLE,
     SLOTS,
     Layout,
@@ -64,9 +66,14 @@ def known_layout(cls: type) -> Layout | None:
 def fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
     """The values of the fields; None if some are missing or the value is to travel otherwise."""
     fields = _fields_of(value, layout)
-    if fields is None or not layout.is_plain or stand_alone(fields):
+    if fields is None or not layout.is_plain or stand_alone(_led_to(value, layout, fields)):
         return fields
     return None
+
+
+def _led_to(value: Any, layout: Layout, fields: Sequence[Any]) -> Sequence[Any]:
+    """The values that an instance leads to."""
+    return [*fields[:-1], *attachments_of(value)] if layout.kind == MODEL else fields
 
 
 def stand_alone(values: Iterable[Any]) -> bool:
@@ -105,6 +112,8 @@ def _stands_alone(value: Any, met: set[int]) -> bool:
             return False
         if layout.kind == BUILTIN:
             (parts,) = parts
+        else:
+            parts = _led_to(value, layout, parts)
     if isinstance(parts, dict):
         parts = chain.from_iterable(parts.items())
     return all(_stands_alone(part, met) for part in parts)
@@ -118,14 +127,20 @@ def _fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
     try:
         if layout.kind == SLOTS:
             return [getattr(value, name) for name in layout.names]
+        names = layout.names[:-1] if layout.kind == MODEL else layout.names
         attributes = value.__dict__
-        fields = [attributes[name] for name in layout.names]
+        fields = [attributes[name] for name in names]
+        if layout.kind == MODEL:
+            rest = rest_of(value, names)
+            fields.append(rest)
+            if rest is None:
+                return None
     except (AttributeError, KeyError):
         return None
-    if len(attributes) != len(fields):
+    if len(attributes) != len(names):
         return None
     # Of plain instances the order is kept, too.
-    return None if layout.is_plain and tuple(attributes) != layout.names else fields
+    return None if layout.is_plain and tuple(attributes) != names else fields
 
 
 def _has_attributes(value: Any) -> bool:

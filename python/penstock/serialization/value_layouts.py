@@ -23,12 +23,14 @@ from penstock.serialization.class_reference import (
     resolve,
 )
 from penstock.serialization.former_layouts import FORMER, maker_of, takes_former_fields
+from penstock.serialization.models import REST, field_names_of, is_model
 from penstock.serialization.plain_instances import attributes_of
 
 NAMED_TUPLE: Final = 0
 DICT: Final = 1
 SLOTS: Final = 2
 BUILTIN: Final = 13
+MODEL: Final = 15
 
 
 class Layout(NamedTuple):
@@ -38,7 +40,9 @@ class Layout(NamedTuple):
         cls: The class; of a ``FORMER`` one the function that makes instances of its fields.
         kind: Where the fields are: the items of a ``NAMED_TUPLE``, in the ``DICT`` of attributes,
             or in ``SLOTS``.  An instance of a subclass of a ``BUILTIN`` class is that one's value.
-        names: The fields; of a ``BUILTIN`` that class, with a star before it.
+            A ``MODEL`` of pydantic has a dict and more.
+        names: The fields; of a ``BUILTIN`` that class, with a star before it.  Behind those of a
+            ``MODEL`` stands what is between its fields and its value: ``*model``.
         signature: What names class and fields in other processes.
         number: What names both within the job; None when the job does not know them.
         is_own: Whether the class cannot be imported.
@@ -124,7 +128,9 @@ def _former_layout(
 ) -> Layout:
     """What makes instances of a class that had other fields, if that is allowed now."""
     why = ""
-    is_builtin = written[0][:1] == "*" or (layout is not None and layout.kind == BUILTIN)
+    is_builtin = (written[0][:1] == "*" and written != [REST]) or (
+        layout is not None and layout.kind == BUILTIN
+    )
     if layout is not None and not is_builtin and takes_former_fields():
         try:
             make = maker_of(layout.cls, written, layout.names)
@@ -171,6 +177,10 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
     base = builtin_base_of(cls)
     if base is not None:
         return BUILTIN, (f"*{base.__name__}",), True
+    if is_model(cls):
+        names = field_names_of(cls)
+        made = _is_made_of_state(cls) and takes_attributes_as_they_are(cls)
+        return (MODEL, (*names, REST), True) if made and not _has_described(cls, names) else None
     if not is_made_of_attributes(cls):
         return None
     is_plain = not dataclasses.is_dataclass(cls)
@@ -184,11 +194,14 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
         names = _interned(field.name for field in dataclasses.fields(cls))
     slots = set(slots_of(cls))
     if not slots and cls.__dictoffset__ != 0:
-        # Attributes that something else would take on their way to the dict are left to it.
-        described = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
-        return None if described else (DICT, names, is_plain)
+        return None if _has_described(cls, names) else (DICT, names, is_plain)
     found = slots == set(names) and cls.__dictoffset__ == 0
     return (SLOTS, names, is_plain) if found else None
+
+
+def _has_described(cls: type, names: Iterable[str]) -> bool:
+    """Whether something else would take attributes on their way to the dict, and is left to it."""
+    return any(hasattr(getattr(cls, name, None), "__set__") for name in names)
 
 
 #: By builtin class, what pickling asks instances of a subclass and unpickling calls.
@@ -296,7 +309,12 @@ def has_only_items(cls: type) -> bool:
 
 def is_made_of_attributes(cls: type) -> bool:
     """Whether pickling takes the attributes of instances and sets them again, and nothing else."""
-    if _has_own_pickling(cls) or not _inherits_from_object(cls, "__new__"):
+    return not _has_own_pickling(cls) and _is_made_of_state(cls)
+
+
+def _is_made_of_state(cls: type) -> bool:
+    """Whether pickling takes the state of instances, and that is all there is to them."""
+    if not all(_inherits_from_object(cls, n) for n in ("__new__", "__reduce__", "__reduce_ex__")):
         return False
     if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")):
         return False

@@ -13,6 +13,7 @@ from penstock.serialization.extended_values import ENUM as ENUM
 from penstock.serialization.extended_values import rebuild_value, reduce_value
 from penstock.serialization.former_layouts import FORMER
 from penstock.serialization.instance_fields import fields_of, known_layout
+from penstock.serialization.models import set_rest
 from penstock.serialization.pure.value_bytes import (
     F64,
     I8,
@@ -31,6 +32,7 @@ from penstock.serialization.pure.value_bytes import (
 from penstock.serialization.standard_collections import REBUILDERS as COLLECTIONS
 from penstock.serialization.value_layouts import (
     BUILTIN,
+    MODEL,
     NAMED_TUPLE,
     Layout,
     layout_numbered,
@@ -142,7 +144,11 @@ def _read_instance(reader: Reader, tag: int) -> Any:
         return made_of_builtin(layout, fields[0])
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
     value: Any = object.__new__(layout.cls)
-    for name, field in zip(layout.names, fields, strict=True):
+    names = layout.names
+    if layout.kind == MODEL:
+        names = names[:-1]
+        set_rest(value, names, fields.pop())
+    for name, field in zip(names, fields, strict=True):
         object.__setattr__(value, name, field)
     return value
 

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from penstock.common.types import Row
 from penstock.errors import ValueCopyError
 from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.models import is_model, is_of_pydantic, slots_of_model
 from penstock.serialization.value_layouts import has_only_items, slots_of
 
 UNCHANGING: Final = 0
@@ -85,6 +86,8 @@ def plan_of(value: Any) -> CopyPlan:
         return CopyPlan(ROW)
     if issubclass(cls, tuple):
         return CopyPlan(NAMED_TUPLE if _is_plain_named_tuple(cls) else DEEPCOPY)
+    if is_model(cls) and is_of_pydantic(cls, "__deepcopy__") and _is_made_by_object(cls):
+        return CopyPlan(INSTANCE, slots_of_model(cls), has_dict=True)
     if not _is_plain(value, cls):
         return CopyPlan(DEEPCOPY)
     parameters = getattr(cls, "__dataclass_params__", None)
@@ -131,6 +134,10 @@ def _is_plain_named_tuple(cls: Any) -> bool:
         and cls.__reduce_ex__ is object.__reduce_ex__
         and not hasattr(cls, "__deepcopy__")
     )
+
+
+def _is_made_by_object(cls: Any) -> bool:
+    return cls.__new__ is object.__new__
 
 
 def _is_plain(value: Any, cls: type) -> bool:

@@ -1,0 +1,1 @@
+# Offers nothing to Python: see the .pxd of the same name.
