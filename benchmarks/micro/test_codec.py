@@ -19,6 +19,7 @@ import uuid
 from typing import NamedTuple
 
 import numpy as np
+import pydantic
 import pytest
 from penstock.common import Row
 from penstock.common.typeinfo import Types
@@ -50,6 +51,12 @@ class TupleOrder(NamedTuple):
     note: str
 
 
+class ModelOrder(pydantic.BaseModel):
+    user: int
+    amount: float
+    note: str
+
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
@@ -73,6 +80,7 @@ CASES = {
     "dataclass": (None, [Order(i, 0.5, "x") for i in range(RECORDS)]),
     "slots": (None, [SlottedOrder(i, 0.5, "x") for i in range(RECORDS)]),
     "named_tuple": (None, [TupleOrder(i, 0.5, "x") for i in range(RECORDS)]),
+    "model": (None, [ModelOrder(user=i, amount=0.5, note="x") for i in range(RECORDS)]),
     "datetime": (None, [DAY + datetime.timedelta(seconds=i) for i in range(RECORDS)]),
     "days": (None, [DAY + datetime.timedelta(days=i % 9_999) for i in range(RECORDS)]),
     "utc_datetime": (
