@@ -18,10 +18,12 @@ class KeyColumn:
     Attributes:
         name: That of the column.
         kind: The server's name of its type.
+        collation: That by which the server orders its values; None for types without one.
     """
 
     name: str
     kind: str
+    collation: str | None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Reads the table: the rows of its snapshot, then its changes as they come.
 
-While changes are there the task takes them from the connection without waiting.  When there are
-none, a thread of the reader waits for bytes, fetches rows or connects anew; meanwhile the task
-leaves the connection alone.
+While rows or changes are there the task takes them from the connection without waiting.  When there
+are none, a thread of the reader waits for bytes, or connects anew; meanwhile the task leaves the
+connection alone.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
 from contextlib import contextmanager
@@ -46,13 +45,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Messages that are taken by one call, between which the task looks at nothing else, and how long
-#: it may take before it takes no more: what is behind the source may need seconds for each.
+#: Rows or messages of one call, between which the task looks at nothing else, and how long it may
+#: take before it emits no more: what is behind the source may need seconds for each.
 _STEP: Final = 100
 _STEP_NS: Final = 1_000_000
-
-#: When fewer rows of the snapshot wait than these, more are fetched.
-_AHEAD_ROWS: Final = 5000
 
 #: How long the waiting thread takes to see that the reader ends.
 _WAIT_S: Final = 0.02
@@ -72,6 +68,8 @@ class TableReader(SingleSplitReader["TableSplit"]):
         super().__init__(context)
         self._source = source
         self._connection: Connection | None = None
+        #: Another one, for questions about keys while changes come over the first.
+        self._asking: Connection | None = None
         self._snapshot: Snapshot | None = None
         self._waiting: Future[None] | None = None
         self._threads = ServerThreads("postgres-wait")
@@ -95,11 +93,10 @@ class TableReader(SingleSplitReader["TableSplit"]):
     def poll_split(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
         """Emits some rows of the snapshot, or some changes."""
         if self._waiting is not None:
-            if self._waiting.done():
-                self._waiting.result()
-                self._waiting = None
-            elif self._snapshot is None or not self._snapshot.rows:
+            if not self._waiting.done():
                 return InputStatus.NOTHING_AVAILABLE
+            self._waiting.result()
+            self._waiting = None
         if split.lsn is None:
             return self._read_snapshot(split, output)
         if self._connection is None:
@@ -148,27 +145,22 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._threads.close(self._disconnect)
 
     def _read_snapshot(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
-        """Emits rows that were fetched; all rows at once of a table without a key.
+        """Emits rows that have come; all rows at once of a table without a key.
 
         A checkpoint could not hold how far those are read.
         """
-        snapshot = self._snapshot
-        if snapshot is None:
+        snapshot, connection = self._snapshot, self._connection
+        if snapshot is None or connection is None:
             return InputStatus.NOTHING_AVAILABLE
         split.time_ms = split.time_ms or snapshot.time_ms
-        if snapshot.key:
-            self._emit_rows(snapshot, split, output, _STEP)
-        else:
-            while snapshot.rows or not snapshot.is_over:
-                self._emit_rows(snapshot, split, output, None)
-                with self._beginning():
-                    snapshot.fetch()
-        if self._waiting is None and not snapshot.is_over and len(snapshot.rows) < _AHEAD_ROWS:
-            # While these are emitted the next ones come.
-            self._waiting = self._threads.submit(self._wait)
-        if snapshot.rows:
+        has_emitted = self._emit_rows(snapshot, split, output)
+        while not snapshot.key and (snapshot.rows or not snapshot.is_copied):
+            if not has_emitted:
+                connection.wait(_WAIT_S)
+            has_emitted = self._emit_rows(snapshot, split, output)
+        if has_emitted:
             return InputStatus.MORE_AVAILABLE
-        if self._waiting is None:
+        if snapshot.is_over:
             snapshot.note(split, None)
             self._disconnect()
             split.lsn, split.stop_lsn = split.parts[0].lsn, snapshot.stop_lsn
@@ -176,23 +168,25 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 split.parts = ()
         return InputStatus.NOTHING_AVAILABLE
 
-    def _emit_rows(
-        self, snapshot: Snapshot, split: TableSplit, output: ReaderOutput, limit: int | None
-    ) -> None:
+    def _emit_rows(self, snapshot: Snapshot, split: TableSplit, output: ReaderOutput) -> bool:
+        """Emits some rows, if any have come."""
         rows, make, columns = snapshot.rows, self._rows.of_texts, len(self._source.columns)
+        if not rows and not snapshot.is_copied:
+            with self._beginning():
+                snapshot.take(_STEP)
         has_more = max(snapshot.key_places, default=0) >= columns
-        to_split = output.create_output_for_split(split.split_id())
+        to_split, time_ms = output.create_output_for_split(split.split_id()), split.time_ms
         ends_ns = time.monotonic_ns() + _STEP_NS
-        texts: tuple[Any, ...] = ()
-        for count in itertools.count():
-            late = limit is not None and count > 0 and time.monotonic_ns() >= ends_ns
-            if not rows or count == limit or late:
-                break
+        texts: list[Any] = []
+        while rows:
             texts = rows.popleft()
             row = make(texts[:columns] if has_more else texts, RowKind.INSERT, "the snapshot")
-            to_split.collect(row, split.time_ms)
-        if limit is not None and texts:
+            to_split.collect(row, time_ms)
+            if time.monotonic_ns() >= ends_ns:
+                break
+        if texts and snapshot.key:
             snapshot.note(split, tuple(texts[place] for place in snapshot.key_places))
+        return bool(texts)
 
     def _take(self, split: TableSplit, output: ReaderOutput) -> int:
         """Emits changes that are there; the number of messages."""
@@ -230,6 +224,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 if split.parts and message.commit_lsn >= split.parts[-1].lsn:
                     # They come in the order of their commits: no part has this or what follows.
                     split.parts = ()
+                    self._ask_no_more()
                 if split.commit_lsn != message.commit_lsn:
                     split.commit_lsn, split.emitted = message.commit_lsn, 0
             case decoding.Commit():
@@ -266,7 +261,9 @@ class TableReader(SingleSplitReader["TableSplit"]):
         kept = [
             (kind, texts)
             for kind, texts in rows
-            if not was_read(split, self._commit_lsn, key_of(change, texts, columns))
+            if not was_read(
+                split, self._commit_lsn, key_of(change, texts, columns), self._asking_one
+            )
         ]
         if len(kept) == len(rows):
             return rows
@@ -335,13 +332,16 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 return
 
     def _fetch(self, split: TableSplit) -> None:
-        """Begins the snapshot, or fetches more of its rows."""
+        """Begins the snapshot, waits for its rows, or for its end."""
         with self._beginning():
-            if self._snapshot is not None:
-                self._snapshot.fetch()
-                return
-            self._connection = Connection(self._source.settings, self._threads.closed)
-            self._snapshot = Snapshot(self._connection, self._source, split)
+            if self._snapshot is None:
+                self._connection = Connection(self._source.settings, self._threads.closed)
+                self._snapshot = Snapshot(self._connection, self._source, split)
+            elif self._snapshot.is_copied:
+                self._snapshot.finish()
+            elif self._connection is not None:
+                while not self._threads.closed.is_set() and not self._connection.wait(_WAIT_S):
+                    pass
 
     @contextmanager
     def _beginning(self) -> Iterator[None]:
@@ -356,6 +356,20 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._snapshot = None
         if connection is not None:
             connection.close()
+        self._ask_no_more()
+
+    def _asking_one(self) -> Connection:
+        """The connection for questions."""
+        if self._asking is None:
+            settings = {**self._source.settings}
+            del settings["replication"]
+            self._asking = Connection(settings, self._threads.closed)
+        return self._asking
+
+    def _ask_no_more(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.close()
 
     def _pending_bytes(self) -> int:
         """How much of the server's log came, but is not of this job's past."""
@@ -471,14 +485,17 @@ class _Rows:
         Raises:
             FormatError: One is not of the declared type.
         """
-        values = []
-        for read, text, name in zip(self._readers, texts, self._names, strict=True):
-            try:
+        readers, values = self._readers, []
+        try:
+            for read, text in zip(readers, texts, strict=True):
                 values.append(None if text is None else read(text))
-            except (ValueError, ArithmeticError) as error:
-                raise FormatError(
-                    f"{self._source.table_name}, {where}: the column {name!r} is {text!r}: {error}"
-                ) from error
+        except (ValueError, ArithmeticError) as error:
+            place = len(values)
+            raise FormatError(
+                f"{self._source.table_name}, {where}: the column {self._names[place]!r} is "
+                f"{texts[place]!r}: {error}"
+            ) from error
         row = named_row(self._names, values)
-        row.set_row_kind(kind)
+        if kind is not RowKind.INSERT:
+            row.set_row_kind(kind)
         return row

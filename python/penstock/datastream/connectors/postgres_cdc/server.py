@@ -5,10 +5,12 @@ All of them are of libpq's replication mode, which takes simple questions and an
 
 from __future__ import annotations
 
+import re
 import select
 import struct
 import time
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.optional_library import optional_library
@@ -16,10 +18,12 @@ from penstock.datastream.connectors.jdbc_errors import refused_by_server
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from threading import Event
 
-#: Rows of a snapshot that are fetched at once.
-_FETCHED_ROWS: Final = 5000
+#: What COPY writes of a backslash and control characters.
+_ESCAPED: Final = re.compile(r"\\(.)")
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 #: So that values are sent as they are read, and nothing ends the snapshot's transaction.
 _SETTINGS: Final = (
@@ -210,13 +214,39 @@ class Connection:
         )
         return lsn_of(created[0][1])
 
-    def declare(self, query: str) -> None:
-        """Begins to read the rows of a query, within the transaction of `begin_snapshot`."""
-        self._ask(f"DECLARE snapshot_rows NO SCROLL CURSOR FOR {query}")
+    def copy(self, query: str) -> None:
+        """Has the rows of a query sent, within the transaction of `begin_snapshot`."""
+        self._ask(f"COPY ({query}) TO STDOUT")
 
-    def fetch(self) -> list[tuple[Any, ...]]:
-        """The next rows of the query of `declare`; none at its end."""
-        return self.rows(f"FETCH {_FETCHED_ROWS} FROM snapshot_rows")
+    def copied_rows(self, limit: int) -> tuple[list[list[Any]], bool]:
+        """The next rows of `copy` that have come; does not wait.
+
+        Returns:
+            The texts of each, None for null; and whether they are the last ones, behind which
+            `end_copy` must be called.
+
+        Raises:
+            UnreachableError: The connection is lost.
+        """
+        found: list[list[Any]] = []
+        size = 0
+        while len(found) < limit:
+            size, data = self._copied()
+            if size <= 0:
+                break
+            line = str(data, "utf-8")
+            texts: list[Any] = line[:-1].split("\t")
+            found.append([_unescaped(text) for text in texts] if "\\" in line else texts)
+        return found, size < 0
+
+    def end_copy(self) -> None:
+        """Waits for the end of `copy`.
+
+        Raises:
+            UnreachableError: The connection is lost.
+            SourceError: The server ended it, and says why.
+        """
+        self._answer("the rows of the table")
 
     def start(self, slot: str, publication: str, lsn: int) -> None:
         """Begins the stream of changes that were committed at a position or later."""
@@ -233,13 +263,7 @@ class Connection:
             UnreachableError: The connection is lost.
             SourceError: The server ends the stream, and says why.
         """
-        try:
-            size, data = self._connection.get_copy_data(1)
-            if size == 0:
-                self._connection.consume_input()
-                size, data = self._connection.get_copy_data(1)
-        except self._library.OperationalError as error:
-            raise UnreachableError(str(error).strip()) from error
+        size, data = self._copied()
         if size == 0:
             return None
         if size < 0:
@@ -285,10 +309,16 @@ class Connection:
                     )
 
     def _ask(self, question: str) -> Any:
+        with self._reaching(question):
+            self._connection.send_query(question.encode())
+        return self._answer(question)
+
+    def _answer(self, question: str) -> Any:
+        """What the server says at last, or as it begins to send rows or changes."""
         connection, last = self._connection, None
-        try:
-            connection.send_query(question.encode())
-            while True:
+        status = self._pq.ExecStatus
+        with self._reaching(question):
+            while last is None or last.status not in (status.COPY_BOTH, status.COPY_OUT):
                 while connection.is_busy():
                     if self._closed.is_set():
                         raise UnreachableError(f"{self.shown}: closed before the answer")
@@ -298,13 +328,28 @@ class Connection:
                 if result is None:
                     break
                 last = result
-                if result.status == self._pq.ExecStatus.COPY_BOTH:
-                    break
+        return self._result(last, question)
+
+    @contextmanager
+    def _reaching(self, question: str) -> Iterator[None]:
+        try:
+            yield
         except self._library.OperationalError as error:
             raise UnreachableError(
                 f"{self.shown}: {str(error).strip()} (asked for: {question})"
             ) from error
-        return self._result(last, question)
+
+    def _copied(self) -> tuple[int, Any]:
+        """What was sent, with its size: 0 if there is nothing yet, below it at the end."""
+        connection = self._connection
+        try:
+            found: tuple[int, Any] = connection.get_copy_data(1)
+            if found[0] == 0:
+                connection.consume_input()
+                found = connection.get_copy_data(1)
+        except self._library.OperationalError as error:
+            raise UnreachableError(str(error).strip()) from error
+        return found
 
     def _result(self, result: Any, question: str) -> Any:
         status = self._pq.ExecStatus
@@ -312,6 +357,7 @@ class Connection:
             status.COMMAND_OK,
             status.TUPLES_OK,
             status.COPY_BOTH,
+            status.COPY_OUT,
         ):
             return result
         code = (result.error_field(self._pq.DiagnosticField.SQLSTATE) or b"").decode()
@@ -334,6 +380,13 @@ class Connection:
     def _reason(self) -> str:
         found: bytes = self._connection.error_message
         return found.decode(errors="replace").strip()
+
+
+def _unescaped(text: str) -> str | None:
+    """What COPY has written so."""
+    if text == "\\N":
+        return None
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
 
 
 def _refusal(what: str) -> SourceError:

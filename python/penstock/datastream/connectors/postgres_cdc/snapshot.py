@@ -1,6 +1,6 @@
 """The rows that are in the table when a job begins, as one transaction sees them.
 
-They are read in the order of the table's key, so that a checkpoint can hold how far.  A job that
+They come in the order of the table's key, so that a checkpoint can hold how far.  A job that
 goes on in their midst reads the rest in another transaction, which sees the table at a later
 position of the log: another part.  The changes that follow begin at the position of the first part,
 and leave out those of a key that were committed before the position of the part that has it.
@@ -8,6 +8,7 @@ and leave out those of a key that were committed before the position of the part
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from penstock.datastream.connectors.postgres_cdc.table import (
     check_slot,
     check_table,
     columns_read,
+    count_before,
+    is_compared_here,
     key_of_table,
     number_of,
     order_of,
@@ -27,6 +30,8 @@ from penstock.datastream.connectors.postgres_cdc.table import (
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.datastream.connectors.postgres_cdc.description import (
         TableDescription,
         TableSplit,
@@ -41,23 +46,24 @@ class Snapshot:
         lsn: All that was committed before this position is in the rows, and nothing else.
         key: That of the table; without one the rows have no order.
         time_ms: When the transaction began, since the epoch.
-        key_places: Where it is in the rows.
-        rows: Those that were fetched: the texts of the columns to be read, then of what they lack
-            of the key.
-        is_over: Whether these are the last ones.
+        key_places: Where it is in the rows, which have the texts of the columns to be read, then
+            of what they lack of the key.
+        rows: Those that have come and were not emitted.
+        is_copied: Whether no more rows come; the last word of the server may.
+        is_over: Whether it has come.
         stop_lsn: Where a bounded source ends, once it is over; None for others.
     """
 
     def __init__(self, connection: Connection, source: TableDescription, split: TableSplit) -> None:
-        """Begins, and fetches the first rows; blocks, and does not change the split.
+        """Begins; blocks, and does not change the split.
 
         Raises:
             SourceError: The server refuses, or the split cannot be read on.
             UnreachableError: It is away.
         """
         self._connection, self._source = connection, source
-        self.rows: deque[tuple[Any, ...]] = deque()
-        self.is_over = False
+        self.rows: deque[list[Any]] = deque()
+        self.is_copied = self.is_over = False
         self.stop_lsn: int | None = None
         check_table(connection, source)
         publish(connection, source)
@@ -78,21 +84,29 @@ class Snapshot:
             )
         if source.snapshot:
             self.lsn = connection.begin_snapshot()
-            connection.declare(snapshot_query(connection, source, self.key, behind))
-            self.fetch()
+            connection.copy(snapshot_query(connection, source, self.key, behind))
         else:
+            self.is_copied = True
             self._end()
 
-    def fetch(self) -> None:
-        """Fetches more rows; blocks.
+    def take(self, limit: int) -> None:
+        """Takes rows that have come, without waiting.
 
         Raises:
             UnreachableError: The server is away.
         """
-        found = self._connection.fetch()
+        found, self.is_copied = self._connection.copied_rows(limit)
         self.rows.extend(found)
-        if not found:
-            self._end()
+
+    def finish(self) -> None:
+        """Waits for the server's last word; blocks.
+
+        Raises:
+            SourceError: It is that the rows are not complete.
+            UnreachableError: It is away.
+        """
+        self._connection.end_copy()
+        self._end()
 
     def note(self, split: TableSplit, last: tuple[str, ...] | None) -> None:
         """Has the split begin behind a row that was emitted; behind all when None."""
@@ -108,10 +122,21 @@ class Snapshot:
             self.stop_lsn = lsn_of(number_of(self._connection, "pg_current_wal_flush_lsn()"))
 
 
-def was_read(split: TableSplit, commit_lsn: int, key: tuple[str, ...]) -> bool:
-    """Whether the snapshot has what a transaction did to the row of a key."""
-    place = order_of(split.key, key)
-    for part in split.parts:
-        if part.upto is None or place <= order_of(split.key, part.upto):
-            return commit_lsn < part.lsn
-    return False
+def was_read(
+    split: TableSplit, commit_lsn: int, key: tuple[str, ...], ask: Callable[[], Connection]
+) -> bool:
+    """Whether the snapshot has what a transaction did to the row of a key.
+
+    Args:
+        split: It has been read into its midst.
+        commit_lsn: Where the transaction was committed.
+        key: That of the row.
+        ask: Gives a connection to a server, which alone knows the order of some keys.
+    """
+    bounds = [part.upto for part in split.parts if part.upto is not None]
+    if is_compared_here(split.key):
+        ordered = [order_of(split.key, bound) for bound in bounds]
+        number = bisect_left(ordered, order_of(split.key, key))
+    else:
+        number = count_before(ask(), split.key, bounds, key)
+    return number < len(split.parts) and commit_lsn < split.parts[number].lsn

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Types of which the server has the order of their numbers; that of uuid is that of its text.
+#: Types of which the server has the order of their numbers; uuid has that of its text.
 _NUMBERS: Final = ("smallint", "integer", "bigint")
 
 
@@ -133,13 +133,14 @@ def key_of_table(connection: Connection, source: TableDescription) -> tuple[KeyC
     """The key that changes have of their rows; nothing if the table has none."""
     table = connection.literal(_relation(connection, source))
     found = connection.rows(
-        "SELECT attname, format_type(atttypid, NULL) FROM pg_class c JOIN pg_index i ON "
+        "SELECT attname, format_type(atttypid, -1), CASE WHEN attcollation <> 0 THEN "
+        "attcollation::regcollation::text END FROM pg_class c JOIN pg_index i ON "
         "i.indrelid = c.oid AND CASE relreplident WHEN 'i' THEN indisreplident ELSE indisprimary "
         "END, unnest(indkey) WITH ORDINALITY k(number, place) JOIN pg_attribute a ON "
         f"a.attnum = k.number WHERE c.oid = {table}::regclass AND a.attrelid = c.oid "
         "AND place <= indnkeyatts ORDER BY place"
     )
-    return tuple(KeyColumn(name, kind) for name, kind in found)
+    return tuple(KeyColumn(name, kind, collation) for name, kind, collation in found)
 
 
 def snapshot_query(
@@ -150,6 +151,8 @@ def snapshot_query(
 ) -> str:
     """What reads the rows of the table, then what they lack of their keys, in the order of these.
 
+    The order is that of the key's index, if the server thinks it quicker than to sort.
+
     Args:
         connection: What quotes names and values.
         source: The table, and its columns that are read.
@@ -158,11 +161,9 @@ def snapshot_query(
     """
     columns = ", ".join(connection.name(name) for name in columns_read(source, key))
     query = f"SELECT {columns} FROM {_relation(connection, source)}"
-    order = ", ".join(_in_order(column, connection.name(column.name)) for column in key)
+    order = ", ".join(connection.name(column.name) for column in key)
     if behind is not None:
-        bounds = zip(key, behind, strict=True)
-        first = ", ".join(_bound(column, connection.literal(text)) for column, text in bounds)
-        query += f" WHERE ({order}) > ({first})"
+        query += f" WHERE ROW({order}) > {_place(connection, key, behind)}"
     return f"{query} ORDER BY {order}" if key else query
 
 
@@ -171,26 +172,40 @@ def columns_read(source: TableDescription, key: tuple[KeyColumn, ...]) -> list[s
     return list(dict.fromkeys([*source.columns, *(column.name for column in key)]))
 
 
-def order_of(key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> tuple[int | bytes, ...]:
-    """What compares with others as the server compares keys for `snapshot_query`."""
+def is_compared_here(key: tuple[KeyColumn, ...]) -> bool:
+    """Whether `order_of` has the order in which the server has keys."""
+    return all(column.kind in (*_NUMBERS, "uuid") for column in key)
+
+
+def order_of(key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> tuple[int | str, ...]:
+    """What compares with others as the server compares keys of numbers and UUIDs."""
     return tuple(
-        int(text) if column.kind in _NUMBERS else text.encode()
+        int(text) if column.kind in _NUMBERS else text
         for column, text in zip(key, texts, strict=True)
     )
 
 
-def _in_order(column: KeyColumn, value: str) -> str:
-    """What the server orders by: bytes of the text, as those of collations are not known here."""
-    if column.kind in _NUMBERS or column.kind == "uuid":
-        return value
-    # As the type writes it, which a cast of some types does not.
-    return f"convert_to(format('%s', {value}), 'UTF8')"
+def count_before(
+    connection: Connection,
+    key: tuple[KeyColumn, ...],
+    bounds: list[tuple[str, ...]],
+    texts: tuple[str, ...],
+) -> int:
+    """How many bounds the server has before a key."""
+    place = _place(connection, key, texts)
+    are_before = (f"({_place(connection, key, bound)} < {place})::int" for bound in bounds)
+    return int(number_of(connection, " + ".join(are_before)))
 
 
-def _bound(column: KeyColumn, literal: str) -> str:
-    if column.kind in _NUMBERS or column.kind == "uuid":
-        return f"{literal}::{column.kind}"
-    return f"convert_to({literal}, 'UTF8')"
+def _place(connection: Connection, key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> str:
+    """What the server compares with the columns of a key, or with another one."""
+    return "ROW({})".format(
+        ", ".join(
+            f"{connection.literal(text)}::{column.kind}"
+            + ("" if column.collation is None else f" COLLATE {column.collation}")
+            for column, text in zip(key, texts, strict=True)
+        )
+    )
 
 
 def number_of(connection: Connection, expression: str) -> Any:
