@@ -215,15 +215,14 @@ class ChangelogStates:
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will not be complete.
 
-        Deletes the wholes that it was to be the first to have, unless what names them is written:
-        then they are the JobMaster's to delete, once nobody can find the checkpoint, whose metadata
-        may be there.
+        Deletes the wholes that it was to be the first to have, but for those that are named by what
+        is written: these are the JobMaster's to delete, once nobody can find the checkpoint, whose
+        metadata may be there.
         """
-        wholes = self._undecided.pop(checkpoint_id, None)
+        wholes = self._undecided.pop(checkpoint_id, None) or {}
         self._since.pop(checkpoint_id, None)
-        is_written = self._written.pop(checkpoint_id, None) is not None
-        if wholes and not is_written:
-            self.discard(wholes)
+        written = self._written.pop(checkpoint_id, {})
+        self.discard({id_: whole for id_, whole in wholes.items() if id_ not in written})
 
     # ---- beside checkpoints ----------------------------------------------------------------
 
