@@ -3,7 +3,7 @@
 import socket
 import struct
 import threading
-from itertools import chain
+from itertools import chain, groupby
 
 import pytest
 from penstock.common import Duration, WatermarkStrategy
@@ -17,6 +17,7 @@ from penstock.datastream.connectors.file_system import (
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
 from penstock.graph import operators
+from penstock.metrics.values import read_metrics
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.taskexecutor.sources.number_sequence import part_of_range
@@ -229,6 +230,19 @@ def test_hybrid_source_reads_one_after_the_other(tmp_path):
     count = operators.NumberSequenceSource(start=3, end=4)
     descriptor = operators.HybridSource(sources=(files, count))
     assert run(descriptor) == ["1", "2", 3, 4]
+
+
+def test_the_metrics_of_a_hybrid_source_are_those_of_what_it_reads(caplog):
+    parts = [operators.NumberSequenceSource(start=0, end=end) for end in (2, 6)]
+    with OneInputStreamOperatorTestHarness(operators.HybridSource(sources=tuple(parts))) as test:
+        (metrics,) = test.operator.context.environment.operator_metrics.values()
+        seen = []
+        while test.operator.emit_next(1) != END_OF_DATA:
+            gauges = read_metrics(metrics, "the source").gauges
+            seen.append((gauges["assignedRecords"], gauges["pendingRecords"]))
+    assert [assigned for assigned, _ in groupby(seen, lambda pair: pair[0])] == [3, 7]
+    assert all(0 <= pending <= assigned for assigned, pending in seen)
+    assert "already" not in caplog.text
 
 
 class Told(WatermarkGenerator):

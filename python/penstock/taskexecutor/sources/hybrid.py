@@ -216,6 +216,8 @@ class HybridSource(SplitState, SourceOperator):
             emitter = source.give_way()
         else:
             source.close()
+        # The next one may have some of the same names.
+        self.parts[self.current][0].runtime_context.get_metrics_group().withdraw()
         self.current += 1
         if self.next_split is not None:
             self.next_split()

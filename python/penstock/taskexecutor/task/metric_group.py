@@ -102,6 +102,7 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         registry: MutableMapping[str, Any],
         scope: tuple[str, ...],
         names: tuple[str, ...] = (),
+        registered: set[str] | None = None,
     ) -> None:
         """Creates a group.
 
@@ -109,15 +110,19 @@ class OperatorMetricGroup(metricbase.MetricGroup):
             registry: Where metrics are published, by their name within the operator.
             scope: What stands for the operator and its subtask.
             names: The groups between the operator and this one.
+            registered: The names that the group above has registered.
         """
         self._registry = registry
         self._scope = scope
         self._names = names
+        self._registered = set() if registered is None else registered
 
     def add_group(self, name: str, extra: str | None = None) -> OperatorMetricGroup:
         """A group below this one; with ``extra`` a pair of key and value."""
         names = (name,) if extra is None else (name, extra)
-        return OperatorMetricGroup(self._registry, self._scope, self._names + names)
+        return OperatorMetricGroup(
+            self._registry, self._scope, self._names + names, self._registered
+        )
 
     def counter(self, name: str) -> Counter:
         """Registers a counter."""
@@ -141,6 +146,12 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         self._register(name, distribution)
         return distribution
 
+    def withdraw(self) -> None:
+        """Publishes none of its metrics any more, nor those of groups below it."""
+        for name in self._registered:
+            del self._registry[name]
+        self._registered.clear()
+
     def get_scope_components(self) -> list[str]:
         """The components of the scope."""
         return [*self._scope, *self._names]
@@ -160,3 +171,4 @@ class OperatorMetricGroup(metricbase.MetricGroup):
             )
             return
         self._registry[full_name] = metric
+        self._registered.add(full_name)
