@@ -7,6 +7,7 @@ import pytest
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
@@ -312,3 +313,28 @@ def test_sources_of_connectors_are_aligned_as_well():
     assert results(numbers.union(read(env, RangeSource(Range(1, 50)), strategy))) == sorted(
         [*range(1, 1001), *range(1, 51)]
     )
+
+
+@pytest.mark.parametrize("order", ["enumerated last", "enumerated first", "without enumerators"])
+def test_a_hybrid_source_is_aligned_in_each_of_its_parts(order):
+    """What is far ahead waits for the other source, before and behind the change of parts."""
+
+    class Itself(TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return value
+
+    strategy = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_watermark_alignment("group", Duration.of_millis(50), Duration.of_millis(1))
+        .with_timestamp_assigner(Itself())
+    )
+    first, last = NumberSequenceSource(1, 300), NumberSequenceSource(301, 600)
+    if order == "enumerated first":
+        first = RangeSource(Range(1, 300))
+    if order == "enumerated last":
+        last = RangeSource(Range(301, 600))
+    env = environment()
+    env.get_config().set_auto_watermark_interval(1)
+    hybrid = read(env, HybridSource.builder(first).add_source(last).build(), strategy)
+    slow = read(env, RangeSource(Range(1, 40)), strategy)
+    assert results(hybrid.union(slow)) == sorted([*range(1, 601), *range(1, 41)])
