@@ -451,6 +451,11 @@ def test_files_of_a_store(tmp_path, name):
         assert elements(one, server.options).values == ROWS
         with pytest.raises(FileNotFoundError, match="nothing is there"):
             elements(source(make(), f"s3://{BUCKET}/no"), server.options)
+        with pytest.raises(FileNotFoundError, match="'s3://nowhere/x': nothing is there"):
+            elements(source(make(), "s3://nowhere/x"), server.options)
+        refused = pytest.raises(SourceError, match=r"cannot read 's3://.*what their user may do")
+        with refused, server.locked():
+            elements(source(make(), f"s3://{BUCKET}/data"), server.options)
 
 
 def test_files_of_fsspec():

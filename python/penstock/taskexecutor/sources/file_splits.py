@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from operator import length_hint
 from pathlib import Path
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from penstock.datastream.formats.compression import decompressed, is_compressed, naming
 from penstock.datastream.formats.file_format import BLOCK_BYTES, FileRange
+from penstock.errors import CheckpointStorageError, SourceError
 from penstock.taskexecutor.compiled import LOADED
 
 if TYPE_CHECKING:
@@ -56,11 +57,13 @@ def find_files(
 
     Raises:
         FileNotFoundError: A path does not exist, or a pattern fits nothing.
+        SourceError: A store does not answer, or does not let us read.
     """
     found: list[tuple[str, int]] = []
     for name in paths:
         if urlsplit(name).scheme:
-            below = files.store(name).files_below(name)
+            with _reading(name):
+                below = files.store(name).files_below(name)
             if not below and must_exist:
                 raise FileNotFoundError(f"the file source cannot read {name!r}: nothing is there")
             found.extend(below)
@@ -77,6 +80,18 @@ def find_files(
             msg = f"the file source cannot read {name!r}: {what}"
             raise FileNotFoundError(msg)
     return found
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Says of a store's errors that they are of a source."""
+    try:
+        yield
+    except CheckpointStorageError as error:
+        raise SourceError(
+            f"the file source cannot read {path!r}: {error}; look at the store's address and keys, "
+            "and at what their user may do"
+        ) from error
 
 
 def _matching(pattern: str) -> list[str]:
@@ -172,7 +187,7 @@ class SplitElements:
     def _read(self) -> Generator[Iterator[Any], None, None]:
         split = self._split
         what = FileRange(split.path, split.start, split.end, _BLOCK_BYTES)
-        with naming(split.path), ExitStack() as opened:
+        with _reading(split.path), naming(split.path), ExitStack() as opened:
             for batch in self._format.read(self._open(opened), what):
                 skip = split.skip - batch.before if batch.position == split.start else 0
                 if skip >= len(batch.elements) > 0:
