@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from penstock.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Misfit(Exception):
@@ -21,6 +27,21 @@ class Misfit(Exception):
     def __str__(self) -> str:
         reason = str(self.args[0])
         return f"the field {'.'.join(self.path)!r}: {reason}" if self.path else reason
+
+
+@contextmanager
+def meant_for(place: str) -> Iterator[None]:
+    """Has errors of formats say where elements were to be written."""
+    try:
+        yield
+    except FormatError as error:
+        note_place(error, place)
+        raise
+
+
+def note_place(error: FormatError, place: str) -> None:
+    """Has an error say where its element was to be written."""
+    error.add_note(f"It was to be written to {place}.")
 
 
 def shown_bytes(message: bytes) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.formats.misfit import meant_for, note_place
+from penstock.errors import FormatError
 from penstock.taskexecutor.sinks.file import FileSinkOperator
 from penstock.taskexecutor.sinks.part_stream import PartStream
 
@@ -42,7 +44,11 @@ class BulkFileSinkOperator(FileSinkOperator):
             found = self.writers[bucket] = (self.factory.create(stream), stream)
         writer, stream = found
         stream.now_ms = now_ms
-        writer.add_element(value)
+        try:
+            writer.add_element(value)
+        except FormatError as error:
+            note_place(error, self.parts[bucket].final_path)
+            raise
 
     def close(self) -> None:
         """Gives up what is open."""
@@ -56,6 +62,7 @@ class BulkFileSinkOperator(FileSinkOperator):
 
     def _end_part(self, bucket: str) -> None:
         writer, _ = self.writers[bucket]
-        writer.finish()
+        with meant_for(self.parts[bucket].final_path):
+            writer.finish()
         del self.writers[bucket]
         super()._end_part(bucket)

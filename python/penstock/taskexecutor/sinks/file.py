@@ -12,8 +12,9 @@ from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.common.serialization import Encoder
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.file_system.buckets import OnCheckpointRollingPolicy
+from penstock.datastream.formats.misfit import note_place
 from penstock.datastream.state import ListStateDescriptor
-from penstock.errors import ConfigurationError, SinkError
+from penstock.errors import ConfigurationError, FormatError, SinkError
 from penstock.taskexecutor.sinks.element_text import text_of_elements
 from penstock.taskexecutor.sinks.part_folders import folder_of
 from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
@@ -209,4 +210,9 @@ class RowFileSinkOperator(FileSinkOperator):
         elif part.size_bytes > self.limit_bytes:
             self._end_part(bucket)
             part = self.parts[bucket] = self._new_part(bucket, now_ms)
-        part.write(self.encode(value), now_ms)
+        try:
+            data = self.encode(value)
+        except FormatError as error:
+            note_place(error, part.final_path)
+            raise
+        part.write(data, now_ms)

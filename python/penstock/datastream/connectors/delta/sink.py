@@ -33,7 +33,7 @@ from penstock.datastream.connectors.writer_sink import (
 )
 from penstock.datastream.formats.arrow_types import arrow_schema, columns_of, row_type_of
 from penstock.datastream.formats.json_values import field_values
-from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.formats.misfit import Misfit, meant_for, note_place
 from penstock.errors import FormatError, InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
                 # Before the committer makes the table, perhaps.
                 Path(uri).mkdir(parents=True, exist_ok=True)
             self._files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
+        self._shown = f"the table {uri}"
         self._row_type = row_type
         self._names = row_type.get_field_names()
         self._schema = schema
@@ -166,7 +167,9 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         try:
             values = field_values(element, self._names)
         except Misfit as misfit:
-            raise FormatError(f"DeltaSink: {misfit}") from None
+            error = FormatError(f"DeltaSink: {misfit}")
+            note_place(error, self._shown)
+            raise error from None
         key = tuple([values[place] for place in self._places])
         self._rows.setdefault(key, []).append(values)
         self._kept += 1
@@ -199,7 +202,8 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
 
         rows_of, self._rows, self._kept = self._rows, {}, 0
         for key, rows in rows_of.items():
-            batch = columns_of(rows, self._row_type, self._schema)
+            with meant_for(self._shown):
+                batch = columns_of(rows, self._row_type, self._schema)
             opened = self._open.get(key) or self._opened(key, batch)
             data = pa.Table.from_batches([batch]).select(self._data_names)
             opened.writer.write_table(data)

@@ -35,7 +35,7 @@ from penstock.datastream.connectors.writer_sink import (
 )
 from penstock.datastream.formats.arrow_types import arrow_schema, columns_of, row_type_of
 from penstock.datastream.formats.json_values import field_values
-from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.formats.misfit import Misfit, meant_for, note_place
 from penstock.errors import FormatError, SinkError
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
     """Writes files of what comes between two checkpoints."""
 
     def __init__(self, table: _Table, row_type: RowTypeInfo) -> None:
+        self._shown = f"the table {table.name}"
         self._schema = table.schema
         self._table = table.load()
         self._row_type = row_type
@@ -162,7 +163,9 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
         try:
             self._rows.append(field_values(element, self._names))
         except Misfit as misfit:
-            raise FormatError(f"IcebergSink: {misfit}") from None
+            error = FormatError(f"IcebergSink: {misfit}")
+            note_place(error, self._shown)
+            raise error from None
         if len(self._rows) >= _BATCH_ROWS:
             self._end_batch()
             if self._batches_bytes >= _FILE_BYTES:
@@ -184,7 +187,8 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
     def _end_batch(self) -> None:
         rows, self._rows = self._rows, []
         if rows:
-            batch = columns_of(rows, self._row_type, self._schema)
+            with meant_for(self._shown):
+                batch = columns_of(rows, self._row_type, self._schema)
             self._batches.append(batch)
             self._batches_bytes += batch.nbytes
 

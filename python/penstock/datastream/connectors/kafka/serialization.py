@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
-from penstock.errors import InvalidProgramError, SinkError
+from penstock.datastream.formats.misfit import note_place
+from penstock.errors import FormatError, InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -198,12 +199,14 @@ class Composed(KafkaRecordSerializationSchema):
             topic = self._selector(element)
             if not isinstance(topic, str):
                 raise SinkError(f"the topic selector must return a topic's name, got {topic!r}")
-        return KafkaProducerRecord(
-            topic,
-            self._value.serialize(element),
-            None if self._key is None else self._key.serialize(element),
-            None if self._headers is None else self._headers(element),
-        )
+        try:
+            value = self._value.serialize(element)
+            key = None if self._key is None else self._key.serialize(element)
+        except FormatError as error:
+            note_place(error, f"the topic {topic}")
+            raise
+        headers = None if self._headers is None else self._headers(element)
+        return KafkaProducerRecord(topic, value, key, headers)
 
 
 class _OfFunction(KafkaRecordSerializationSchema):

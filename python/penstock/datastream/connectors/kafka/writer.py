@@ -25,7 +25,8 @@ from penstock.datastream.connectors.writer_sink import (
     StatefulSinkWriter,
     WriterInitContext,
 )
-from penstock.errors import SinkError
+from penstock.datastream.formats.misfit import note_place
+from penstock.errors import FormatError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -181,7 +182,11 @@ class _RecordWriter(SinkWriter[Any]):
         if value_of is None:
             self._write_record(element, at)
             return
-        value, key = value_of(element), None if key_of is None else key_of(element)
+        try:
+            value, key = value_of(element), None if key_of is None else key_of(element)
+        except FormatError as error:
+            note_place(error, f"the topic {self._topic}")
+            raise
         if self._until_poll == 0:
             self._poll()
         self._until_poll -= 1

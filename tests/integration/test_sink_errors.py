@@ -1,0 +1,104 @@
+"""Errors of sinks for an element that does not fit say where it was to be written."""
+
+import re
+
+import pytest
+from penstock.common import Configuration, Encoder, Row, Types
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.delta import DeltaSink
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.iceberg import IcebergSink
+from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from penstock.datastream.formats.avro import (
+    AvroBulkWriters,
+    AvroRowSerializationSchema,
+    AvroSchema,
+)
+from penstock.datastream.formats.csv import (
+    CsvBulkWriters,
+    CsvRowSerializationSchema,
+    CsvSchema,
+)
+from penstock.datastream.formats.json import JsonRowSerializationSchema
+from penstock.datastream.formats.orc import OrcBulkWriters
+from penstock.datastream.formats.parquet import ParquetBulkWriters
+from penstock.errors import FormatError
+from pyiceberg.catalog import load_catalog
+
+pytestmark = pytest.mark.timeout(120)
+
+ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
+AVRO = '{"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}'
+CSV = CsvSchema.builder().add_number_column("n").build()
+JSON = JsonRowSerializationSchema.builder().with_type_info(ROW).build()
+
+
+class JsonLines(Encoder):
+    def __init__(self):
+        pass
+
+    def encode(self, value):
+        return JSON.serialize(value)
+
+
+def files(writers):
+    return lambda folder: FileSink.for_bulk_format(f"{folder}/out", writers).build()
+
+
+def kafka(schema, *, selects=False):
+    """A sink that reaches no broker before its first record."""
+    builder = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(schema)
+    if selects:
+        builder.set_topic_selector(lambda _: "orders")
+    else:
+        builder.set_topic("orders")
+    built = builder.build()
+    sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(built)
+    return lambda _: sink.build()
+
+
+def iceberg(folder):
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"file://{folder}/warehouse",
+    }
+    load_catalog("default", **catalog).create_namespace("shop")
+    return IcebergSink("shop.orders", ROW, catalog=catalog)
+
+
+FILE = "/out/.*part-"
+SINKS = {
+    "parquet": (files(ParquetBulkWriters.for_row_type(ROW)), FILE),
+    "orc": (files(OrcBulkWriters.for_row_type(ROW)), FILE),
+    "avro": (files(AvroBulkWriters.for_generic_record(AvroSchema.parse_string(AVRO))), FILE),
+    "csv": (files(CsvBulkWriters.for_schema(CSV)), FILE),
+    "rows": (lambda at: FileSink.for_row_format(f"{at}/out", JsonLines()).build(), FILE),
+    "kafka json": (kafka(JSON), "the topic orders"),
+    "kafka csv": (kafka(CsvRowSerializationSchema.Builder(ROW).build()), "the topic orders"),
+    "kafka avro": (
+        kafka(AvroRowSerializationSchema(avro_schema_string=AVRO), selects=True),
+        "the topic orders",
+    ),
+    "delta": (lambda folder: DeltaSink(f"{folder}/out", ROW), "the table .*/out"),
+    "iceberg": (iceberg, "the table shop.orders"),
+}
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("name", SINKS)
+def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    make, place = SINKS[name]
+    target = "local" if runtime == "pure" else "in-process"
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"execution.target": target})
+    )
+    env.set_parallelism(1)
+    row = {"n": "no number"} if name == "avro" else Row(n="no number")
+    rows = env.from_collection([0], Types.LONG()).map(lambda _: row, Types.PICKLED_BYTE_ARRAY())
+    rows.sink_to(make(tmp_path))
+    with pytest.raises(FormatError, match=r"the field 'n'") as raised:
+        env.execute()
+    notes = " ".join(raised.value.__notes__)
+    assert re.search(f"It was to be written to .*{place}", notes), notes
