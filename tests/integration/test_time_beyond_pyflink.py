@@ -4,7 +4,9 @@ import time
 
 import pytest
 from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.functions import SourceFunction
 
 pytestmark = pytest.mark.timeout(120)
@@ -65,3 +67,45 @@ def test_ingestion_time_is_the_time_of_arrival():
     with timed.process(Time(), Types.LONG()).execute_and_collect() as found:
         times = list(found)
     assert before_ms <= times[0] <= times[1] <= times[2] <= time.time_ns() // 1_000_000
+
+
+class WithoutPause(SourceFunction):
+    """Goes on until a file is there, and holds the lock while it emits."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, ctx):
+        while ctx.is_running() and not self.path.exists():
+            with ctx.get_checkpoint_lock():
+                ctx.collect(1)
+
+
+class Slow(WatermarkGenerator):
+    """Takes a while for each element, and makes a file when its timer fires behind one."""
+
+    def __init__(self, path):
+        self.path = path
+        self.has_seen = False
+
+    def on_event(self, event, event_timestamp, output):
+        self.has_seen = True
+        time.sleep(0.005)
+
+    def on_periodic_emit(self, output):
+        if self.has_seen:
+            self.path.touch()
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_timers_fire_between_the_elements_of_a_source_function(tmp_path, monkeypatch, runtime):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    path = tmp_path / "fired"
+    env = environment()
+    env.set_parallelism(1)
+    env.get_config().set_auto_watermark_interval(10)
+    stream = env.add_source(WithoutPause(path), "without pause", Types.LONG())
+    strategy = WatermarkStrategy.for_generator(lambda: Slow(path))
+    stream.assign_timestamps_and_watermarks(strategy).sink_to(DiscardingSink())
+    env.execute()
+    assert path.exists()
