@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -102,6 +103,10 @@ class _Snapshot:
     outputs: dict[int, Buffers] = field(default_factory=dict)
     timeoutable: list[int] = field(default_factory=list)
     is_discarded: bool = False
+
+
+class _GivenUpError(Exception):
+    """Nobody waits for what is being written."""
 
 
 class SubtaskCheckpointCoordinator:
@@ -424,14 +429,19 @@ class SubtaskCheckpointCoordinator:
         streams: list[StateOutputStream] = []
 
         def open_stream(is_shared: bool = False, **of: bool) -> StateOutputStream:
+            if is_shared and snapshot.is_discarded:
+                # The job may have ended, and its directory would be made once more.
+                raise _GivenUpError
             stream = self._open_stream(snapshot.barrier, is_shared, **of)
             streams.append(stream)
             return stream
 
+        operators: dict[bytes, OperatorSubtaskState] = {}
+        referred_bytes = 0
         try:
-            operators, referred_bytes = (
-                self._write_operators(snapshot, open_stream) if snapshot.operators else ({}, 0)
-            )
+            if snapshot.operators:
+                with suppress(_GivenUpError):
+                    referred_bytes = self._write_operators(snapshot, open_stream, operators)
             self._await_barriers(snapshot)
             if snapshot.is_discarded:
                 # What would be reported now is not all of it.
@@ -492,15 +502,22 @@ class SubtaskCheckpointCoordinator:
                 has_left = partition.wait_barrier_taken(checkpoint_id, min(left_ms, _WAIT_MS))
 
     def _write_operators(
-        self, snapshot: _Snapshot, open_stream: Callable[..., StateOutputStream]
-    ) -> tuple[dict[bytes, OperatorSubtaskState], int]:
-        """Writes the operators' state; gives the handles, and the bytes of other checkpoints."""
+        self,
+        snapshot: _Snapshot,
+        open_stream: Callable[..., StateOutputStream],
+        operators: dict[bytes, OperatorSubtaskState],
+    ) -> int:
+        """Writes the operators' state; gives the bytes of other checkpoints.
+
+        Args:
+            snapshot: Has the state.
+            open_stream: Opens a stream; it may raise that the snapshot was given up.
+            operators: Takes the handles, also where not all is written.
+        """
         writer = OperatorSnapshotWriter(open_stream, compresses=self._compresses)
-        operators: dict[bytes, OperatorSubtaskState] = {}
         referred_bytes = 0
         for operator_id, operator in snapshot.operators.items():
             if snapshot.is_discarded:
-                # The job may have ended, and its directory would be made once more.
                 break
             finished, keyed, referred = self._keyed.write(
                 snapshot.barrier,
@@ -513,7 +530,7 @@ class SubtaskCheckpointCoordinator:
             handles = writer.write(finished, keyed)
             if not handles.is_empty:
                 operators[operator_id] = handles
-        return operators, referred_bytes
+        return referred_bytes
 
     def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id

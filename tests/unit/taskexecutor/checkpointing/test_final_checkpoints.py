@@ -5,9 +5,12 @@ Method: `TaskCheckpoints` of a source without operators' state, as a task drives
 
 import io
 import queue
+import shutil
+import threading
 from types import SimpleNamespace
 
 import pytest
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind, StopMode
 from penstock.rpc.messages import (
     AcknowledgeCheckpoint,
@@ -18,6 +21,7 @@ from penstock.rpc.messages import (
     TriggerCheckpoint,
 )
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
+from penstock.taskexecutor.state.snapshot import DatabaseFolder, OperatorSnapshot
 
 PATIENCE_S = 10
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
@@ -267,3 +271,62 @@ def test_state_goes_to_its_file_in_pieces_of_the_size_that_is_set(tmp_path, open
     stream.write(bytes(1500))
     assert stream.handle().size == 3000
     assert [size for size in written if size] == writes
+
+
+class Database:
+    """The snapshot of a database with some files of rows, as it is written."""
+
+    checkpoint_id = 1
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def advance(self, deadline_ns):
+        return True
+
+    def is_little(self, limit_bytes):
+        return False
+
+    def database_files(self):
+        return DatabaseFolder(str(self.folder), {}, range(4))
+
+    def finished(self):
+        return OperatorSnapshot(1)
+
+    def close(self): ...
+    def release(self): ...
+
+
+def test_no_file_is_begun_of_a_checkpoint_that_is_given_up(tmp_path, opened, monkeypatch):
+    """The job has ended, and its driver has deleted its directory, which stays away.
+
+    Method: that happens while the first of the files is being written.
+    """
+    checkpoints, database = tmp_path / "checkpoints", tmp_path / "database"
+    database.mkdir()
+    for name in "abc":
+        (database / f"{name}.sst").write_bytes(b"rows")
+    options = {
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.dir": str(checkpoints),
+        "execution.checkpointing.data-inline-threshold": "0 b",
+        "state.backend.rocksdb.checkpoint.transfer.thread.num": "1",
+    }
+    source = opened(options, FileSystems({}))
+    source.snapshot_state = lambda *_: {b"o" * 16: Database(database)}
+    begun, create = [], LocalFileSystem.create
+
+    def then_ends(self, path):
+        file = create(self, path)
+        begun.append(path)
+        source.checkpoints.close()
+        shutil.rmtree(checkpoints)
+        return file
+
+    monkeypatch.setattr(LocalFileSystem, "create", then_ends)
+    source.trigger(1)
+    for thread in threading.enumerate():
+        if thread.name == "source checkpoints":
+            thread.join(PATIENCE_S)
+    assert len(begun) == 1
+    assert not checkpoints.exists()
