@@ -100,6 +100,7 @@ class TaskLocalStateStore:
         self._files: dict[str, Path] = {}
         #: By checkpoint the names of the files that it needs.
         self._needed: dict[int, set[str]] = {}
+        self._is_disposed = False
 
     def open_copy(self, checkpoint_id: int, name: str) -> LocalCopy:
         """A copy of a file of a checkpoint, to be written."""
@@ -165,13 +166,17 @@ class TaskLocalStateStore:
         self.forget(name)
         return None
 
-    def create(self, path: Path) -> BinaryIO:
+    def create(self, path: Path) -> BinaryIO | None:
         """Makes the file of a copy, and its folder, which goes with the last copy in it.
+
+        None once all copies are deleted: a thread that writes may outlive its task.
 
         Raises:
             OSError: It cannot be made.
         """
         with self._lock:
+            if self._is_disposed:
+                return None
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open("xb")
 
@@ -189,8 +194,9 @@ class TaskLocalStateStore:
                 path.parent.rmdir()
 
     def dispose(self) -> None:
-        """Deletes all copies."""
+        """Deletes all copies; there are none from now on."""
         with self._lock:
+            self._is_disposed = True
             self._files.clear()
             self._needed.clear()
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -214,7 +220,10 @@ class LocalCopy:
         try:
             if self._file is None:
                 self._file = self._store.create(self._path)
-            self._file.write(data)
+            if self._file is None:
+                self.drop()
+            else:
+                self._file.write(data)
         except OSError as error:
             logger.warning("no local copy of state is made: %s", error)
             self.drop()

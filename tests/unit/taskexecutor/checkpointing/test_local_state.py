@@ -157,6 +157,13 @@ def test_copies_are_kept_as_long_as_the_slot(tmp_path, stores, store, write):
     assert copies(tmp_path) == []
 
 
+def test_no_copy_is_begun_once_the_slot_is_gone(tmp_path, stores, write):
+    """A thread that writes may outlive its task."""
+    stores.release(SLOT)
+    write(1, b"state")
+    assert copies(tmp_path) == []
+
+
 def test_what_a_killed_worker_has_left_is_removed(tmp_path):
     """Its folder goes when the next worker makes one there."""
     program = (
