@@ -9,6 +9,7 @@ import logging
 import multiprocessing
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,6 +210,10 @@ def test_what_does_not_fit_the_queue_is_dropped_and_counted(log: Records) -> Non
     def flood(value):
         for number in range(total):
             say(str(number))
+        # A worker that ends does not wait for long.
+        (sender,) = (h for h in logging.root.handlers if isinstance(h, forwarder.LogForwarder))
+        while not sender._is_idle():
+            threading.Event().wait(0.005)
 
     env = environment()
     env.from_collection([1]).map(flood)
