@@ -40,16 +40,17 @@ cdef class TimerlessWindowLoop(WindowLoop):
 
 cdef class SessionWindowLoop(WindowLoop):
     cdef public long long gap
+    cdef public object gap_of
     cdef public Map sessions
     cdef public SessionHeap heap
     cdef public InternalTimerService timers
     cdef public long long first_start
-    cdef public long long last_start
+    cdef public long long last_end
     cdef public Map last_contents
     cdef public long long contents_start
     cdef public long long contents_end
 
-    @cython.locals(session=Session, done=bint)
+    @cython.locals(session=Session, gap=cython.longlong, done=bint)
     cpdef process(self, object value, long long timestamp)
     @cython.final
     @cython.locals(

@@ -10,15 +10,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from penstock.common.time import Time
 from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
+    DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     MissingTimestampError,
     PurgingTrigger,
+    SessionWindowTimeGapExtractor,
     TumblingEventTimeWindows,
 )
 from penstock.network import runtime
@@ -85,9 +88,24 @@ FUNCTIONS = {
 }
 
 
+class OwnGap(SessionWindowTimeGapExtractor):
+    """Each time has one, which is short or long."""
+
+    def extract(self, element):
+        _, timestamp = element
+        return (1, 1, 3, 10, 40)[timestamp * 7919 % 5]
+
+
+def assigner_of(gap):
+    """Of sessions with a gap in ms, or with what extracts gaps."""
+    if isinstance(gap, int):
+        return EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+    return DynamicEventTimeSessionWindows.with_dynamic_gap(gap)
+
+
 def sessions(gap, trigger, function="process", **arguments):
     function, kind, others = FUNCTIONS[function]
-    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+    assigner = assigner_of(gap)
     return harness(assigner, function, kind, trigger, **others, **arguments)
 
 
@@ -112,7 +130,7 @@ def feed(test, items):
             test.process_element((key, timestamp), timestamp)
 
 
-@pytest.mark.parametrize("gap", [1, 5, 10, 40])
+@pytest.mark.parametrize("gap", [1, 5, 10, 40, OwnGap()])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_they_are_those_of_the_general_operator(gap, function):
     """The same results, in the same order, and the same late elements."""
@@ -152,17 +170,18 @@ def test_many_that_end_at_one_time_fire_in_the_same_order(step):
 @pytest.mark.parametrize("before", TRIGGERS)
 @pytest.mark.parametrize("after", TRIGGERS)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_snapshot_of_either_operator_is_taken_over(before, after, function):
+@pytest.mark.parametrize("gap", [10, OwnGap()])
+def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, gap):
     """At any place, into one subtask and into two; what happens while it is written is not in it.
 
     Sessions that end at one time may fire in another order then.
     """
     items = steps(7, 60)
-    with sessions(10, TRIGGERS[WindowOperator], function) as test:
+    with sessions(gap, TRIGGERS[WindowOperator], function) as test:
         feed(test, items)
         whole = sorted(map(repr, test.records))
     for cut in range(0, len(items), 7):
-        with sessions(10, TRIGGERS[before], function) as test:
+        with sessions(gap, TRIGGERS[before], function) as test:
             feed(test, items[:cut])
             emitted = test.records
             running = test.begin_snapshot(1)
@@ -174,7 +193,7 @@ def test_a_snapshot_of_either_operator_is_taken_over(before, after, function):
             found = list(emitted)
             for subtask, part in enumerate(redistribute([snapshot], parallelism)):
                 options = {"subtask": subtask, "parallelism": parallelism}
-                restored = sessions(10, TRIGGERS[after], function, options=options)
+                restored = sessions(gap, TRIGGERS[after], function, options=options)
                 restored.initialize_state(part)
                 with restored as test:
                     if watermark is not None:
@@ -239,6 +258,61 @@ def test_an_element_without_timestamp_and_one_without_a_window_are_refused():
         words = f"a window from {2**63 - 10} to {2**63} ms needs times of more than 64 bits"
         with sessions(10, trigger) as test, pytest.raises(OverflowError, match=words):
             test.process_element(("a", 2**63 - 10), 2**63 - 10)
+
+
+class Stray(SessionWindowTimeGapExtractor):
+    def __init__(self, gap):
+        self.gap = gap
+
+    def extract(self, element):
+        return self.gap
+
+
+@pytest.mark.parametrize(
+    ("gap", "error", "words"),
+    [
+        (0, ValueError, "a dynamic session gap must be positive, got 0"),
+        (-5, ValueError, "a dynamic session gap must be positive, got -5"),
+        (2.5, TypeError, "Stray.extract: a gap is a whole number of milliseconds, not 2.5"),
+        (2**63 - 8, OverflowError, "a window from 10 to .* needs times of more than 64 bits"),
+        (2**64, OverflowError, "64 bits"),
+    ],
+)
+def test_a_gap_that_is_none_is_refused(gap, error, words):
+    for trigger in TRIGGERS.values():
+        with sessions(Stray(gap), trigger) as test, pytest.raises(error, match=words):
+            test.process_element(("a", 10), 10)
+
+
+def test_gaps_that_are_whole_numbers_of_other_classes_and_very_long_ones():
+    for gap in (True, np.int32(5), 2**62):
+        found = []
+        for trigger in TRIGGERS.values():
+            with sessions(Stray(gap), trigger) as test:
+                for timestamp in (0, 1, 3, 9):
+                    test.process_element(("a", timestamp), timestamp)
+                test.process_watermark(MAX_WATERMARK)
+                found.append(test.values)
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("before", [10, OwnGap()])
+def test_a_program_may_give_its_sessions_gaps_of_their_own(before):
+    """And one gap again; open sessions go on."""
+    after = OwnGap() if before == 10 else 10
+    items = steps(11, 80)
+    for cut in (20, 50):
+        found = []
+        for trigger in TRIGGERS.values():
+            with sessions(before, trigger) as test:
+                feed(test, items[:cut])
+                snapshot = test.snapshot(1)
+            restored = sessions(after, trigger)
+            restored.initialize_state(snapshot)
+            with restored as test:
+                feed(test, items[cut:])
+                found.append(sorted(map(repr, test.records)))
+        assert found[0] == found[1]
 
 
 def test_the_first_and_the_last_sessions_of_64_bits_are_exact():

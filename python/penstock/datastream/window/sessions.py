@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window.assigners import (
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from penstock.common.serializer import TypeSerializer
     from penstock.common.time import Time
+
+
+#: Shorter gaps need no closer look.
+_MAX_GAP: Final = 1 << 60
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -103,6 +107,9 @@ class _DynamicGap(_SessionWindows):
 
     def _gap_ms(self, element: Any) -> int:
         gap = self._extractor.extract(element)
+        return gap if type(gap) is int and 0 < gap < _MAX_GAP else self._whole(gap, element)
+
+    def _whole(self, gap: Any, element: Any) -> int:
         name = f"{type(self._extractor).__qualname__}.extract"
         try:
             whole = timestamp_of(index(gap), name)

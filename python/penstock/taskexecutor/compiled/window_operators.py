@@ -177,7 +177,7 @@ class TimerlessWindowLoop(WindowLoop):
 
 
 class SessionWindowLoop(WindowLoop):
-    """Puts elements into session windows whose gap is fixed.
+    """Puts elements into session windows.
 
     No timers are needed: the sessions wait for their ends in a heap, in the order in which their
     timers would fire.
@@ -189,6 +189,7 @@ class SessionWindowLoop(WindowLoop):
     def __init__(
         self,
         gap: int,
+        gap_of: Any,
         sessions: StateMap,
         heap: SessionHeap,
         keys: KeyReader,
@@ -199,7 +200,9 @@ class SessionWindowLoop(WindowLoop):
         """Keeps the parameters.
 
         Args:
-            gap: How long a session lasts beyond an element, in ms.
+            gap: How long a session lasts beyond an element, in ms; the shortest time for it if
+                elements have gaps of their own.
+            gap_of: ``gap_of(element)`` gives the element's own gap; None if all have one.
             sessions: Of each key those that are open, a list in the order of their starts.
             heap: All of them.
             keys: As of ``WindowLoop``, as the next.
@@ -209,13 +212,13 @@ class SessionWindowLoop(WindowLoop):
         """
         WindowLoop.__init__(self, keys, keep, function, create_accumulator)
         self.gap = gap
+        self.gap_of = gap_of
         self.sessions = sessions
         self.heap = heap
         self.timers: Any = None
-        #: When the first session may begin, behind what stands for no time, and the last one
-        #: that ends within 64 bits.
+        #: When the first session may begin, behind what stands for no time, and the last one end.
         self.first_start = MIN_TIMESTAMP + 1
-        self.last_start = MAX_TIMESTAMP - gap
+        self.last_end = MAX_TIMESTAMP
         self.last_contents: StateMap | None = None
         self.contents_start = 0
         self.contents_end = 0
@@ -238,7 +241,7 @@ class SessionWindowLoop(WindowLoop):
         """
         raise NotImplementedError(type(self).__name__ + ".merge")
 
-    def refuse(self, timestamp: int) -> None:
+    def refuse(self, timestamp: int, gap: int) -> None:
         """Raises what is wrong with a time that has no window."""
         raise NotImplementedError(type(self).__name__ + ".refuse")
 
@@ -246,10 +249,11 @@ class SessionWindowLoop(WindowLoop):
         """Takes one element."""
         done = False
         try:
-            if timestamp < self.first_start or timestamp > self.last_start:
-                self.refuse(timestamp)
+            gap = self.gap if self.gap_of is None else self.gap_of(value)
+            if timestamp < self.first_start or timestamp > self.last_end - gap:
+                self.refuse(timestamp, gap)
             key = self.keys.read(value)
-            session: Session | None = self.session_of(key, timestamp, timestamp + self.gap)
+            session: Session | None = self.session_of(key, timestamp, timestamp + gap)
             if session is None:
                 self.take_late(value, timestamp)
             else:

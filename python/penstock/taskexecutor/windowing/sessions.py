@@ -1,10 +1,14 @@
-"""Sessions of event time with a fixed gap that fire once, at their end."""
+"""Sessions of event time that fire once, at their end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.window import EventTimeSessionWindows, TimeWindow
+from penstock.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    EventTimeSessionWindows,
+    TimeWindow,
+)
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, SessionHeap, SessionWindowLoop
 from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
@@ -29,14 +33,18 @@ def create_session_operator(
     """The fast operator where it does what the general one would, else None."""
     assigner = descriptor.assigner
     if (
-        type(assigner) is not EventTimeSessionWindows
-        or assigner._session_gap > MAX_SIZE
+        not (_has_fixed_gap(assigner) or type(assigner) is DynamicEventTimeSessionWindows)
         or not fires_once(context, descriptor)
         # Sessions, as objects, can only be kept in memory.
         or context.keyed_state.keeps_elements
     ):
         return None
     return SessionWindowOperator(context, descriptor)
+
+
+def _has_fixed_gap(assigner: Any) -> bool:
+    """Whether there is one gap, with which C can count."""
+    return type(assigner) is EventTimeSessionWindows and assigner._session_gap <= MAX_SIZE
 
 
 class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
@@ -52,8 +60,10 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         """Creates the operator."""
         sessions = context.keyed_state.table(MERGING_STATE, "map")
         sessions.snapshot_filter = _merging_state
+        is_fixed = _has_fixed_gap(descriptor.assigner)
         super().__init__(
-            descriptor.assigner._session_gap,
+            descriptor.assigner._session_gap if is_fixed else 1,
+            None if is_fixed else descriptor.assigner._gap_ms,
             sessions.map(None),
             SessionHeap(sessions),
             window_key_reader(context),
@@ -81,7 +91,8 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
     def contents_of(self, start: int) -> StateMap:
         """The contents of sessions that begin with an element of a time.
 
-        One namespace serves for a gap's time: two sessions of a key begin further apart.
+        One namespace serves for the time of the shortest gap: two sessions of a key begin further
+        apart.
         """
         first = start - start % self.gap
         self.contents_start, self.contents_end = max(first, MIN_TIMESTAMP), first + self.gap
@@ -89,14 +100,14 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self.last_contents = contents
         return contents
 
-    def refuse(self, timestamp: int) -> None:
+    def refuse(self, timestamp: int, gap: int) -> None:
         """Raises what is wrong with a time that has no window.
 
         Raises:
             MissingTimestampError: It is none.
             OverflowError: The window ends beyond 64 bits.
         """
-        TimeWindow(event_timestamp(timestamp), timestamp + self.gap)
+        TimeWindow(event_timestamp(timestamp), timestamp + gap)
 
     def merge(self, opened: list[Session], last: int, start: int, end: int) -> Session:
         """Merges sessions of a key and a window that touches them; gives what they become."""
