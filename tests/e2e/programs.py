@@ -352,9 +352,10 @@ def keeps_secrets(env, folder):
 
     work = Path(pyspark.__file__).parent / "work" / pyspark.SparkContext.getOrCreate().applicationId
     for root in (Path(os.environ["TMPDIR"]), work):
-        for path in root.rglob("*"):
-            if path.is_file():
-                look(path)
+        for inside, _, names in os.walk(root):
+            for path in (Path(inside, name) for name in names):
+                if path.is_file():
+                    look(path)
     client.cancel().result()
     print(len(secrets), "secrets,", len(looked_at) > 0, found)
 

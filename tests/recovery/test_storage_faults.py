@@ -402,7 +402,8 @@ def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
             damage(newest, "gone")
             job.fail()
         job.progress.await_checkpoint()
-        assert list(local.rglob("chk_*"))
+        # Copies come and go meanwhile, which a walk takes as it is.
+        assert any(Path(folder).name.startswith("chk_") for folder, _, _ in os.walk(local))
         job.end(results)
     assert "is damaged" not in caplog.text
     assert not list(local.iterdir())
