@@ -5,6 +5,8 @@ import decimal
 import enum
 import importlib.util
 import re
+import sys
+import types
 import zoneinfo
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from penstock.common.typeinfo import Types
 from penstock.serialization.type_schema import schema_of
+from penstock.serialization.value_layouts import number_classes
 
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
 
@@ -42,6 +45,19 @@ def as_name(value):
 
 def codec_of(kind, type_info):
     return module_of(kind, "codec").Codec(schema_of(type_info))
+
+
+def versions_in(name, monkeypatch):
+    """Makes a module of a name; gives what makes a class its Item, in the place of the former."""
+    module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+
+    def replaced_by(cls):
+        cls.__module__, cls.__qualname__, module.Item = name, "Item", cls
+        number_classes([(None, cls)])
+        return cls
+
+    return replaced_by
 
 
 class Point(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 from support.full_disk import disk_for
 
 from contract.codecs import RUNTIMES as CODEC_RUNTIMES
+from contract.codecs import codec_of
 from contract.plane import NATIVE_IS_BUILT, Plane, eventually
 
 RUNTIMES = [
@@ -24,6 +25,12 @@ RUNTIMES = [
 def kind(request):
     """The runtime whose codecs are tested."""
     return request.param
+
+
+@pytest.fixture(params=CODEC_RUNTIMES)
+def codec(request):
+    """That of values of no declared type."""
+    return codec_of(request.param, None)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from penstock.serialization.pure.key_hash import hash_any
 from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import number_classes
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, codec_of
 
 BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
@@ -97,11 +97,6 @@ def plain(value):
     if isinstance(value, set):
         return type(value), set(value)
     return pickle.dumps(value)
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, codec_of
 
 
 @dataclasses.dataclass
@@ -126,11 +126,6 @@ MAKERS = [
     with_another_in_the_place_of_one, without_one, without_one_of_a_class_with_a_default, nested,
     slotted, slotted_without_one, answering, hiding,
 ]  # fmt: skip
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
 
 
 def attributes(value):

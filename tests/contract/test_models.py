@@ -10,7 +10,6 @@ import functools
 import pickle
 import subprocess
 import sys
-import types
 from typing import Any, Generic, TypeVar
 
 import pydantic
@@ -26,7 +25,7 @@ from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import number_classes
 from penstock.taskexecutor.copies.copy_plans import INSTANCE, plan_of
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of, versions_in
 
 BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 T = TypeVar("T")
@@ -188,11 +187,6 @@ def through_all(value):
             assert list(vars(found)) == list(vars(value))
             assert found.model_dump(exclude_unset=True) == value.model_dump(exclude_unset=True)
     return back
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
@@ -363,16 +357,7 @@ def copier(request):
 
 @pytest.fixture
 def version(monkeypatch):
-    """Makes a class that of a module, in the place of the one that it had."""
-    module = types.ModuleType("module_of_a_model")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-
-    def replaced_by(cls):
-        cls.__module__, cls.__qualname__, module.Item = module.__name__, "Item", cls
-        number_classes([(None, cls)])
-        return cls
-
-    return replaced_by
+    return versions_in("module_of_a_model", monkeypatch)
 
 
 def test_a_changed_model_is_refused_with_both_layouts(codec, version):

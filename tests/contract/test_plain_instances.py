@@ -11,7 +11,6 @@ import enum
 import importlib
 import pickle
 import sys
-import types
 
 import attrs
 import pytest
@@ -28,7 +27,7 @@ from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import layout_of, number_classes
 from penstock.taskexecutor.copies.copy_plans import NAMED_TUPLE, plan_of
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, codec_of, versions_in
 
 BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
@@ -99,11 +98,6 @@ class Hashed:
 class Side(enum.Enum):
     BUY = 1
     SELL = 2
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
 
 
 def attributes(value):
@@ -294,16 +288,7 @@ def test_slots_that_were_pickled_by_value_have_the_same_layout():
 
 @pytest.fixture
 def version(monkeypatch):
-    """Makes a class that of a module, in the place of the one that it had."""
-    module = types.ModuleType("module_of_a_plain_class")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-
-    def replaced_by(cls):
-        cls.__module__, cls.__qualname__, module.Item = module.__name__, "Item", cls
-        number_classes([(None, cls)])
-        return cls
-
-    return replaced_by
+    return versions_in("module_of_a_plain_class", monkeypatch)
 
 
 def item(*names, slots=False):

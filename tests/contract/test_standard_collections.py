@@ -17,7 +17,7 @@ from penstock.serialization.key_form import form_of
 from penstock.serialization.pure.key_hash import hash_any
 from penstock.serialization.value_layouts import number_classes
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of
+from contract.codecs import NATIVE_IS_BUILT, codec_of
 
 BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
@@ -64,11 +64,6 @@ VALUES = [
 def shown(value):
     """Classes, values, order, limits and factories."""
     return repr(value), list(value) if isinstance(value, dict) else None
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)

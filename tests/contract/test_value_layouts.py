@@ -21,12 +21,7 @@ from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dyn
 from penstock.serialization.pure.value_bytes import JobBytes, Reader
 from penstock.serialization.value_layouts import layout_of, layout_signed, number_classes
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Order, Plain, Point, codec_of
-
-
-@pytest.fixture(params=RUNTIMES)
-def codec(request):
-    return codec_of(request.param, None)
+from contract.codecs import NATIVE_IS_BUILT, Colour, Order, Plain, Point, codec_of
 
 
 def own_classes():

@@ -21,12 +21,18 @@ def own_processes():
     return children("penstock.taskexecutor")
 
 
-def test_fifty_workers_of_one_slot_connect():
+def with_workers(number):
+    """An environment whose jobs have so many workers, of one slot each."""
     configuration = Configuration()
     configuration.set_string("execution.target", "local")
     configuration.set_string("taskmanager.numberOfTaskSlots", "1")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(50)
+    env.set_parallelism(number)
+    return env
+
+
+def test_fifty_workers_of_one_slot_connect():
+    env = with_workers(50)
     counts = (
         env.from_collection(list(range(1000)))
         .rebalance()
@@ -51,11 +57,7 @@ def test_a_worker_has_what_it_needs_from_the_start():
     preloaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    configuration = Configuration()
-    configuration.set_string("execution.target", "local")
-    configuration.set_string("taskmanager.numberOfTaskSlots", "1")
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(8)
+    env = with_workers(8)
     modules = (
         env.from_collection(list(range(8)))
         .rebalance()
