@@ -39,9 +39,10 @@ def meant_for(place: str) -> Iterator[None]:
         raise
 
 
-def note_place(error: FormatError, place: str) -> None:
-    """Has an error say where its element was to be written."""
+def note_place(error: FormatError, place: str) -> FormatError:
+    """Has an error say where its element was to be written; gives the error."""
     error.add_note(f"It was to be written to {place}.")
+    return error
 
 
 def shown_bytes(message: bytes) -> str:

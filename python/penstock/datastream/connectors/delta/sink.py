@@ -167,9 +167,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         try:
             values = field_values(element, self._names)
         except Misfit as misfit:
-            error = FormatError(f"DeltaSink: {misfit}")
-            note_place(error, self._shown)
-            raise error from None
+            raise note_place(FormatError(f"DeltaSink: {misfit}"), self._shown) from None
         key = tuple([values[place] for place in self._places])
         self._rows.setdefault(key, []).append(values)
         self._kept += 1

@@ -163,9 +163,7 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
         try:
             self._rows.append(field_values(element, self._names))
         except Misfit as misfit:
-            error = FormatError(f"IcebergSink: {misfit}")
-            note_place(error, self._shown)
-            raise error from None
+            raise note_place(FormatError(f"IcebergSink: {misfit}"), self._shown) from None
         if len(self._rows) >= _BATCH_ROWS:
             self._end_batch()
             if self._batches_bytes >= _FILE_BYTES:
