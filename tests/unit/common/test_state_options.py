@@ -85,7 +85,9 @@ EFFECTS = {
     "state.changelog.storage": f"{LOGS}::test_each_option_has_its_effect",
     "state.changelog.periodic-materialize.enabled": f"{LOGS}::test_each_option_has_its_effect",
     "state.changelog.periodic-materialize.interval": f"{LOGS}::test_each_option_has_its_effect",
-    "state.changelog.max-failures-allowed": f"{LOGGED}::test_a_whole_that_cannot_be_written",
+    "state.changelog.max-failures-allowed": (
+        "unit/taskexecutor/checkpointing/test_materialization.py::test_a_whole_that_cannot_be_written"
+    ),
     "state.changelog.dstl.dfs.base-path": f"{LOGS}::test_each_option_has_its_effect",
     "state.changelog.dstl.dfs.compression.enabled": f"{LOGGED}::test_a_log_is_compressed",
     "state.changelog.dstl.dfs.upload.retry-policy": f"{LOGGED}::test_attempts_to_write_the_log",
