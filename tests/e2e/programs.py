@@ -208,7 +208,8 @@ def goes_on_from_a_savepoint(env, folder):
             try:
                 path = client.stop_with_savepoint(False, folder).result()
             except CheckpointError as error:
-                print(error, file=sys.stderr)
+                if "not all tasks" not in str(error):
+                    raise
         list(results)
     configuration = {"execution_state-recovery_path": path}
     env = environment("local[2]", **configuration)

@@ -188,8 +188,9 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
                     client = results.get_job_client()
                     path = client.stop_with_savepoint(False, "{folder}").result()
                     break
-                except CheckpointError:
-                    pass
+                except CheckpointError as error:
+                    if "not all tasks" not in str(error):
+                        raise
             print(path, sum(results) + first)
     """
     end = 5_000_000

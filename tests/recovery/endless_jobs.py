@@ -220,6 +220,8 @@ class FileJob(Job):
             try:
                 client.stop_with_savepoint(True, str(folder / "savepoints")).result()
             except CheckpointError as error:
+                if "needs a job that runs" in str(error):
+                    raise
                 print(f"once more: {error}", file=sys.stderr)
             else:
                 return

@@ -3,13 +3,14 @@
 Method: real processes of the local target; sources that would run for minutes.
 """
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from penstock.common import JobStatus, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import SourceFunction
+from penstock.datastream import MapFunction, SourceFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import CheckpointError, InvalidProgramError, JobCancelledError
 from recovery.savepoint_programs import asked, counted, environment, numbers, stopped
@@ -60,6 +61,41 @@ def test_checkpoints_and_savepoints_do_not_disturb_each_other(tmp_path, interval
     assert all(is_savepoint(path, tmp_path / "savepoints") for path in paths)
     checkpoints = tmp_path / "checkpoints"
     assert not checkpoints.exists() or not list(checkpoints.iterdir()), "a finished job keeps none"
+
+
+class Padded(MapFunction):
+    """Makes elements so large that a few more than 18 fill what holds unread results."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def map(self, value):
+        if value == 18:
+            self.marker.touch()
+        return str(value).rjust(1024 * 1024)
+
+
+@pytest.mark.parametrize("target", ["local", "in-process"])
+@pytest.mark.parametrize("interval", ["", "1 h"])
+def test_a_program_that_waits_for_a_savepoint_need_not_read(tmp_path, target, interval):
+    """Else it would wait for barriers that wait behind the results that it is to read."""
+    options = {"execution.target": target}
+    if interval:
+        options["execution.checkpointing.interval"] = interval
+    env = environment(options, parallelism=1)
+    marker = tmp_path / "marker"
+    stream = numbers(env, MANY).map(Padded(marker), Types.STRING())
+    with stream.execute_and_collect() as results:
+        while not marker.exists():
+            threading.Event().wait(0.01)
+        client = results.get_job_client()
+        first = asked(client.trigger_savepoint, str(tmp_path))
+        last = asked(client.stop_with_savepoint, False, str(tmp_path))
+        shown = [int(text) for text in results]
+    assert 18 < len(shown) < MANY
+    assert shown == list(range(len(shown)))
+    assert is_savepoint(first, tmp_path)
+    assert is_savepoint(last, tmp_path)
 
 
 class Timestamps(TimestampAssigner):

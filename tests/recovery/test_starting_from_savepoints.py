@@ -321,6 +321,7 @@ def test_a_savepoint_of_a_job_that_started_from_one(savepoint, tmp_path):
 
 PLACES = """
     import sys
+    import time
     from dataclasses import dataclass, field
     from penstock.common import Types, WatermarkStrategy
     from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -333,10 +334,15 @@ PLACES = """
         {fields}
 
     class Count(KeyedProcessFunction):
+        def __init__(self, is_slow):
+            self.is_slow = is_slow
+
         def open(self, runtime_context):
             self.seen = runtime_context.get_state(ValueStateDescriptor("seen", None))
 
         def process_element(self, value, ctx):
+            if self.is_slow and value % 10 == 0:
+                time.sleep(0.01)
             seen = self.seen.value() or Seen(0)
             seen.count += 1
             self.seen.update(seen)
@@ -345,7 +351,8 @@ PLACES = """
     env = StreamExecutionEnvironment.get_execution_environment()
     source = NumberSequenceSource(0, 300_000)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-    stream = numbers.key_by(lambda n: 0, Types.LONG()).process(Count(), Types.STRING()).uid("count")
+    count = Count(is_slow=len(sys.argv) > 1)  # so that it runs still when it is to be stopped
+    stream = numbers.key_by(lambda n: 0, Types.LONG()).process(count, Types.STRING()).uid("count")
     with stream.execute_and_collect() as results:
         last = next(results)
         while len(sys.argv) > 1:
@@ -353,8 +360,9 @@ PLACES = """
                 client = results.get_job_client()
                 print(client.stop_with_savepoint(False, sys.argv[1]).result())
                 break
-            except CheckpointError:
-                pass
+            except CheckpointError as error:
+                if "not all tasks" not in str(error):
+                    raise
         for last in results:
             pass
     print(last)

@@ -2,7 +2,9 @@
 
 Each connection has a bounded queue.  When the reader of the results does not keep up, the queue
 fills, the connection's thread stops reading, TCP's window closes and the sink waits: so the job
-slows down instead of the driver's memory growing.
+slows down instead of the driver's memory growing.  Only while a checkpoint is awaited that somebody
+asked for, the queue has no bound: its barriers wait behind results, and the program that is to
+read those may be the one that waits for the checkpoint.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import logging
 import socket
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
 from penstock.jobmaster.uncommitted_results import UncommittedResults
@@ -31,6 +33,7 @@ from penstock.rpc.message import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
 
     from penstock.rpc.collect_messages import FromCollector
 
@@ -54,6 +57,7 @@ class CollectResults:
         self._waiting: dict[int, int] = {}
         self._connections: set[socket.socket] = set()
         self._uncommitted = UncommittedResults()
+        self._awaited_checkpoints = 0
         self._job_ended = False
         self._closed = False
 
@@ -86,6 +90,17 @@ class CollectResults:
         with self._changed:
             self._job_ended = True
             self._changed.notify_all()
+
+    def begin_checkpoint(self) -> None:
+        """Whatever comes is taken from the connections, until `end_checkpoint`."""
+        with self._changed:
+            self._awaited_checkpoints += 1
+            self._changed.notify_all()
+
+    def end_checkpoint(self) -> None:
+        """A checkpoint that was asked for is complete, or will not be."""
+        with self._changed:
+            self._awaited_checkpoints -= 1
 
     def close(self) -> None:
         """Takes no more results; drops the connections.  Any thread, idempotent."""
@@ -150,7 +165,11 @@ class CollectResults:
                 parts = []
                 with self._changed:
                     self._changed.wait_for(
-                        lambda: self._closed or self._waiting[key] < MAX_QUEUED_BATCHES
+                        lambda: (
+                            self._closed
+                            or self._awaited_checkpoints
+                            or self._waiting[key] < MAX_QUEUED_BATCHES
+                        )
                     )
                     if self._closed:
                         return
@@ -207,6 +226,12 @@ class CollectService:
         """
         with self._lock:
             return self._results[(job_id, collect_id)]
+
+    def take_all_until(self, job_id: bytes, checkpoint: Future[Any]) -> None:
+        """Takes a job's results, read or not, until a checkpoint is done."""
+        for results in self._of(job_id):
+            results.begin_checkpoint()
+            checkpoint.add_done_callback(lambda _, results=results: results.end_checkpoint())
 
     def job_ended(self, job_id: bytes) -> None:
         """Tells the job's results that no more will connect."""

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -257,6 +258,7 @@ class Dispatcher:
                 handle,
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
                 on_stuck=lambda: self._kill_workers(job_id),
+                on_checkpoint_request=partial(self.collect.take_all_until, job_id),
                 recovery=recovery,
                 records=records,
                 rebuilt=rebuilt,

@@ -80,6 +80,7 @@ class JobMaster:
     Args:
         on_ended: called once, when the job has reached a terminal status.
         on_stuck: called when a cancelled job has not ended within the shutdown grace.
+        on_checkpoint_request: is told of each checkpoint and savepoint that somebody asks for.
         recovery: checkpoints that the job may restart from, oldest first; it starts from the last.
         records: what the next driver is left; None when the job ends with this one.
         rebuilt: makes the exception of a failure that ends the job.
@@ -97,6 +98,7 @@ class JobMaster:
         handle: JobHandle,
         on_ended: Callable[[JobMaster], None],
         on_stuck: Callable[[], None],
+        on_checkpoint_request: Callable[[Future[CompletedCheckpoint]], None],
         recovery: Sequence[RecoverySource] = (),
         records: JobRecords | None = None,
         rebuilt: Callable[[Failure], BaseException] = exception_of,
@@ -135,6 +137,7 @@ class JobMaster:
             self._coordinators,
             self._send_to,
             lambda error: self.fail(error, recoverable=True),
+            on_checkpoint_request,
             records,
         )
         self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)

@@ -70,6 +70,7 @@ class Running:
             self.handle,
             lambda _: self.ended.set(),
             lambda: None,
+            lambda _: None,
             recovery,
         )
         self.do(self.master.start)

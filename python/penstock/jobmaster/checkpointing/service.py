@@ -69,6 +69,7 @@ class CheckpointService:
         sources: SourceCoordinators,
         send: Callable[[str, Message], None],
         fail_job: Callable[[BaseException], None],
+        on_request: Callable[[Future[CompletedCheckpoint]], None],
         records: JobRecords | None = None,
     ) -> None:
         """Prepares; nothing happens before `tasks_changed`.
@@ -82,6 +83,7 @@ class CheckpointService:
             sources: The coordinators of the job's sources.
             send: Sends a message to a TaskExecutor, if it is still there.
             fail_job: Fails the job, which may restart.
+            on_request: Is told of each checkpoint and savepoint that somebody asks for.
             records: Tells the next driver of checkpoints; None when there is none.
         """
         wall_offset_ms = time.time_ns() // 1_000_000 - _now_ms()
@@ -99,6 +101,7 @@ class CheckpointService:
         self._sources = sources
         self._send = send
         self._fail_job = fail_job
+        self._on_request = on_request
         self._timer: Timer | None = None
         self._timer_deadline_ms = 0
         self._requests: dict[int, Future[CompletedCheckpoint]] = {}
@@ -127,6 +130,7 @@ class CheckpointService:
         number, todo = self.coordinator.request(properties, _now_ms())
         future: Future[CompletedCheckpoint] = Future()
         self._requests[number] = future
+        self._on_request(future)
         self._run(todo)
         return future
 
