@@ -97,8 +97,9 @@ class CollectResults:
             self._awaited_checkpoints += 1
             self._changed.notify_all()
 
-    def end_checkpoint(self) -> None:
+    def end_checkpoint(self, checkpoint: Future[Any]) -> None:
         """A checkpoint that was asked for is complete, or will not be."""
+        del checkpoint
         with self._changed:
             self._awaited_checkpoints -= 1
 
@@ -231,7 +232,7 @@ class CollectService:
         """Takes a job's results, read or not, until a checkpoint is done."""
         for results in self._of(job_id):
             results.begin_checkpoint()
-            checkpoint.add_done_callback(lambda _, results=results: results.end_checkpoint())
+            checkpoint.add_done_callback(results.end_checkpoint)
 
     def job_ended(self, job_id: bytes) -> None:
         """Tells the job's results that no more will connect."""
