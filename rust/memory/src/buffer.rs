@@ -166,7 +166,7 @@ impl Buffer {
     }
 
     /// Says that another process is about to read the bytes, so that the next one who writes to
-    /// the segment first fetches it back into the cache of his core.
+    /// the segment may first fetch it back into the cache of his core.
     pub fn note_read_elsewhere(&self) {
         self.slot.note_read_elsewhere(self.start + self.size);
     }

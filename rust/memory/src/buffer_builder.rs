@@ -36,8 +36,6 @@ impl BufferBuilder {
     pub(crate) fn from_slot(slot: SlotRef) -> Self {
         let max_capacity = slot.capacity();
         debug_assert!(slot.has_one_handle());
-        // SAFETY: nothing is published, and there is no other handle.
-        unsafe { slot.claim() };
         Self {
             slot,
             written: 0,
@@ -45,6 +43,23 @@ impl BufferBuilder {
             finished: false,
             has_consumer: false,
         }
+    }
+
+    /// Fetches the segment into the cache of this core, if another process has read it.
+    ///
+    /// For who is about to write records one by one; a long append takes over by itself what it
+    /// overwrites.
+    ///
+    /// # Panics
+    ///
+    /// If something is written, or there is a consumer.
+    pub fn fetch_back(&mut self) {
+        assert!(
+            self.written == 0 && !self.has_consumer,
+            "a builder in use was fetched back"
+        );
+        // SAFETY: nothing is published, and there is no other handle.
+        unsafe { self.slot.claim() };
     }
 
     /// Copies as many of `bytes` as fit and returns how many that were; they are not visible yet.

@@ -55,8 +55,8 @@ fn finished_is_seen_at_the_next_build() {
     assert_eq!(builder.append(&[1]).unwrap_err(), BufferError::Finished);
 }
 
-/// What another process has read is fetched back before it is written to: long ranges by a fill,
-/// once, and nothing behind them.
+/// What another process has read is fetched back for who asks for it: long ranges by a fill, once,
+/// and nothing behind them.
 #[test]
 fn what_was_read_elsewhere_is_fetched_back() {
     const SIZE: usize = 16 << 10;
@@ -75,10 +75,14 @@ fn what_was_read_elsewhere_is_fetched_back() {
             .note_read_elsewhere();
         drop(buffer);
         let expected: Vec<u8> = (0..SIZE).map(|at| 7 * u8::from(at >= fetched)).collect();
-        for _ in 0..2 {
-            let builder = pool.request_buffer().unwrap().unwrap().into_builder();
+        for fetches in [false, true, true] {
+            let mut builder = pool.request_buffer().unwrap().unwrap().into_builder();
+            if fetches {
+                builder.fetch_back();
+            }
             // SAFETY: the builder has as many bytes, which were written above.
             let bytes = unsafe { std::slice::from_raw_parts(builder.base_ptr(), SIZE) };
+            let expected = if fetches { &expected } else { &[7; SIZE][..] };
             assert_eq!(bytes, expected, "{read} bytes were read");
         }
     }

@@ -19,6 +19,9 @@ use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
 use crate::sync::{Arc, Mutex, MutexGuard, Ordering};
 
+/// An append of so many bytes takes a segment over by itself that another process has read.
+const LONG_APPEND_BYTES: usize = 16 << 10;
+
 /// How a partition is consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionType {
@@ -53,6 +56,9 @@ struct Writer {
     finished: bool,
     /// Who holds cursors; its buffers must not be recycled under its hands.
     thread: Option<ThreadId>,
+    /// Whether a long append has come since the last buffer was opened: the next buffer is
+    /// probably for the like.
+    appends_long: bool,
 }
 
 /// A partition of a task's output.
@@ -75,6 +81,7 @@ impl ResultPartition {
             builders: OpenBuilders::new(shared.subpartitions.len()),
             finished: false,
             thread: None,
+            appends_long: false,
         };
         Self {
             shared,
@@ -172,6 +179,7 @@ impl ResultPartition {
                 cursor.capacity = builder.max_capacity() as u32;
             }
             let count = builder.append_and_commit(rest)?;
+            writer.appends_long |= count >= LONG_APPEND_BYTES;
             cursor.position += count as u32;
             rest = &rest[count..];
             self.shared.dirty(subpartition).store(1, Ordering::Release);
@@ -486,6 +494,9 @@ impl ResultPartition {
         mut builder: BufferBuilder,
         cursor: &mut Cursor,
     ) -> Result<()> {
+        if !std::mem::take(&mut writer.appends_long) {
+            builder.fetch_back();
+        }
         let consumer = builder.create_buffer_consumer_from_beginning()?;
         cursor.data = builder.base_ptr();
         cursor.position = 0;
