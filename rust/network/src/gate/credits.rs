@@ -58,12 +58,14 @@ impl Credits {
     /// Whether a buffer that came back is an occasion to announce credits, and notes that it
     /// will be done.
     ///
-    /// While buffers wait to be read and the producer holds more credit than has gathered, the
-    /// credit gathers on: one message then stands for half of the channel's buffers, and the
-    /// producer has always something left to go on with.  A producer without credit gets all there
-    /// is: nobody knows when the reader comes back for what waits.
-    pub(super) fn announcement_due(&mut self, buffers_wait: bool) -> bool {
-        let can_gather = self.outstanding > self.unannounced && buffers_wait;
+    /// While buffers wait to be read, `queued` of them, and the producer has some credit, it
+    /// gathers until it stands for half of the channel's buffers: each message is a system call
+    /// and may wake the writer.  A producer without credit gets all there is: nobody knows when
+    /// the reader comes back for what waits.
+    pub(super) fn announcement_due(&mut self, queued: usize) -> bool {
+        let outstanding = usize::try_from(self.outstanding).unwrap_or(0);
+        let is_less_than_half = (self.unannounced as usize) < outstanding + queued;
+        let can_gather = outstanding > 0 && queued > 0 && is_less_than_half;
         if self.announcing || self.unannounced == 0 || can_gather {
             return false;
         }

@@ -38,7 +38,7 @@ struct State {
 impl State {
     /// Whether a buffer that came back is an occasion to announce credits.
     fn announcement_due(&mut self) -> bool {
-        self.credits.announcement_due(!self.queue.is_empty())
+        self.credits.announcement_due(self.queue.len())
     }
 
     fn queued_data(&self) -> usize {

@@ -54,6 +54,13 @@ impl Fixture {
         buffers
     }
 
+    /// C-7.
+    fn assert_all_credited(&self) {
+        let credits = &self.channel.state.lock().credits;
+        let known = credits.outstanding + credits.unannounced;
+        assert_eq!(known as usize, credits.available());
+    }
+
     fn state(&self) -> (usize, usize, bool) {
         let credits = &self.channel.state.lock().credits;
         (credits.available(), credits.required, credits.waiting)
@@ -137,14 +144,38 @@ fn credit_comes_after_the_record_that_it_follows() {
         unique.append(&[1; 8]);
         let buffer = unique.into_buffer(DataType::DataBuffer);
         let (due, _) = channel.on_buffer(Some(buffer), number, backlog);
-        let credits = &channel.state.lock().credits;
-        let known = credits.outstanding + credits.unannounced;
-        assert_eq!(known as usize, credits.available(), "after buffer {number}");
+        fixture.assert_all_credited();
         due
     };
     assert_eq!(arrive(0, 0), Due::WhenIdle);
     assert_eq!(arrive(1, 0), Due::Now(2), "none was left");
     assert_eq!(arrive(2, 1), Due::Now(2), "one waits");
+}
+
+/// C-7: while a producer has credit, a message of it stands for half of the channel's buffers, or
+/// for the last of those that wait to be read.
+#[test]
+fn credit_of_a_stream_gathers() {
+    let fixture = Fixture::new(2, 8);
+    let channel = &fixture.channel;
+    assert_eq!(channel.on_backlog(8), Due::Now(8));
+    for number in 0..8 {
+        let mut unique = channel.take_buffer().unwrap().unwrap();
+        unique.append(&[1; 8]);
+        let buffer = unique.into_buffer(DataType::DataBuffer);
+        let (due, _) = channel.on_buffer(Some(buffer), number, 8);
+        assert_eq!(due, Due::No);
+        fixture.assert_all_credited();
+    }
+    let mut messages = Vec::new();
+    for read in 1..=8 {
+        drop(channel.poll().unwrap());
+        if channel.state.lock().credits.announcing {
+            messages.push((read, channel.take_credits()));
+        }
+        fixture.assert_all_credited();
+    }
+    assert_eq!(messages, [(5, 5), (8, 3)]);
 }
 
 /// C5: a channel without exclusive buffers lends its floating ones to others while it is blocked;
@@ -163,7 +194,8 @@ fn a_blocking_event_forfeits_floating_buffers() {
     assert_eq!(channel.on_backlog(2), Due::Now(2));
 }
 
-/// C-7, C11: credit gathers while the producer has more of it, and never once it has none.
+/// C-7, C11: credit gathers up to half of the buffers while the producer has some, and never once
+/// it has none.
 #[test]
 fn a_producer_without_credit_gets_all_of_it() {
     let fixture = Fixture::new(4, 1);
@@ -175,16 +207,17 @@ fn a_producer_without_credit_gets_all_of_it() {
     let mut segments = segments.into_iter();
     let mut recycle = || channel.recycle(segments.next().unwrap());
     let announcing = || channel.state.lock().credits.announcing;
+    for gathered in 1..=2 {
+        recycle();
+        assert!(!announcing(), "{gathered} of the six, one of which waits");
+    }
     recycle();
-    assert!(!announcing(), "the producer has two, and one has gathered");
-    recycle();
-    assert!(announcing(), "as many as have gathered");
-    assert_eq!(channel.take_credits(), 2);
+    assert!(announcing(), "half of them");
+    assert_eq!(channel.take_credits(), 3);
     channel.state.lock().credits.outstanding = 0;
     recycle();
     assert!(announcing(), "the producer has none");
     assert_eq!(channel.take_credits(), 1);
-    recycle();
 }
 
 /// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.
