@@ -6,6 +6,7 @@ tables and on dictionaries; a snapshot is compared through a new database.
 """
 
 import contextlib
+import copy
 import importlib
 import shutil
 import tempfile
@@ -13,13 +14,14 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from penstock.datastream.window import CountWindow, TimeWindow
 from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 
 from contract.codecs import RUNTIMES
 
@@ -99,6 +101,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.tables = [self.store.add("one", "value", 0), self.store.add("two", "value", 1)]
         self.models = [{}, {}]
         self.snapshots = 0
+        self.beside = None
 
     def entry(self, which, namespace, key):
         identity = self.store.keys.identity(key)
@@ -187,8 +190,50 @@ class StoreMachine(RuleBasedStateMachine):
         shutil.rmtree(folder)
 
     @rule()
+    def open_snapshot_beside(self):
+        """Entries that have changed are not written: they are serialised later."""
+        if self.beside is not None:
+            return
+        self.snapshots += 1
+        folder = f"{self.scratch}/snapshot-{self.snapshots}"
+        self.store.write_back(recent=False)
+        self.store.database.checkpoint(folder)
+        unwritten = self.store.open_unwritten(KeyGrouping(None, len(GROUPS), GROUPS))
+        models = [{p: copy.copy(value) for p, value in model.items()} for model in self.models]
+        self.beside = folder, unwritten, models
+
+    @precondition(lambda self: self.beside is not None)
+    @rule()
+    def advance_snapshot_beside(self):
+        for _, table in self.beside[1].values():
+            table.advance(0, 3)
+
+    @precondition(lambda self: self.beside is not None)
+    @rule()
+    def read_snapshot_beside(self):
+        """Rows and then what is beside them are what there was, whatever has come since."""
+        folder, unwritten, models = self.beside
+        self.beside = None
+        parts = [table for _, table in unwritten.values()]
+        for part in parts:
+            assert part.advance((1 << 63) - 1)
+        self.store.note_serialised(parts)
+        database = ReadOnlyDatabase(folder)
+        for number, (model, part) in enumerate(zip(models, parts, strict=True)):
+            entries = StateEntries(database, StoredKind("value", number, False), GROUPS)
+            loaded = table_class(self.kind)("loaded", "value")
+            for group in entries:
+                loaded.load(entries[group], self.store.keys)
+            for group in part.entries.key_groups():
+                loaded.load(part.entries.take(group), self.store.keys)
+            assert {(n, k): v for n, k, v in loaded} == model
+        database.close()
+        shutil.rmtree(folder)
+
+    @rule()
     def restart(self):
         """The rows are there when they are opened again, by other tables."""
+        self.beside = None
         self.store.write_back()
         self.store.database.close()
         self.store = opened_store(self.kind, f"{self.scratch}/db")

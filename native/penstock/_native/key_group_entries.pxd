@@ -27,6 +27,8 @@ cdef class KeyGroupEntries:
     cdef int32_t max_parallelism
     cdef bint has_timers
     cdef bint is_busy
+    cdef readonly Py_ssize_t num_added
+    cdef readonly Py_ssize_t added_bytes
     cdef int32_t num_taken      # of groups that are not kept
     cdef PsGroup *groups
     cdef Writer writer

@@ -121,6 +121,8 @@ cdef class KeyGroupEntries:
         self.encode(key, value)
         self.append(group)
         group.namespace = number
+        self.num_added += 1
+        self.added_bytes += self.writer.position
         return 0
 
     cdef int encode(self, PsWord key, PsWord value) except -1:

@@ -52,6 +52,7 @@ cdef class StateTable:
     cdef list free_slots
     cdef list snapshots         # those that are open
     cdef uint32_t epoch         # number of the snapshots opened until now
+    cdef uint32_t written       # entries of a later epoch are not as in the store
     cdef Py_ssize_t numbers     # of namespaces, given until now
     cdef KeyGroupEntries changes    # knows when entries of a group last changed; None if untold
     cdef readonly object removals   # knows which entries were removed; None if untold
@@ -63,7 +64,10 @@ cdef class StateTable:
 
     cpdef StateMap map(self, object namespace)
     cdef int drop(self, StateMap found) except -1
-    cdef tuple changed_row(self, StateRows rows, StateMap found, int32_t position)
+    cdef tuple changed_row(
+        self, StateRows rows, StateMap found, int32_t position, uint32_t last
+    )
+    cdef inline bint is_written(self, StateMap found, int32_t position) noexcept
     cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1
     cdef int load_entries(
         self, const unsigned char *data, Py_ssize_t size, KeyReader keys
@@ -76,6 +80,7 @@ cdef class TableSnapshot:
     cdef StateTable table
     cdef readonly uint32_t epoch    # entries of an earlier one are part of the snapshot
     cdef readonly uint32_t since    # unless it is one before this
+    cdef readonly Py_ssize_t num_recent     # of what was serialised, changed in the last epoch
     cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
     cdef int32_t position
     cdef Py_ssize_t end_slot

@@ -396,9 +396,12 @@ cdef class StateTable:
             number += found.map.count
         return number
 
-    def changed_rows(self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes):
+    def changed_rows(
+        self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes, *, bint recent=True
+    ):
         """The entries that have changed since `note_written`, as rows; see the pure twin."""
         cdef list changed = []
+        cdef uint32_t last = self.epoch if recent else self.epoch - 1
         cdef Py_ssize_t size = 0
         cdef int32_t position
         cdef StateMap found
@@ -406,7 +409,7 @@ cdef class StateTable:
         for found in list(self.maps.values()):
             position = 0
             while position < found.map.used:
-                row = self.changed_row(rows, found, position)
+                row = self.changed_row(rows, found, position, last)
                 position += 1
                 if row is None:
                     continue
@@ -418,13 +421,15 @@ cdef class StateTable:
         if changed:
             yield changed
 
-    cdef tuple changed_row(self, StateRows rows, StateMap found, int32_t position):
-        """The row of an entry; None when it has not changed."""
+    cdef tuple changed_row(
+        self, StateRows rows, StateMap found, int32_t position, uint32_t last
+    ):
+        """The row of an entry; None when it has not changed, or later than in the last epoch."""
         cdef PsEntry *entry = &found.map.entries[position]
         cdef PsWord word = entry.key
         cdef PsWord value = entry.value
         cdef bytes key
-        if word == 0 or entry.epoch != self.epoch:
+        if word == 0 or not self.written < entry.epoch <= last:
             return None
         # Held, since serialising a value may run code of its class.
         ps_hold(word)
@@ -436,11 +441,12 @@ cdef class StateTable:
             ps_release(word)
             ps_release(value)
 
-    def note_written(self):
-        """All that is in memory is in the store as well; see the pure twin."""
+    def note_written(self, *, bint recent=True):
+        """What `changed_rows` has given is in the store as well; see the pure twin."""
         cdef StateMap found
         cdef list new = []
-        self.epoch += 1
+        self.epoch += recent
+        self.written = self.epoch - 1
         for found in self.maps.values():
             found.found = PS_NONE
             if found.map.count > 0 and not found.is_stored:
@@ -471,9 +477,13 @@ cdef class StateTable:
     cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1:
         """Lets go of entries of a map from a position on; gives the next one."""
         cdef PsEntry taken
+        cdef TableSnapshot snapshot
         while position < found.map.used and left[0] > 0:
-            if found.map.entries[position].key != 0:
-                if found.map.entries[position].epoch != self.epoch:
+            if self.is_written(found, position):
+                for snapshot in self.snapshots:
+                    snapshot.save(found, position)
+                # Again: serialising may run code of a value's class.
+                if self.is_written(found, position):
                     found.found = found.used_last = PS_NONE
                     taken = ps_take_out(&found.map, position)
                     ps_release(taken.value)
@@ -481,6 +491,12 @@ cdef class StateTable:
                     left[0] -= 1
             position += 1
         return position
+
+    cdef inline bint is_written(self, StateMap found, int32_t position) noexcept:
+        """Whether there is an entry at a position that is in the store as well."""
+        if position >= found.map.used or found.map.entries[position].key == 0:
+            return False
+        return found.map.entries[position].epoch <= self.written
 
     def peek(self, Py_ssize_t slot, int32_t position, Py_ssize_t count):
         """Some entries, for one who looks at all in turn; see the pure twin."""
@@ -525,6 +541,10 @@ cdef class StateTable:
             KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept),
             since,
         )
+
+    def open_unwritten(self, kind, max_parallelism, key_groups):
+        """What is not in the store now, to be read in slices; see the pure twin."""
+        return self.open_snapshot(kind, max_parallelism, key_groups, (), self.written + 1)
 
     def load(self, data not None, KeyReader keys not None):
         """Puts the entries in that a snapshot serialised; see the pure twin."""
@@ -671,6 +691,7 @@ cdef class TableSnapshot:
     cdef int add(self, StateMap contents, int32_t position) except -1:
         cdef PsWord key = contents.map.entries[position].key
         cdef PsWord value = contents.map.entries[position].value
+        self.num_recent += contents.map.entries[position].epoch == self.epoch - 1
         # Held, since serialising a value may run code of its class.
         ps_hold(key)
         ps_hold(value)

@@ -16,7 +16,7 @@ from penstock.serialization.former_layouts import former_fields_taken
 from penstock.serialization.type_serializer import TypeSerializerSnapshot
 from penstock.state_processor.arrow import table_of
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
-from penstock.taskexecutor.state.log_merging import with_log
+from penstock.taskexecutor.state.log_merging import merged, with_log
 from penstock.taskexecutor.state.snapshot import entries_of
 
 if TYPE_CHECKING:
@@ -202,9 +202,10 @@ class Savepoint:
             with tempfile.TemporaryDirectory(prefix="penstock-savepoint-") as folder:
                 keyed: KeyedStates = {}
                 for number, files in enumerate(snapshot.files):
-                    keyed |= states_of_files(
+                    of_files = states_of_files(
                         files, snapshot.log, f"{folder}/{number}", files.key_groups
                     )
+                    keyed |= merged(of_files, [segment.keyed for segment in snapshot.log])
                 yield replace(snapshot, keyed=keyed)
 
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:

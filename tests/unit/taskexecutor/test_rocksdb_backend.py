@@ -47,6 +47,7 @@ from penstock.graph.key_groups import key_group
 from penstock.serialization.former_layouts import takes_former_fields
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.serialization.value_layouts import number_classes
+from penstock.taskexecutor.checkpointing.incremental_states import IncrementalBases
 from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
     OperatorSnapshotWriter,
@@ -60,8 +61,14 @@ from penstock.taskexecutor.state.keyed_state_backend import (
     KeyGrouping,
     create_keyed_state_backend,
 )
+from penstock.taskexecutor.state.log_merging import merged
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, serialised
+from penstock.taskexecutor.state.snapshot import (
+    OperatorSnapshot,
+    RunningSnapshot,
+    entries_of,
+    serialised,
+)
 from support.full_disk import disk_for
 
 MAX_PARALLELISM = 16
@@ -137,9 +144,14 @@ def content(backend):
     return [copy.deepcopy({(n, k): v for n, k, v in table}) for table in tables]
 
 
-def snapshot_of(backend, checkpoint_id=1):
+def snapshot_of(backend, checkpoint_id=1, base=None):
     grouping = KeyGrouping(None, MAX_PARALLELISM, ALL)
-    return backend.open_snapshot(grouping, checkpoint_id)
+    return backend.open_snapshot(grouping, checkpoint_id, base)
+
+
+def incremental():
+    """What a snapshot is given that may have entries beside the files."""
+    return IncrementalBases().get(b"operator")
 
 
 def canonical(backend):
@@ -149,7 +161,9 @@ def canonical(backend):
 
 def restored(backend, snapshots, key_groups=ALL):
     for snapshot in snapshots:
-        backend.restore(snapshot.keyed, snapshot.timers, key_groups, KEYS, tuple(snapshot.files))
+        backend.restore(
+            snapshot.keyed, snapshot.timers, key_groups, KEYS, snapshot.files, snapshot.log
+        )
     return backend
 
 
@@ -165,9 +179,9 @@ class Storage:
         del is_shared
         return StateOutputStream(LocalFileSystem(), str(self.folder), 0)
 
-    def written(self, backend, checkpoint_id=1, *, is_full=False):
+    def written(self, backend, checkpoint_id=1, *, is_full=False, base=None):
         """The handles of a snapshot, and the bytes that were referred to."""
-        snapshot = snapshot_of(backend, checkpoint_id)
+        snapshot = snapshot_of(backend, checkpoint_id, base)
         assert snapshot.advance(FOREVER)
         folder = snapshot.database_files()
         keyed, referred = self.uploads.write(
@@ -322,12 +336,13 @@ def test_a_second_checkpoint_writes_what_is_new(make, tmp_path):
     assert content(again) == content(backend)
 
 
-def test_files_are_restored_at_any_parallelism(make, tmp_path):
+@pytest.mark.parametrize("base", [None, incremental()], ids=["rows", "entries beside"])
+def test_files_are_restored_at_any_parallelism(make, tmp_path, base):
     storage = Storage(tmp_path / "checkpoints")
     halves = [filled(make(key_groups=part)) for part in (range(8), range(8, 16))]
     states = []
     for half, part in zip(halves, (range(8), range(8, 16)), strict=True):
-        snapshot = half.open_snapshot(KeyGrouping(None, MAX_PARALLELISM, part), 1)
+        snapshot = half.open_snapshot(KeyGrouping(None, MAX_PARALLELISM, part), 1, base)
         assert snapshot.advance(FOREVER)
         keyed, _ = storage.uploads.write(1, b"o", snapshot.database_files(), storage.stream)
         snapshot.release()
@@ -349,7 +364,7 @@ def test_files_are_restored_at_any_parallelism(make, tmp_path):
         assert joined == expected
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_files_with_maps_and_lists_as_single_rows_are_taken_over(make, tmp_path, version):
     """As they were written before, and as operators keep them that use their table."""
     old = make()
@@ -365,6 +380,9 @@ def test_files_with_maps_and_lists_as_single_rows_are_taken_over(make, tmp_path,
     if version == 1:
         states = [row[:3] for row in files.meta["states"]]
         files = replace(files, meta={"format": "rocksdb", "version": 1, "states": states})
+    elif version == 2:
+        meta = {key: value for key, value in files.meta.items() if key != "changed"}
+        files = replace(files, meta={**meta, "version": 2})
     new = make()
     new.restore({}, {}, ALL, KEYS, (files,))
     assert content(new)[:3] == content(old)[:3]
@@ -457,8 +475,9 @@ PLACES = ListStateDescriptor("places", Types.PICKLED_BYTE_ARRAY())
 PLACES_BY_NAME = MapStateDescriptor("by name", Types.STRING(), Types.PICKLED_BYTE_ARRAY())
 
 
+@pytest.mark.parametrize("base", [None, incremental()], ids=["rows", "entries beside"])
 def test_a_class_may_have_had_other_fields_when_a_row_of_a_file_was_written(
-    make, tmp_path, monkeypatch
+    make, tmp_path, monkeypatch, base
 ):
     """Rows are read when they are asked for, and when they are serialised for a savepoint."""
     storage = Storage(tmp_path / "checkpoints")
@@ -468,7 +487,7 @@ def test_a_class_may_have_had_other_fields_when_a_row_of_a_file_was_written(
         backend.state(PLACE).update(Place(number, number + 1))
         backend.state(PLACES).add_all([Place(number, 7), Place(number, 8)])
         backend.state(PLACES_BY_NAME).put("a", Place(number, 9))
-    state, _ = storage.written(backend)
+    state, _ = storage.written(backend, base=base)
     PlaceLater.__qualname__ = PlaceLater.__name__ = "Place"
     monkeypatch.setitem(globals(), "Place", PlaceLater)
     number_classes([(None, PlaceLater)])
@@ -485,6 +504,87 @@ def test_a_class_may_have_had_other_fields_when_a_row_of_a_file_was_written(
     for one in (again, other, later):
         one.dispose()
     assert not takes_former_fields()
+
+
+def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    backend = make(**{"penstock.rocksdb.cache.size": "64 mb"})
+    model = dict.fromkeys(range(300), 0)
+    for key in model:
+        backend.current_key = KEYS.identity(key)
+        backend.state(VALUE).update(0)
+    beside = []
+    for checkpoint_id in range(1, 7):
+        # Every key, then one in a hundred.
+        for key in range(0, 300, 1 if checkpoint_id <= 2 else 100):
+            backend.current_key = KEYS.identity(key)
+            backend.state(VALUE).update(checkpoint_id)
+            model[key] = checkpoint_id
+        state, _ = storage.written(backend, checkpoint_id, base=incremental())
+        storage.uploads.completed(checkpoint_id)
+        again = restored(make(), [read(state)])
+        assert {key: value for (_, key), value in content(again)[0].items()} == model
+        # And those are in the next one that is taken of it.
+        later = restored(make(), [read(storage.written(again, 1)[0])])
+        assert {key: value for (_, key), value in content(later)[0].items()} == model
+        segments = read(state).log
+        beside.append(sum(map(len, [*entries(segments)])))
+    # That few have changed is seen when a snapshot has been taken, and written before the next.
+    assert beside == [300, 300, 300, 3, 3, 3]
+
+
+def entries(segments):
+    for segment in segments:
+        for _, groups in segment.keyed.values():
+            for data in groups.values():
+                yield list(entries_of(data))
+
+
+def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    backend = filled(make())
+    storage.written(backend)
+    for number in range(100):
+        backend.current_key = KEYS.identity(number)
+        backend.state(VALUE).update(-1)
+    snapshot = snapshot_of(backend, 2, incremental())
+    # Meanwhile some are removed, others set, and memory is made free.
+    for number in range(50):
+        backend.current_key = KEYS.identity(number)
+        backend.state(VALUE).clear()
+    filled(backend, range(1000, 6000))
+    assert snapshot.advance(FOREVER)
+    keyed, _ = storage.uploads.write(2, b"o", snapshot.database_files(), storage.stream)
+    snapshot.release()
+    again = restored(make(), [read(OperatorSubtaskState(managed_keyed=keyed))])
+    values = {key: value for (_, key), value in content(again)[0].items()}
+    assert values == {number: -1 if number < 100 else number for number in range(300)}
+    third, _ = storage.written(backend, 3, base=incremental())
+    values = {k: v for (_, k), v in content(restored(make(), [read(third)]))[0].items()}
+    expected = {number: -1 if number < 100 else number for number in range(50, 300)}
+    assert values == expected | {number: number for number in range(1000, 6000)}
+
+
+def test_who_looks_into_a_checkpoint_sees_the_entries_beside_its_files(make, tmp_path):
+    """Keys that are equal though their bytes differ are one, too."""
+    storage = Storage(tmp_path / "checkpoints")
+    backend = make()
+    keys = {1: 1, "a": 2, (1, 2.0): 3, (1, float("nan")): 4}
+    for key, value in keys.items():
+        backend.current_key = KEYS.identity(key)
+        backend.state(VALUE).update(-value)
+    # Its cache has no keys as they were written.
+    backend = restored(make(), [read(storage.written(backend)[0])])
+    for key, value in reversed([*keys.items()]):
+        backend.current_key = KEYS.identity((1, float("-nan")) if value == 4 else key)
+        backend.state(VALUE).update(value)
+    state, _ = storage.written(backend, 2, base=incremental())
+    snapshot = read(state)
+    [files] = snapshot.files
+    states = restoring.states_of_files(files, snapshot.log, str(tmp_path / "seen"), ALL)
+    found = merged(states, [segment.keyed for segment in snapshot.log])
+    seen = [entry for data in found["value"][1].values() for entry in entries_of(data)]
+    assert sorted(value for _, _, value in seen) == [1, 2, 3, 4]
 
 
 def test_files_are_refused_by_another_backend(make, tmp_path):
@@ -520,15 +620,16 @@ def test_a_snapshot_that_is_given_up_leaves_nothing(make, tmp_path):
     assert not list(tmp_path.glob("local/penstock-rocksdb-*/snapshot-*"))
 
 
-def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make):
+@pytest.mark.parametrize("base", [None, incremental()], ids=["rows", "entries beside"])
+def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make, base):
     backend = make()
     backend.current_key = KEYS.identity("a")
     backend.table("any", "value").map(None).put("a", (number for number in range(3)))
-    snapshot = snapshot_of(backend)
+    snapshot = snapshot_of(backend, base=base)
     with pytest.raises(Exception, match="generator"):
         snapshot.advance(FOREVER)
     backend.table("any", "value").map(None).put("a", 1)
-    assert snapshot_of(backend).advance(FOREVER)
+    assert snapshot_of(backend, base=base).advance(FOREVER)
 
 
 def test_files_are_fetched_by_as_many_threads_as_are_set(make, tmp_path, monkeypatch):

@@ -29,6 +29,9 @@ _MOST_STREAMS: Final = 16
 #: A stream of which less than this share of its key groups is in use is not referred to any more.
 _LEAST_SHARE: Final = 0.25
 
+#: No checkpoint has this number.
+_NO_CHECKPOINT: Final = -1
+
 
 @dataclass(frozen=True)
 class _Piece:
@@ -78,6 +81,18 @@ class IncrementalBase:
         return {group for piece in self.kept.values() for group in piece.offsets}
 
 
+class IncrementalBases(dict[bytes, IncrementalBase]):
+    """What a checkpoint may refer to, by operator: of those that are not here, nothing.
+
+    That there is a base says that the checkpoint is an incremental one.
+    """
+
+    def get(self, operator_id: bytes, default: Any = None) -> IncrementalBase:
+        """What it may refer to of an operator."""
+        del default
+        return self.setdefault(operator_id, IncrementalBase(_NO_CHECKPOINT, {}))
+
+
 class IncrementalStates:
     """What the operators of a task have written, for later checkpoints to refer to.
 
@@ -96,9 +111,9 @@ class IncrementalStates:
         self._written: dict[int, dict[bytes, dict[str, _Piece]]] = {}
         #: Those of which it is not known whether they will be complete.
         self._undecided: set[int] = set()
-        self._complete_id = -1
+        self._complete_id = _NO_CHECKPOINT
 
-    def begin(self, checkpoint_id: int, *, is_full: bool = False) -> dict[bytes, IncrementalBase]:
+    def begin(self, checkpoint_id: int, *, is_full: bool = False) -> IncrementalBases:
         """A checkpoint is about to be taken; gives what it may refer to, by operator.
 
         Nothing while an earlier one is undecided: once that is complete, what it does not refer to
@@ -106,13 +121,11 @@ class IncrementalStates:
         """
         is_whole = is_full or bool(self._undecided)
         self._undecided.add(checkpoint_id)
-        if is_whole:
-            return {}
-        base = self._written.get(self._complete_id, {})
-        return {
-            operator_id: IncrementalBase(self._complete_id, pieces)
+        base = {} if is_whole else self._written.get(self._complete_id, {})
+        return IncrementalBases(
+            (operator_id, IncrementalBase(self._complete_id, pieces))
             for operator_id, pieces in base.items()
-        }
+        )
 
     def write(
         self,

@@ -22,6 +22,7 @@ from penstock.errors import CorruptCheckpointError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.uploaded_files import file_name
 from penstock.taskexecutor.state.snapshot import (
+    CHANGED,
     FILES_FORMAT,
     FILES_VERSION,
     FILES_VERSIONS,
@@ -269,6 +270,7 @@ class OperatorSnapshotReader:
                 continue
             if isinstance(meta, dict):
                 files.append(self._database_files(handle, meta, timers))
+                log += self._entries_beside(meta)
                 continue
             for name, first, offsets in meta:
                 part = KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
@@ -359,6 +361,17 @@ class OperatorSnapshotReader:
             self._files,
             self._copies,
         )
+
+    def _entries_beside(self, meta: dict[str, Any]) -> list[LogSegment]:
+        """What a description of files has of states that is newer than their rows."""
+        changed: _Groups = {
+            CHANGED + str(name): (
+                str(kind),
+                {group: data for group, data in groups.items() if group in self._key_groups},
+            )
+            for name, (kind, groups) in meta.get("changed", {}).items()
+        }
+        return [LogSegment(dict(changed), {})] if changed else []
 
     def read_buffers(self, handle: ChannelStateHandle) -> list[bytes]:
         """The buffers of a channel or subpartition, in order.

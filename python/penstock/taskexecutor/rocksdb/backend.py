@@ -21,7 +21,7 @@ from penstock.taskexecutor.rocksdb.row_log import RowLog
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
-from penstock.taskexecutor.rocksdb.snapshot import RocksDBLog, RocksDBSnapshot
+from penstock.taskexecutor.rocksdb.snapshot import RocksDBLog, RocksDBSnapshot, UnwrittenEntries
 from penstock.taskexecutor.rocksdb.states import (
     ElementListState,
     ElementMapState,
@@ -33,6 +33,7 @@ from penstock.taskexecutor.state.changelog import (
     TableChanges,
     forget_removals,
     note_removals,
+    replay,
 )
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
@@ -107,12 +108,19 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         """All states and timers as they are now; of a ``LogBase`` what has changed since.
 
         What has changed is written to the database, whose files are linked; they tell by their
-        names what a base has.
+        names what a base has.  Given a base that is no log's, as an incremental checkpoint gives
+        it, entries that have changed are serialised beside the files.
         """
         if self._logs_changes:
             # A log has a database in front of it.
             self._opened_store()
-        failure = self._written_back()
+        # A log is of rows; and a table's filter may leave out what must be seen to be newer.
+        has_unwritten = (
+            base is not None
+            and not self._logs_changes
+            and all(table.snapshot_filter is None for table in self._tables.values())
+        )
+        failure = self._written_back(recent=not has_unwritten)
         if isinstance(base, LogBase):
             log = self._log_of_rows(grouping, checkpoint_id, base, failure)
             if log is not None:
@@ -135,19 +143,24 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             folder = f"{self._directory.path}/snapshot-{os.urandom(8).hex()}"
             if failure is None:
                 self._store.database.checkpoint(folder)
+        unwritten = None
+        if self._store is not None and has_unwritten and failure is None:
+            unwritten = UnwrittenEntries(self._store, grouping)
         kept = {name: table.snapshot_filter for name, table in self._tables.items()}
         sequence = 0 if self._store is None else self._store.sequence
-        return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, sequence, failure)
+        return RocksDBSnapshot(
+            folder, states, kept, timers, grouping.key_groups, sequence, failure, unwritten
+        )
 
-    def _written_back(self) -> Exception | None:
-        """Writes what has changed; why it cannot be serialised.
+    def _written_back(self, *, recent: bool) -> Exception | None:
+        """Writes what has changed, all of it or but the recent; why it cannot be serialised.
 
         Then it is the checkpoint that fails, not the task.
         """
         if self._store is not None:
             self._store.database.log = self._row_log if self._logs_changes else None
             try:
-                self._store.write_back()
+                self._store.write_back(recent=recent)
             except ValueError as error:
                 return error
         return None
@@ -191,8 +204,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             self._restore_files(files, log, key_groups, keys)
         for name, (kind, _) in keyed.items():
             self._table_of_elements(name, kind)
-        # The rows that a log has changed are those of files, and are changed with them.
-        others = tuple(replace(one, keyed=_without_rows(one.keyed)) for one in log)
+        # The states that a log has changed are those of files, and are changed with them.
+        others = tuple(replace(one, keyed={}) for one in log) if files else log
         super().restore(keyed, timers, key_groups, keys, (), others)
 
     def dispose(self) -> None:
@@ -358,6 +371,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 self._tables[name].load(entries[group], keys)
                 prefix = group_prefix(group) + state_tail(state.number)
                 store.database.remove_range(prefix, successor(prefix))
+        for segment in log:
+            beside = replace(segment, keyed=_without_rows(segment.keyed), timers={})
+            replay(beside, self.table, self._timers_of, key_groups, keys)
         for _, name, migrate in self.types.pending():
             migrate_table(self._tables[name], migrate)
 

@@ -1,7 +1,10 @@
 """Brings rows into the tables in memory and changed entries back, a batch at a time.
 
 The tables are a cache: what has changed is in them alone until it is written back, which happens
-when there is no more room, before a snapshot, and before all entries of a namespace are read.
+when there is no more room, before a snapshot, and before all entries of a namespace are read.  Of a
+snapshot that has changed entries beside the rows (``open_unwritten``) those alone are written back
+that do not change any more, once most of them are so: a row costs some ten times what an entry of a
+snapshot does, which costs as much again with each.
 """
 
 from __future__ import annotations
@@ -22,11 +25,16 @@ from penstock.taskexecutor.state.heap import StateTable
 from penstock.taskexecutor.state.state_rows import FORM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.database import Database
-    from penstock.taskexecutor.state.heap import StateMap, StateRows
+    from penstock.taskexecutor.state.heap import (
+        StateMap,
+        StateRows,
+        TableSnapshot,
+    )
+    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 #: Rows of a batch at most.
@@ -40,6 +48,12 @@ _MOST_REMOVED: Final = 65_536
 #: What an entry in memory takes beside its key and value, and for each byte of its row.
 _ENTRY_BYTES: Final = 64
 _FACTOR: Final = 3
+
+#: When less than one changed entry in so many has changed since the last snapshot, most rest.
+_RESTING_SHARE: Final = 8
+
+#: What the key of a row has in front of what an entry of a snapshot has as well.
+_ROW_HEAD_BYTES: Final = 8
 
 #: The share of the cache that is given up at a time.
 _SHARE: Final = 4
@@ -69,11 +83,11 @@ class CachedState(Protocol):
     def take_over(self, number: int) -> None:
         """The state has this number in the database; nothing is in memory."""
 
-    def write(self) -> None:
-        """Writes what has changed."""
+    def write(self, *, recent: bool) -> None:
+        """Writes what has changed; unless ``recent`` not what `RowStore.open_unwritten` gives."""
 
-    def note_written(self) -> None:
-        """All that is in memory is in rows as well."""
+    def note_written(self, *, recent: bool) -> None:
+        """What was to be written is in rows."""
 
     def let_go(self, wanted: int) -> int:
         """Lets go of about so much that has not changed, and says of how much."""
@@ -117,6 +131,8 @@ class RowStore:
         self._written_bytes = 0
         self._rows_of_round = 0
         self._expired: dict[str, ExpiredRows] = {}
+        #: Whether most of what has changed does not change any more.
+        self.has_resting = False
         #: The number of the next row that comes after others.
         self.sequence = 0
 
@@ -164,8 +180,11 @@ class RowStore:
         mean = self._written_bytes / self._written_rows if self._written_rows else 0
         return max(_LEAST_ROOM, int(self._cache_bytes / (_ENTRY_BYTES + _FACTOR * mean)))
 
-    def write_back(self) -> None:
+    def write_back(self, *, recent: bool = True) -> None:
         """Writes what has changed.
+
+        Args:
+            recent: Whether that is written as well which `open_unwritten` may give.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
@@ -175,13 +194,14 @@ class RowStore:
             self.database.write(sorted(self.removed), ())
         for state in self._states:
             try:
-                state.write()
+                state.write(recent=recent)
             except SerializationError as error:
                 error.add_note(f"in the state {state.name!r}")
                 raise
         self.removed.clear()
         for state in self._states:
-            state.note_written()
+            state.note_written(recent=recent)
+        self.has_resting = False
         for expired in self._expired.values():
             expired.run(self._rows_of_round)
         self._rows_of_round = 0
@@ -205,9 +225,29 @@ class RowStore:
         if batch:
             self.write_batch(batch, elements)
 
-    def changed_rows(self, table: StateTable) -> Iterator[list[tuple[bytes, bytes]]]:
+    def changed_rows(
+        self, table: StateTable, *, recent: bool
+    ) -> Iterator[list[tuple[bytes, bytes]]]:
         """What has changed in a table, a batch at a time."""
-        yield from table.changed_rows(self.rows, BATCH_ROWS, self._batch_bytes)
+        yield from table.changed_rows(self.rows, BATCH_ROWS, self._batch_bytes, recent=recent)
+
+    def open_unwritten(self, grouping: KeyGrouping) -> dict[str, tuple[str, TableSnapshot]]:
+        """What is not in rows, by the name of a state: its kind, and the entries in slices."""
+        return {
+            state.name: (state.table.kind, state.table.open_unwritten(*grouping.arguments))
+            for state in self._states
+            if isinstance(state, StoredState)
+        }
+
+    def note_serialised(self, tables: Collection[TableSnapshot]) -> None:
+        """What `open_unwritten` has given is serialised."""
+        number = sum(table.entries.num_added for table in tables)
+        recent = sum(table.num_recent for table in tables)
+        self.has_resting = recent * _RESTING_SHARE < number
+        # It tells how large entries are, as rows do.
+        self._written_rows += number
+        self._written_bytes += number * _ROW_HEAD_BYTES
+        self._written_bytes += sum(table.entries.added_bytes for table in tables)
 
     def write_batch(self, batch: list[tuple[bytes, bytes]], elements: int) -> None:
         """Writes rows that have so many elements together.
@@ -291,19 +331,21 @@ class StoredState(StoredNamespaces):
         super().take_over(number)
         self.table.attach(self)
 
-    def write(self) -> None:
-        """Writes what has changed.
+    def write(self, *, recent: bool) -> None:
+        """Writes what has changed; unless ``recent`` what rests, if that is most of it.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
             StateBackendError: The database cannot be written.
         """
-        for batch in self._store.changed_rows(self.table):
-            self._store.write_batch(batch, len(batch))
+        if recent or self._store.has_resting:
+            for batch in self._store.changed_rows(self.table, recent=recent):
+                self._store.write_batch(batch, len(batch))
 
-    def note_written(self) -> None:
-        """All that is in memory is in rows as well."""
-        self.note_stored(self.table.note_written())
+    def note_written(self, *, recent: bool) -> None:
+        """What was to be written is in rows."""
+        if recent or self._store.has_resting:
+            self.note_stored(self.table.note_written(recent=recent))
 
     def let_go(self, wanted: int) -> int:
         """Lets go of up to so many entries that have not changed."""

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.rocksdb.entries import StoredKind
     from penstock.taskexecutor.rocksdb.row_log import Change
+    from penstock.taskexecutor.rocksdb.row_store import RowStore
     from penstock.taskexecutor.state.changelog import TableChanges
     from penstock.taskexecutor.state.heap import TableSnapshot
+    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
@@ -111,6 +113,35 @@ def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dic
     return {"states": [[name, *state] for name, state in states], "sequence": sequence}
 
 
+class UnwrittenEntries:
+    """What was in memory alone, serialised in slices as a snapshot of tables in memory is."""
+
+    def __init__(self, store: RowStore, grouping: KeyGrouping) -> None:
+        """Begins with what is not in rows now."""
+        self._store = store
+        self._tables = store.open_unwritten(grouping)
+        self._left = SlicedParts(table for _, table in self._tables.values())
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: An entry cannot be serialised.
+        """
+        if not self._left.advance(deadline_ns):
+            return False
+        self._store.note_serialised([table for _, table in self._tables.values()])
+        return True
+
+    def close(self) -> None:
+        """Gives up what is left."""
+        self._left.close()
+
+    def taken(self) -> KeyedStates:
+        """The entries by state and key group, once ``advance`` has given True; once."""
+        return {name: state for name, state in taken(self._tables).items() if state[1]}
+
+
 class RocksDBSnapshot(_Timers):
     """A folder with the database's files, and snapshots of the timers' tables."""
 
@@ -123,6 +154,7 @@ class RocksDBSnapshot(_Timers):
         key_groups: range,
         sequence: int,
         failure: Exception | None,
+        unwritten: UnwrittenEntries | None = None,
     ) -> None:
         """Begins.
 
@@ -134,8 +166,12 @@ class RocksDBSnapshot(_Timers):
             key_groups: The key groups of the subtask.
             sequence: The number of the last row that came after others.
             failure: Why there are no files.
+            unwritten: The entries that the files have not; None for none.  Then the content must be
+                asked for as files.
         """
-        super().__init__(SlicedParts(table for _, table in timers.values()), failure)
+        parts: list[SlicedPart] = [table for _, table in timers.values()]
+        super().__init__(SlicedParts(parts if unwritten is None else [*parts, unwritten]), failure)
+        self._unwritten = unwritten
         self._folder = folder
         self._state_names = states
         self._kept = kept
@@ -172,6 +208,7 @@ class RocksDBSnapshot(_Timers):
             return None
         self._begin_reading()
         self._are_files_taken = True
+        changed: KeyedStates = {} if self._unwritten is None else self._unwritten.taken()
         meta: dict[str, Any] = {
             "format": FILES_FORMAT,
             "version": FILES_VERSION,
@@ -179,6 +216,7 @@ class RocksDBSnapshot(_Timers):
             "timers": {
                 name: [kind, dict(groups)] for name, (kind, groups) in self._timer_states().items()
             },
+            "changed": {name: [kind, dict(groups)] for name, (kind, groups) in changed.items()},
         }
         return DatabaseFolder(self._folder, meta, self._key_groups)
 
@@ -192,11 +230,13 @@ class RocksDBSnapshot(_Timers):
         No keyed states if they were asked for as files.
 
         Raises:
-            IllegalStateError: It was given up.
+            IllegalStateError: It was given up, or there are entries beside the files.
             StateBackendError: The files cannot be opened.
         """
         keyed: KeyedStates = {}
         if self._folder is not None and not self._are_files_taken:
+            if self._unwritten is not None:
+                raise IllegalStateError("an incremental snapshot of RocksDB is read as files")
             self._begin_reading()
             self._database = ReadOnlyDatabase(self._folder)
             for name, state in self._state_names:

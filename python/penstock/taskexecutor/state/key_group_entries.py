@@ -49,6 +49,8 @@ class KeyGroupEntries:
         self._kept = frozenset(kept)
         self._groups: dict[int, bytearray] = {}
         self._namespaces: dict[int, int] = {}
+        #: How many entries were serialised, and to how many bytes.
+        self.num_added = self.added_bytes = 0
         #: When entries of a group last changed.
         self._changed: dict[int, int] = {}
 
@@ -101,6 +103,8 @@ class KeyGroupEntries:
         encode_dynamic(out, value)
         self._groups.setdefault(group, bytearray()).extend(out)
         self._namespaces[group] = number
+        self.num_added += 1
+        self.added_bytes += len(out)
 
     def add_removed(self, namespace: Any, number: int, identity: Any) -> None:
         """Serialises the key of an entry that is gone, and None in the place of its value.

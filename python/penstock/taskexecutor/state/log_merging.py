@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.serialization.key_form import form_of
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import NAMESPACE
 from penstock.taskexecutor.state.snapshot import CHANGED, REMOVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.taskexecutor.state.snapshot import KeyedStates, OperatorSnapshot
+
+#: Keys of these classes are equal if their bytes are.
+_WRITTEN_ALIKE: Final = frozenset((int, str, bytes))
 
 #: Serialised namespace, key and, of a timer, its own namespace.
 _Place = tuple[bytes, bytes, bytes]
@@ -28,16 +32,16 @@ def with_log(snapshot: OperatorSnapshot) -> OperatorSnapshot:
         return snapshot
     return replace(
         snapshot,
-        keyed=_merged(snapshot.keyed, [segment.keyed for segment in snapshot.log]),
-        timers=_merged(snapshot.timers, [segment.timers for segment in snapshot.log]),
+        keyed=merged(snapshot.keyed, [segment.keyed for segment in snapshot.log]),
+        timers=merged(snapshot.timers, [segment.timers for segment in snapshot.log]),
     )
 
 
-def _merged(states: KeyedStates, log: list[KeyedStates]) -> KeyedStates:
-    merged: KeyedStates = {}
+def merged(states: KeyedStates, log: Sequence[KeyedStates]) -> KeyedStates:
+    """States as they are after some segments of a log, of which those that they have are taken."""
+    found: KeyedStates = {}
     for name, (kind, groups) in states.items():
         is_timer = kind == "timer"
-        changed = dict(groups)
         touched = {
             group
             for segment in log
@@ -45,6 +49,10 @@ def _merged(states: KeyedStates, log: list[KeyedStates]) -> KeyedStates:
             if prefix + name in segment
             for group in segment[prefix + name][1]
         }
+        if not touched:
+            found[name] = kind, groups
+            continue
+        changed = dict(groups)
         for group in touched:
             entries = dict(_entries(changed.get(group, b""), is_timer))
             for segment in log:
@@ -55,8 +63,8 @@ def _merged(states: KeyedStates, log: list[KeyedStates]) -> KeyedStates:
                     _entries(segment.get(CHANGED + name, (kind, {}))[1].get(group, b""), is_timer)
                 )
             changed[group] = _joined(entries)
-        merged[name] = kind, changed
-    return merged
+        found[name] = kind, changed
+    return found
 
 
 def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
@@ -69,11 +77,13 @@ def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
             is_none = decode_dynamic(reader) is None
             namespace = b"" if is_none else bytes(data[begin : reader.position])
             continue
-        decode_dynamic(reader)
+        key = decode_dynamic(reader)
         middle = reader.position
         decode_dynamic(reader)
         rest = bytes(data[middle : reader.position]) if is_timer else b""
-        yield (namespace, bytes(data[begin:middle]), rest), bytes(data[begin : reader.position])
+        # Equal keys may have been written in several ways, as sets are in any order.
+        written = bytes(data[begin:middle]) if type(key) in _WRITTEN_ALIKE else form_of(key)
+        yield (namespace, written, rest), bytes(data[begin : reader.position])
 
 
 def _joined(entries: dict[_Place, bytes]) -> bytes:

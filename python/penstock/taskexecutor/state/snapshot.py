@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 #: What says in the description of a database's files what they are.
 FILES_FORMAT: Final = "rocksdb"
-FILES_VERSION: Final = 2
+FILES_VERSION: Final = 3
 
 #: The versions that are read.
-FILES_VERSIONS: Final = (1, FILES_VERSION)
+FILES_VERSIONS: Final = (1, 2, FILES_VERSION)
 
 #: What a serialised value has in front of it, at most.
 _BLOCK_HEAD_BYTES: Final = 16

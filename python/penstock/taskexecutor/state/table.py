@@ -7,8 +7,8 @@ to somebody who may change it in place, or when the snapshot's cursor comes to i
 first.
 
 A table may also be what is in memory of a store that holds more (``StateTable.attach``): a key that
-is not here is looked for there.  Then an entry of the current epoch has changed since it was last
-written there, and the others may be let go of.
+is not here is looked for there.  Then an entry of a later epoch than ``written`` has changed since
+it was last written there, and the others may be let go of.
 
 ``penstock._native.state_table`` is the native twin.  Take both from
 ``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` gives them, so that
@@ -320,6 +320,7 @@ class StateTable:
         kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``; ``timer`` is one whose
             namespaces are times and whose keys are pairs of key and namespace.
         epoch: Number of the snapshots opened until now.
+        written: Entries of a later epoch are not as in the store.
         snapshots: Those that are open.
         changes: Knows when entries of a group last changed; None if it need not.
         removals: Knows which entries were removed; None if it need not.
@@ -333,6 +334,7 @@ class StateTable:
         self.name = name
         self.kind = kind
         self.epoch = 0
+        self.written = 0
         self.snapshots: list[TableSnapshot] = []
         self.changes: KeyGroupEntries | None = None
         self.removals: Removals | None = None
@@ -399,7 +401,7 @@ class StateTable:
         return sum(len(found._positions) for found in self._maps.values())
 
     def changed_rows(
-        self, rows: StateRows, most: int, most_bytes: int
+        self, rows: StateRows, most: int, most_bytes: int, *, recent: bool = True
     ) -> Iterator[list[tuple[bytes, bytes]]]:
         """The entries that have changed since ``note_written``, as rows, some at a time.
 
@@ -407,15 +409,17 @@ class StateTable:
             rows: Makes them.
             most: How many rows are given at a time at most.
             most_bytes: After how many bytes those that there are are given.
+            recent: Whether those are given as well that have changed since the last snapshot.
 
         Raises:
             SerializationError: An entry cannot be serialised.
         """
+        last = self.epoch if recent else self.epoch - 1
         changed: list[tuple[bytes, bytes]] = []
         size = 0
         for found in list(self._maps.values()):
             for position, entry in enumerate(found._entries):
-                if entry is None or found._epochs[position] != self.epoch:
+                if entry is None or not self.written < found._epochs[position] <= last:
                     continue
                 row = rows.row(found, *entry)
                 changed.append(row)
@@ -426,9 +430,17 @@ class StateTable:
         if changed:
             yield changed
 
-    def note_written(self) -> list[Any]:
-        """All that is in memory is in the store as well; gives the namespaces that were not."""
-        self.epoch += 1
+    def note_written(self, *, recent: bool = True) -> list[Any]:
+        """What ``changed_rows`` has given is in the store as well.
+
+        Args:
+            recent: As of ``changed_rows``.
+
+        Returns:
+            The namespaces that may have got their first rows.
+        """
+        self.epoch += recent
+        self.written = self.epoch - 1
         new = []
         for found in self._maps.values():
             found._found = -1
@@ -450,9 +462,13 @@ class StateTable:
             if found is not None:
                 end = len(found._entries)
                 while position < end and gone < wanted:
-                    if found._entries[position] and found._epochs[position] != self.epoch:
-                        found._take_out(position)
-                        gone += 1
+                    if self._is_written(found, position):
+                        for snapshot in self.snapshots:
+                            snapshot.save(found, position)
+                        # Again: serialising may run code of a value's class.
+                        if self._is_written(found, position):
+                            found._take_out(position)
+                            gone += 1
                     position += 1
                 if position < end:
                     break
@@ -464,6 +480,12 @@ class StateTable:
             visited += 1
         self._cursor = (slot, position)
         return gone
+
+    def _is_written(self, found: StateMap, position: int) -> bool:
+        """Whether there is an entry at a position that is in the store as well."""
+        if position >= len(found._entries) or found._entries[position] is None:
+            return False
+        return found._epochs[position] <= self.written
 
     def _drop(self, found: StateMap) -> None:
         del self._maps[found.namespace]
@@ -547,6 +569,15 @@ class StateTable:
         entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
         return TableSnapshot(self, entries, since)
 
+    def open_unwritten(
+        self, kind: str | None, max_parallelism: int, key_groups: range
+    ) -> TableSnapshot:
+        """What is not in the store now, to be read in slices while the table changes.
+
+        Args: As of ``open_snapshot``.
+        """
+        return self.open_snapshot(kind, max_parallelism, key_groups, (), self.written + 1)
+
     def load(self, data: bytes, keys: KeyReader) -> None:
         """Puts the entries in that a snapshot serialised.
 
@@ -592,6 +623,7 @@ class TableSnapshot:
         entries: What is serialised, by key group; whole once ``advance`` has given True.
         epoch: Entries of an earlier one are part of the snapshot.
         since: Unless it is one before this.
+        num_recent: How many of what was serialised have changed in the last epoch.
     """
 
     def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int = 0) -> None:
@@ -601,6 +633,7 @@ class TableSnapshot:
             table.removals.begin(table.epoch)
         self.entries = entries
         self.since = since
+        self.num_recent = 0
         self._table: StateTable | None = table
         self.epoch = table.epoch
         #: Up to this map, and to the position in it, all has been serialised.
@@ -697,6 +730,7 @@ class TableSnapshot:
         entry = contents._entries[position]
         assert entry is not None, "who asks has looked"
         key, value = entry
+        self.num_recent += contents._epochs[position] == self.epoch - 1
         if contents.table.snapshot_filter is not None:
             value = contents.table.snapshot_filter(value)
             if value is None:
