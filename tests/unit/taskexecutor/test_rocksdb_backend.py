@@ -540,6 +540,33 @@ def entries(segments):
                 yield list(entries_of(data))
 
 
+def test_files_are_linked_anew_when_rows_have_changed_alone(make, tmp_path):
+    backend = filled(make(**{"penstock.rocksdb.cache.size": "64 mb"}))
+
+    def folder_of(checkpoint_id, base):
+        snapshot = snapshot_of(backend, checkpoint_id, base)
+        assert snapshot.advance(FOREVER)
+        path = snapshot.database_files().path
+        assert Path(path, "CURRENT").exists()
+        snapshot.release()
+        return path
+
+    first = folder_of(1, incremental())
+    backend.current_key = KEYS.identity(1)
+    backend.state(VALUE).update(-1)
+    assert folder_of(2, incremental()) == first
+    backend.state(PAIRS).put("a", -1)
+    second = folder_of(3, incremental())
+    assert second != first
+    assert not Path(first).exists()
+    # What is to have no entries beside its files has written those that have changed.
+    backend.state(VALUE).update(-2)
+    third = folder_of(4, None)
+    assert third not in (first, second)
+    assert not Path(second).exists()
+    assert not Path(third).exists()
+
+
 def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tmp_path):
     storage = Storage(tmp_path / "checkpoints")
     backend = filled(make())

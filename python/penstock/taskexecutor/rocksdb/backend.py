@@ -21,7 +21,12 @@ from penstock.taskexecutor.rocksdb.row_log import RowLog
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
-from penstock.taskexecutor.rocksdb.snapshot import RocksDBLog, RocksDBSnapshot, UnwrittenEntries
+from penstock.taskexecutor.rocksdb.snapshot import (
+    LinkedFiles,
+    RocksDBLog,
+    RocksDBSnapshot,
+    UnwrittenEntries,
+)
 from penstock.taskexecutor.rocksdb.states import (
     ElementListState,
     ElementMapState,
@@ -81,6 +86,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         self._row_log = RowLog()
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
         self._directory: LocalDirectory | None = None
+        #: The files of the last snapshot, as long as it is not known that rows have changed.
+        self._linked: LinkedFiles | None = None
         self._store: RowStore | None = None
         # Rows of a checkpoint are read while elements are processed, and no other thread does.
         self._former_fields = ExitStack()
@@ -137,20 +144,38 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 self._timers[name]: snapshot.epoch for name, (_, snapshot) in timers.items()
             }
         states = [] if self._store is None else self._store.stored_kinds()
-        folder = None
-        if self._store is not None:
-            assert self._directory is not None, "the database is in it"
-            folder = f"{self._directory.path}/snapshot-{os.urandom(8).hex()}"
-            if failure is None:
-                self._store.database.checkpoint(folder)
+        files = None
+        if self._store is not None and failure is None:
+            files = self._linked_files(keeps=has_unwritten)
         unwritten = None
         if self._store is not None and has_unwritten and failure is None:
             unwritten = UnwrittenEntries(self._store, grouping)
         kept = {name: table.snapshot_filter for name, table in self._tables.items()}
         sequence = 0 if self._store is None else self._store.sequence
         return RocksDBSnapshot(
-            folder, states, kept, timers, grouping.key_groups, sequence, failure, unwritten
+            files, states, kept, timers, grouping.key_groups, sequence, failure, unwritten
         )
+
+    def _linked_files(self, *, keeps: bool) -> LinkedFiles:
+        """The database's files, linked; those of the last time if no row has changed since.
+
+        Args:
+            keeps: Whether they are kept for the next time: then mostly no row changes.
+        """
+        assert self._store is not None, "there is a database"
+        assert self._directory is not None, "the database is in it"
+        database = self._store.database
+        if self._linked is not None:
+            if self._linked.version == database.version:
+                return self._linked.held()
+            self._linked.let_go()
+            self._linked = None
+        folder = f"{self._directory.path}/snapshot-{os.urandom(8).hex()}"
+        database.checkpoint(folder)
+        files = LinkedFiles(folder, database.version)
+        if keeps:
+            self._linked = files.held()
+        return files
 
     def _written_back(self, *, recent: bool) -> Exception | None:
         """Writes what has changed, all of it or but the recent; why it cannot be serialised.
@@ -340,6 +365,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         self._former_fields.enter_context(former_fields_taken())
         store = self._opened_store()
         store.database.close()
+        assert self._linked is None, "no snapshot has been taken"
         directory = self._local_directory().path
         shutil.rmtree(f"{directory}/{_DATABASE}")
         store.database, states = restore_files(

@@ -27,9 +27,11 @@ class Database:
 
     Attributes:
         log: Is told what is written; None for nobody.
+        version: Changes with what is written.
     """
 
     log: RowLog | None = None
+    version = 0
 
     def __init__(
         self, directory: str, settings: RocksDBSettings, memory: SharedMemory | None
@@ -71,6 +73,7 @@ class Database:
         Raises:
             StateBackendError: They cannot be written.
         """
+        self.version += 1
         batch = rocksdict.WriteBatch(raw_mode=True)
         for key in removed:
             batch.delete(key)
@@ -87,6 +90,7 @@ class Database:
         Raises:
             StateBackendError: It cannot be written.
         """
+        self.version += 1
         self._checked(lambda: self._rows.delete_range(first, end, write_opt=self._write_options))
         if self.log is not None:
             self.log.range_removed(first, end)

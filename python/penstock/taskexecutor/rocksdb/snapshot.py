@@ -113,6 +113,37 @@ def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dic
     return {"states": [[name, *state] for name, state in states], "sequence": sequence}
 
 
+class LinkedFiles:
+    """A folder with the files of a database, removed when nobody holds it any more.
+
+    Attributes:
+        path: The folder.
+        version: That of the database.
+    """
+
+    def __init__(self, path: str, version: int) -> None:
+        """Who makes it holds it."""
+        self.path = path
+        self.version = version
+        self._holders = 1
+        self._lock = threading.Lock()
+
+    def held(self) -> LinkedFiles:
+        """The same, of which one more has a hold."""
+        with self._lock:
+            assert self._holders, "who has it holds it"
+            self._holders += 1
+        return self
+
+    def let_go(self) -> None:
+        """One of the holders does not need it any more; any thread."""
+        with self._lock:
+            self._holders -= 1
+            is_last = self._holders == 0
+        if is_last:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
 class UnwrittenEntries:
     """What was in memory alone, serialised in slices as a snapshot of tables in memory is."""
 
@@ -147,7 +178,7 @@ class RocksDBSnapshot(_Timers):
 
     def __init__(
         self,
-        folder: str | None,
+        files: LinkedFiles | None,
         states: Sequence[tuple[str, StoredKind]],
         kept: Mapping[str, Callable[[Any], Any] | None],
         timers: Mapping[str, tuple[str, TableSnapshot]],
@@ -159,7 +190,7 @@ class RocksDBSnapshot(_Timers):
         """Begins.
 
         Args:
-            folder: Has the files; removed when they are not read any more.  None without state.
+            files: The files; let go of when they are not read any more.  None without state.
             states: Name of each state, and how it is kept.
             kept: By the name of a state, what gives what is kept of a value.
             timers: Name, kind and snapshot of each table of timers.
@@ -172,7 +203,8 @@ class RocksDBSnapshot(_Timers):
         parts: list[SlicedPart] = [table for _, table in timers.values()]
         super().__init__(SlicedParts(parts if unwritten is None else [*parts, unwritten]), failure)
         self._unwritten = unwritten
-        self._folder = folder
+        self._files = files
+        self._folder = None if files is None else files.path
         self._state_names = states
         self._kept = kept
         self._timers = timers
@@ -266,5 +298,6 @@ class RocksDBSnapshot(_Timers):
         return self._taken_timers
 
     def _remove(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._files is not None:
+            self._files.let_go()
+            self._files = None
