@@ -18,6 +18,7 @@ from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyErro
 pytest.importorskip("confluent_kafka")
 
 SERVERS = {"bootstrap.servers": "a:1"}
+THRESHOLD = "stream-metadata-discovery-failure-threshold"
 SERVICE = SingleClusterTopicMetadataService("a", SERVERS)
 
 
@@ -98,3 +99,29 @@ def test_streams_that_share_a_cluster():
         clusters_of([stream("one", ["t"]), stream("two", ["u"], "b:1")])
     with pytest.raises(SourceError, match="gives KafkaStreams"):
         clusters_of(["one"])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ClusterMetadata("orders", SERVERS), "takes a set of topics, got 'orders'"),
+        (lambda: ClusterMetadata({"a b"}, SERVERS), "takes names of topics"),
+        (lambda: ClusterMetadata({"t"}, {"a": 5}), "takes a dictionary of texts"),
+        (lambda: KafkaStream("", {}), "a stream has a name"),
+        (lambda: KafkaStream("s", {"a": SERVERS}), "a dictionary of ClusterMetadata"),
+        (lambda: SingleClusterTopicMetadataService("a", 5), "takes a dictionary of texts, got 5"),
+        (
+            lambda: SingleClusterTopicMetadataService("a", {"bootstrap.servers": "a:b"}),
+            "takes host:port",
+        ),
+        (lambda: complete().set_property(THRESHOLD, "-1").build(), f"{THRESHOLD} is at least 0"),
+        (lambda: DynamicKafkaSource.builder().set_stream_pattern(""), "regular expression"),
+    ],
+)
+def test_what_cannot_be_meant_so_is_refused(make, words):
+    with pytest.raises(InvalidProgramError, match=words):
+        make()
+
+
+def test_the_topics_of_a_cluster_may_be_any_set():
+    assert ClusterMetadata({"t"}, SERVERS) == ClusterMetadata(frozenset({"t"}), SERVERS)

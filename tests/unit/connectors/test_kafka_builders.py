@@ -243,3 +243,87 @@ def test_what_is_sent_again_comes_once_and_in_order_as_with_javas_client():
     assert not is_idempotent(acks="1")
     assert not is_idempotent(retries="0")
     assert not is_idempotent(max_in_flight_requests_per_connection="6")
+
+
+@pytest.mark.parametrize("make", [source, sink])
+@pytest.mark.parametrize("address", ["host:x", "host:99999", "host:0", ",", ":9092", "host:1/t"])
+def test_an_address_that_is_none_is_refused(make, address):
+    with pytest.raises(InvalidProgramError, match=r"bootstrap\.servers takes host:port"):
+        make().set_bootstrap_servers(address).build()
+
+
+@pytest.mark.parametrize("address", ["a:1, b:2", "a", "[::1]:9092", "PLAINTEXT://a:1", "a:1,"])
+def test_addresses_that_the_library_takes(address):
+    source().set_bootstrap_servers(address).build()
+
+
+def test_an_empty_group_is_refused():
+    """The library ends the process."""
+    with pytest.raises(ConfigurationError, match=r"group\.id is the name of a group, got ''"):
+        source().set_group_id("").build()
+
+
+@pytest.mark.parametrize(
+    ("property_name", "text"),
+    [
+        ("default.api.timeout.ms", "-1"),
+        ("commit.offsets.on.checkpoint", "ja"),
+        ("commit.offsets.on.checkpoint", "true"),  # without a group
+        ("auto.offset.reset", "nonsense"),
+    ],
+)
+def test_a_property_of_the_source_that_cannot_be_meant_so(property_name, text):
+    with pytest.raises((InvalidProgramError, ConfigurationError), match=property_name):
+        source().set_property(property_name, text).build()
+
+
+@pytest.mark.parametrize(
+    ("property_name", "text"),
+    [
+        ("max.block.ms", "-1"),
+        ("buffer.memory", "x"),
+        ("buffer.memory", "-5"),
+        ("transactional.id", "x"),
+    ],
+)
+def test_a_property_of_the_sink_that_cannot_be_meant_so(property_name, text):
+    with pytest.raises(InvalidProgramError, match=property_name):
+        sink().set_property(property_name, text).build()
+
+
+@pytest.mark.parametrize(
+    ("property_name", "text"),
+    [
+        ("auto.offset.reset", "latest"),
+        ("enable.auto.commit", "true"),
+        ("enable.partition.eof", "false"),
+        ("client.id", "x"),
+    ],
+)
+def test_a_property_that_something_else_decides_is_named_in_the_log(property_name, text, caplog):
+    source().set_property(property_name, text).build()
+    assert f"the property {property_name}={text} has no effect" in caplog.text
+
+
+def test_a_property_that_is_as_it_would_be_anyway_is_not_told_of(caplog):
+    source().set_property("enable.auto.commit", "False").build()
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: source().set_partitions(5), "set_partitions takes a set of KafkaTopicPartitions"),
+        (lambda: KafkaSource.builder().set_topics("a b"), "set_topics takes names of topics"),
+        (lambda: KafkaSource.builder().set_topics(["a"]), "set_topics takes names of topics"),
+        (lambda: KafkaSource.builder().set_topic_pattern(""), "takes a regular expression, got ''"),
+        (lambda: serializer().set_topic("a/b"), "set_topic takes names of topics"),
+        (lambda: KafkaTopicPartition("", 0), "KafkaTopicPartition takes names of topics"),
+        (lambda: KafkaTopicPartition("t", -1), "numbered from 0, got -1"),
+        (lambda: KafkaOffsetsInitializer.offsets(5), "takes a dictionary of offsets"),
+        (lambda: KafkaRecordDeserializationSchema.of(len, "LONG"), "'LONG' is not a type"),
+    ],
+)
+def test_an_argument_that_cannot_be_meant_so(call, words):
+    with pytest.raises(InvalidProgramError, match=words):
+        call()

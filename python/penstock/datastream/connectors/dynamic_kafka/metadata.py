@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.common.jvm import requires_jvm
 from penstock.datastream.connectors.kafka.admin import Admin
-from penstock.datastream.connectors.kafka.client import client_settings
+from penstock.datastream.connectors.kafka.client import check_brokers, client_settings
+from penstock.datastream.connectors.kafka.partitions import check_topic
 from penstock.errors import InvalidProgramError, SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 #: How long to wait for brokers that are asked for their topics, in seconds.
 _TIMEOUT_S = 60.0
@@ -31,6 +30,20 @@ class ClusterMetadata:
     topics: frozenset[str]
     properties: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        """Looks at the kinds, which a service may get wrong while a job runs.
+
+        Raises:
+            InvalidProgramError: One of them is of another kind.
+        """
+        given: Any = self.topics
+        if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
+            raise InvalidProgramError(f"ClusterMetadata takes a set of topics, got {given!r}")
+        for topic in given:
+            check_topic("ClusterMetadata", topic)
+        object.__setattr__(self, "topics", frozenset(given))
+        _check_properties("ClusterMetadata", self.properties)
+
 
 @dataclass(frozen=True)
 class KafkaStream:
@@ -43,6 +56,24 @@ class KafkaStream:
 
     stream_id: str
     cluster_metadata_map: Mapping[str, ClusterMetadata]
+
+    def __post_init__(self) -> None:
+        """Looks at the kinds, which a service may get wrong while a job runs.
+
+        Raises:
+            InvalidProgramError: One of them is of another kind.
+        """
+        name: Any = self.stream_id
+        if not isinstance(name, str) or not name:
+            raise InvalidProgramError(f"KafkaStream: a stream has a name, got {name!r}")
+        held: Any = self.cluster_metadata_map
+        if not isinstance(held, Mapping) or not all(
+            isinstance(cluster, str) and isinstance(metadata, ClusterMetadata)
+            for cluster, metadata in held.items()
+        ):
+            raise InvalidProgramError(
+                f"KafkaStream takes a dictionary of ClusterMetadata by cluster, got {held!r}"
+            )
 
 
 class KafkaMetadataService:
@@ -100,10 +131,11 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         given: Any = kafka_cluster_id
         if not isinstance(given, str) or not given:
             raise InvalidProgramError(f"a cluster has a name, got {given!r}")
+        user = "SingleClusterTopicMetadataService"
+        _check_properties(user, properties)
         if not properties.get("bootstrap.servers"):
-            raise InvalidProgramError(
-                "SingleClusterTopicMetadataService needs the property bootstrap.servers"
-            )
+            raise InvalidProgramError(f"{user} needs the property bootstrap.servers")
+        check_brokers(properties["bootstrap.servers"], user)
         self._cluster, self._properties = kafka_cluster_id, dict(properties)
 
     def get_all_streams(self) -> Collection[KafkaStream]:
@@ -189,6 +221,8 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
             InvalidProgramError: It is none.
         """
         super().__init__()
+        if stream_pattern == "":
+            raise InvalidProgramError("set_stream_pattern takes a regular expression, got ''")
         try:
             re.compile(stream_pattern)
         except (re.error, TypeError) as error:
@@ -201,6 +235,12 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
         """The streams that match."""
         matches = re.compile(self.pattern).fullmatch
         return [stream for stream in service.get_all_streams() if matches(stream.stream_id)]
+
+
+def _check_properties(where: str, properties: Any) -> None:
+    is_mapping = isinstance(properties, Mapping)
+    if not is_mapping or not all(isinstance(t, str) for pair in properties.items() for t in pair):
+        raise InvalidProgramError(f"{where} takes a dictionary of texts, got {properties!r}")
 
 
 @dataclass

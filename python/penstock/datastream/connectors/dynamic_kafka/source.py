@@ -211,7 +211,7 @@ class DynamicKafkaSourceBuilder:
         interval_ms = whole_number(self._properties, _INTERVAL, -1)
         if interval_ms > 0 and self._each.boundedness is not Boundedness.BOUNDED:
             source.metadata_interval_ms = interval_ms
-        source.failure_threshold = whole_number(self._properties, _THRESHOLD, 1)
+        source.failure_threshold = whole_number(self._properties, _THRESHOLD, 1, least=0)
         source.each = copy.deepcopy(self._each)
         source.properties = {
             key: value

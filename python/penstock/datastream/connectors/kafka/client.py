@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from penstock.common.optional_library import optional_library
 from penstock.errors import ConfigurationError, InvalidProgramError
@@ -42,13 +43,23 @@ _WITHOUT_MEANING: Final = frozenset(
 )
 
 _REFUSED: Final = {
+    "delivery.report.only.error": "the sink hears of errors alone",
     "ssl.truststore.location": "name a file of PEM certificates with ssl.ca.location",
     "ssl.truststore.password": "name a file of PEM certificates with ssl.ca.location",
     "ssl.truststore.type": "name a file of PEM certificates with ssl.ca.location",
     "ssl.keystore.type": "name PEM files with ssl.certificate.location and ssl.key.location",
     "interceptor.classes": "there are no Java classes",
-    "partitioner.class": "use set_partitioner() of KafkaRecordSerializationSchema.builder()",
+    "partitioner.class": "KafkaRecordSerializationSchema.of(function) names partitions",
     "partition.assignment.strategy": "the source assigns partitions itself",
+}
+
+#: What source and sink decide themselves, and what does it instead.
+_DECIDED: Final = {
+    "auto.offset.reset": "set_starting_offsets says where to start",
+    "client.id": "set_client_id_prefix says what clients are called",
+    "enable.auto.commit": "offsets are committed with checkpoints",
+    "enable.auto.offset.store": "offsets are committed with checkpoints",
+    "enable.partition.eof": "the source looks for the ends of partitions",
 }
 
 _JAAS_ENTRY: Final = re.compile(r"(username|password)\s*=\s*(\"([^\"]*)\"|'([^']*)')")
@@ -78,10 +89,43 @@ def client_settings(properties: Mapping[str, str], used_by: str) -> dict[str, st
         elif key == "sasl.jaas.config":
             settings.update(_credentials(value, used_by))
         elif key == "buffer.memory":
-            settings["queue.buffering.max.kbytes"] = str(max(1, int(value) // 1024))
+            size = whole_number(properties, key, 0, least=0)
+            settings["queue.buffering.max.kbytes"] = str(max(1, size // 1024))
         else:
             settings[_RENAMED.get(key, key)] = value
     return settings
+
+
+def decided(given: Mapping[str, Any], own: Mapping[str, Any], used_by: str) -> dict[str, Any]:
+    """Settings with those that source or sink decide (None: not at all).
+
+    What the program has given instead is named in the log.
+    """
+    for key, value in own.items():
+        if str(given.get(key, value)).lower() != str(value).lower():
+            logger.warning(
+                "%s: the property %s=%s has no effect: %s", used_by, key, given[key], _DECIDED[key]
+            )
+    return {key: value for key, value in {**given, **own}.items() if value is not None}
+
+
+def check_brokers(text: str, used_by: str) -> None:
+    """Looks at the addresses of brokers, of which the library says only in a log what is wrong.
+
+    Raises:
+        InvalidProgramError: There is none, or one cannot be meant so.
+    """
+    addresses = [address.strip() for address in text.split(",") if address.strip()]
+    for address in addresses or [""]:
+        try:
+            parts = urlsplit(address if "://" in address else f"//{address}")
+            fits = bool(parts.hostname) and parts.port != 0 and not parts.path
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InvalidProgramError(
+                f"{used_by}: bootstrap.servers takes host:port separated by commas, got {address!r}"
+            )
 
 
 def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> None:
@@ -96,6 +140,8 @@ def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> No
         ConfigurationError: A setting does not exist, or its value is not possible.
     """
     library = kafka_library(used_by)
+    if settings.get("group.id") == "":  # the library would end the process
+        raise ConfigurationError(f"{used_by}: group.id is the name of a group, got ''")
     try:
         made = client({**settings, "log_level": "0", "bootstrap.servers": ""})
     except (library.KafkaException, ValueError, TypeError) as error:
@@ -105,17 +151,22 @@ def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> No
         made.close()
 
 
-def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
+def whole_number(
+    properties: Mapping[str, str], key: str, default: int, *, least: int | None = None
+) -> int:
     """The value of a property that is a whole number.
 
     Raises:
-        InvalidProgramError: It is something else.
+        InvalidProgramError: It is something else, or less than the least.
     """
     text = properties.get(key)
     try:
-        return default if text is None else int(text)
+        number = default if text is None else int(text)
     except ValueError:
         raise InvalidProgramError(f"the property {key} is a whole number, got {text!r}") from None
+    if least is not None and number < least:
+        raise InvalidProgramError(f"the property {key} is at least {least}, got {text}")
+    return number
 
 
 def _credentials(jaas: str, used_by: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.composite_types import as_type_information
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import (
     ByteArraySchema,
@@ -73,6 +74,8 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         """
         if not callable(function):
             raise InvalidProgramError(f"expected a function of a record, got {function!r}")
+        if type_info is not None:
+            type_info = as_type_information(type_info, "KafkaRecordDeserializationSchema.of")
         return _OfFunction(function, type_info)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,6 +106,12 @@ class KafkaOffsetsInitializer:
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
         """Offsets by partition; partitions without one start as the strategy says."""
+        found: Any = offsets
+        if not isinstance(found, Mapping):
+            raise InvalidProgramError(
+                "KafkaOffsetsInitializer.offsets takes a dictionary of offsets by "
+                f"KafkaTopicPartition, got {offsets!r}"
+            )
         for partition, offset in offsets.items():
             if not isinstance(partition, KafkaTopicPartition):
                 raise InvalidProgramError(

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.split_source import SourceSplit
+from penstock.errors import InvalidProgramError
 
-__all__ = ["KafkaPartitionSplit", "KafkaTopicPartition", "owner_of"]
+__all__ = ["KafkaPartitionSplit", "KafkaTopicPartition", "check_topic", "owner_of"]
+
+#: What brokers take for the name of a topic.
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def check_topic(where: str, topic: Any) -> None:
+    """Looks at the name of a topic.
+
+    Raises:
+        InvalidProgramError: No broker has a topic of this name.
+    """
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
+        raise InvalidProgramError(
+            f"{where} takes names of topics, 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-', got "
+            f"{topic!r}"
+        )
 
 
 @checks_arguments
@@ -15,7 +34,16 @@ class KafkaTopicPartition:
     """A partition of a topic, from 0."""
 
     def __init__(self, topic: str, partition: int) -> None:
-        """Names a partition."""
+        """Names a partition.
+
+        Raises:
+            InvalidProgramError: The topic cannot be called so, or the number is negative.
+        """
+        check_topic("KafkaTopicPartition", topic)
+        if partition < 0:
+            raise InvalidProgramError(
+                f"KafkaTopicPartition: partitions are numbered from 0, got {partition}"
+            )
         self._topic = topic
         self._partition = partition
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
+from penstock.datastream.connectors.kafka.partitions import check_topic
 from penstock.datastream.formats.misfit import note_place
 from penstock.errors import FormatError, InvalidProgramError, SinkError
 
@@ -116,8 +117,7 @@ class KafkaRecordSerializationSchemaBuilder:
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
         """The topic of all records."""
-        if not topic:
-            raise InvalidProgramError("set_topic takes the name of a topic, got ''")
+        check_topic("set_topic", topic)
         self._require_no_topic()
         self._topic = topic
         return self

@@ -17,6 +17,7 @@ from penstock.datastream.connectors.committer import (
     SupportsCommitter,
 )
 from penstock.datastream.connectors.kafka.client import (
+    check_brokers,
     check_settings,
     client_settings,
     kafka_library,
@@ -141,7 +142,7 @@ class KafkaSinkBuilder:
         sink.guarantee = self._guarantee
         sink.record_serializer = self._serializer
         sink.transactional_id_prefix = self._prefix or ""
-        max_block_ms = whole_number(self._properties, "max.block.ms", MAX_BLOCK_MS)
+        max_block_ms = whole_number(self._properties, "max.block.ms", MAX_BLOCK_MS, least=0)
         sink.max_block_s = max_block_ms / 1000
         sink.settings = self._settings()
         if exactly_once:
@@ -193,18 +194,22 @@ class KafkaSinkBuilder:
         return self
 
     def _settings(self) -> dict[str, Any]:
-        for key in ("transactional.id", "enable.idempotence"):
-            if key in self._properties and self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        refused = ["transactional.id"]
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            refused.append("enable.idempotence")
+        for key in refused:
+            if key in self._properties:
                 raise InvalidProgramError(
-                    f"{key} is set by the sink itself: see set_transactional_id_prefix"
+                    f"{key} is set by the sink itself, with DeliveryGuarantee.EXACTLY_ONCE: see "
+                    "set_transactional_id_prefix"
                 )
         given = {key: text for key, text in self._properties.items() if key != "max.block.ms"}
         settings: dict[str, Any] = {
             # As Java's client places keys; librdkafka's own default hashes differently.
             "partitioner": "murmur2_random",
             **client_settings(given, "KafkaSink"),
-            "delivery.report.only.error": True,
         }
+        check_brokers(settings["bootstrap.servers"], "KafkaSink")
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE and _can_be_idempotent(settings):
             settings.setdefault("enable.idempotence", "true")
         checked = settings
@@ -214,7 +219,7 @@ class KafkaSinkBuilder:
                 settings.setdefault("linger.ms", str(_TRANSACTION_LINGER_MS))
             checked = {**settings, "transactional.id": "check"}
         check_settings(checked, kafka_library("KafkaSink").Producer, "KafkaSink")
-        return settings
+        return {**settings, "delivery.report.only.error": True}
 
 
 def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:

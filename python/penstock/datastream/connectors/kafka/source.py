@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.datastream.connectors.kafka.client import (
+    check_brokers,
     check_settings,
     client_settings,
+    decided,
     kafka_library,
     whole_number,
 )
@@ -24,6 +27,7 @@ from penstock.datastream.connectors.kafka.offsets import (
 from penstock.datastream.connectors.kafka.partitions import (
     KafkaPartitionSplit,
     KafkaTopicPartition,
+    check_topic,
 )
 from penstock.datastream.connectors.kafka.reader import KafkaSourceReader
 from penstock.datastream.connectors.kafka.subscribers import (
@@ -147,13 +151,16 @@ class KafkaSourceBuilder:
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
         """Reads all partitions of these topics, which must be there."""
-        given: tuple[Any, ...] = topics
-        if not given or not all(isinstance(topic, str) and topic for topic in given):
-            raise InvalidProgramError(f"set_topics takes names of topics, got {topics!r}")
+        if not topics:
+            raise InvalidProgramError("set_topics takes names of topics, got none")
+        for topic in topics:
+            check_topic("set_topics", topic)
         return self._subscribe(TopicList(tuple(dict.fromkeys(topics))))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
         """Reads all topics whose whole names match a regular expression, also later ones."""
+        if not topic_pattern:
+            raise InvalidProgramError("set_topic_pattern takes a regular expression, got ''")
         try:
             re.compile(topic_pattern)
         except re.error as error:
@@ -164,7 +171,8 @@ class KafkaSourceBuilder:
 
     def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
         """Reads these partitions."""
-        found = frozenset(partitions)
+        given: Any = partitions
+        found = frozenset(given) if isinstance(given, Collection) else frozenset()
         if not found or not all(isinstance(p, KafkaTopicPartition) for p in found):
             raise InvalidProgramError(
                 f"set_partitions takes a set of KafkaTopicPartitions, got {partitions!r}"
@@ -285,15 +293,16 @@ class KafkaSourceBuilder:
             )
         source.skips_undecodable = self._skips_undecodable
         source.dead_letters = self._dead_letters
-        source.commits_offsets = group_id is not None and _truth(
-            properties, "commit.offsets.on.checkpoint", default=True
-        )
+        commits_offsets = _truth(properties, "commit.offsets.on.checkpoint", default=True)
+        if group_id is None and commits_offsets and "commit.offsets.on.checkpoint" in properties:
+            raise InvalidProgramError("commit.offsets.on.checkpoint needs set_group_id")
+        source.commits_offsets = group_id is not None and commits_offsets
         interval_ms = whole_number(
             properties, "partition.discovery.interval.ms", _DISCOVERY_INTERVAL_MS
         )
         if interval_ms > 0 and self.boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
             source.discovery_interval_ms = interval_ms
-        api_timeout_ms = whole_number(properties, "default.api.timeout.ms", API_TIMEOUT_MS)
+        api_timeout_ms = whole_number(properties, "default.api.timeout.ms", API_TIMEOUT_MS, least=0)
         source.api_timeout_s = api_timeout_ms / 1000
         source.settings = self._settings()
         return source
@@ -306,15 +315,20 @@ class KafkaSourceBuilder:
             # librdkafka would pause for a second whenever its queue has been full.
             "fetch.queue.backoff.ms": _QUEUE_BACKOFF_MS,
             **client_settings(given, "KafkaSource"),
+        }
+        # The library has no consumer without a group; nothing is committed in this one.
+        settings.setdefault("group.id", "penstock")
+        check_brokers(settings["bootstrap.servers"], "KafkaSource")
+        check_settings(settings, kafka_library("KafkaSource").Consumer, "KafkaSource")
+        own: dict[str, str | None] = {
             "auto.offset.reset": _RESET[self._starting.reset_strategy],
             "enable.auto.commit": "false",
             "enable.auto.offset.store": "false",
             "enable.partition.eof": "true",
         }
-        # The library has no consumer without a group; nothing is committed in this one.
-        settings.setdefault("group.id", "penstock")
-        check_settings(settings, kafka_library("KafkaSource").Consumer, "KafkaSource")
-        return settings
+        if "client.id" in settings:
+            own["client.id"] = None  # each client has one of its own
+        return decided(settings, own, "KafkaSource")
 
     def _subscribe(self, subscriber: Subscriber) -> KafkaSourceBuilder:
         if self._subscriber is not None:
