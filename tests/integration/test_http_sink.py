@@ -132,14 +132,30 @@ def test_every_element_at_least_once_after_a_failure(service, tmp_path):
 
 
 def test_what_json_has_not_is_named(service):
-    with pytest.raises(FormatError, match="bytes is not JSON serializable; map the elements"):
+    with pytest.raises(FormatError, match="bytes is not JSON serializable; map the elements") as e:
         post(service.url, [b"x"])
+    assert f"It was to be written to {service.url}." in e.value.__notes__
+
+
+def test_user_and_password_are_sent_and_not_shown(service):
+    url = service.url.replace("://", "://me:se%20cret@")
+    post(url, [1])
+    assert service.seen[0][1]["Authorization"] == "Basic bWU6c2UgY3JldA=="
+    service.answers = [400]
+    with pytest.raises(SinkError, match="does not take 1 elements") as failure:
+        post(url, [1])
+    assert "cret" not in str(failure.value)
+
+
+def test_a_body_that_is_no_bytes_is_named(service):
+    with pytest.raises(SinkError, match="must return bytes, got 'text', for http"):
+        post(service.url, [1], encode=lambda elements: "text")
 
 
 @pytest.mark.parametrize(
     ("arguments", "settings", "expected"),
     [
-        (("ftp://x",), {}, "takes a URL of http or https, got 'ftp://x'"),
+        (("ftp://x",), {}, "takes a URL of http or https, as http://host:8080/path, got 'ftp://x'"),
         (("http://",), {}, "takes a URL of http or https"),
         (("http://x",), {"batch_size": 0}, "batch_size is at least 1, got 0"),
         (("http://x",), {"max_retries": -1}, "max_retries is at least 0, got -1"),

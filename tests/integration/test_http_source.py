@@ -29,6 +29,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         query = parse_qs(parts.query)
         server.seen.append(self.path)
+        server.headers = self.headers
         after = int(query.get("after", ["0"])[0])
         there = [{"id": n, "text": f"t{n}"} for n in range(1, server.count + 1)]
         page = [element for element in there if element["id"] > after][:3]
@@ -169,3 +170,23 @@ def test_wrong_arguments_are_refused():
     ]:
         with pytest.raises(InvalidProgramError, match=said):
             HttpSource(**{"url": "http://x"} | wrong)
+
+
+def test_user_and_password_are_sent_and_not_shown(service):
+    service.answers = [404]
+    url = service.url.replace("://", "://me:se%20cret@")
+    with pytest.raises(SourceError, match="does not answer") as failure:
+        read(url + "/all", headers={"X-Key": "k"})
+    assert "cret" not in str(failure.value)
+    assert ids(read(url + "/all#part", headers={"X-Key": "k"})) == list(range(1, 9))
+    assert set(service.seen) == {"/all"}
+    assert service.headers["Authorization"] == "Basic bWU6c2UgY3JldA=="
+    assert service.headers["X-Key"] == "k"
+
+
+def test_what_no_element_can_be_made_of_names_its_url(service):
+    wrong = Types.ROW_NAMED(["text"], [Types.LONG()])
+    schema = JsonRowDeserializationSchema.builder().type_info(wrong).build()
+    with pytest.raises(FormatError, match="the field 'text'") as failure:
+        read(service.url + "/all", schema=schema)
+    assert f"the answer of {service.url}/all" in "".join(failure.value.__notes__)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from penstock.common.background import shut_down
 from penstock.errors import InvalidProgramError
@@ -17,24 +19,63 @@ _SHOWN_BYTES: Final = 500
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500
 
+#: What a request may have as its target, and as a header.
+_PLAIN: Final = re.compile(r"[!-~]*")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_TEXT: Final = re.compile(r"[\t -~\xa0-\xff]*")
 
-def check_http(where: str, url: str, **numbers: tuple[int, int]) -> None:
-    """Refuses what is no URL of a web service, and numbers that are too small.
+
+def check_http(
+    where: str, url: str, headers: Mapping[str, str] | None, **numbers: tuple[int, int]
+) -> None:
+    """Refuses what is no URL or header of a web service, and numbers that are too small.
 
     Args:
         where: What takes them, for the message.
         url: The URL.
+        headers: The headers.
         numbers: By name a number, and the least that it may be.
 
     Raises:
         InvalidProgramError: One of them cannot be meant so.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidProgramError(f"{where} takes a URL of http or https, got {url!r}")
+    try:
+        parts = urlsplit(url)
+        is_reachable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, is_reachable = urlsplit(""), False
+    if parts.scheme not in ("http", "https") or not is_reachable:
+        # The rest of the URL may hold a password.
+        raise InvalidProgramError(
+            f"{where} takes a URL of http or https, as http://host:8080/path, got "
+            f"{url.rpartition('@')[2]!r}"
+        )
+    if not _PLAIN.fullmatch(parts.path + parts.query):
+        raise InvalidProgramError(
+            f"{where}: the URL {url.rpartition('@')[2]!r} has characters that urllib.parse.quote "
+            "has to quote"
+        )
+    for name, text in (headers or {}).items():
+        if not _HEADER.fullmatch(name) or not _HEADER_TEXT.fullmatch(text):
+            # The text may be a secret.
+            raise InvalidProgramError(
+                f"{where}: headers have names of letters, digits and -, and texts of one line in "
+                f"Latin-1; that of {name!r} is none"
+            )
     for name, (number, least) in numbers.items():
         if number < least:
             raise InvalidProgramError(f"{where}: {name} is at least {least}, got {number}")
+
+
+def web_address(url: str) -> tuple[str, dict[str, str]]:
+    """A URL without user, password and fragment, and the headers that say who asks."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    shown = parts._replace(netloc=place, fragment="").geturl()
+    if parts.username is None:
+        return shown, {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return shown, {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 class Answer(NamedTuple):

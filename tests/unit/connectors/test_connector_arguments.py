@@ -14,7 +14,9 @@ from penstock.datastream.connectors.jdbc import (
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
-from penstock.errors import WrongArgumentError
+from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro_registry import ConfluentRegistryAvroDeserializationSchema
+from penstock.errors import InvalidProgramError
 
 ROW = Types.ROW_NAMED(["id"], [Types.LONG()])
 SQLITE = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:x").build()
@@ -24,6 +26,11 @@ WEB, BROKER, REDIS = "http://host", "mqtt://host", "redis://host"
 def changes(**arguments):
     given = {"url": "postgresql://h/d", "table": "t", "row_type": ROW, "slot": "s", **arguments}
     return PostgresCdcSource(**given)
+
+
+def registry(url, **arguments):
+    schema = AvroSchema.parse_string('{"type": "string"}')
+    return ConfluentRegistryAvroDeserializationSchema.for_generic(schema, url, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +46,18 @@ def changes(**arguments):
         (lambda: HttpSource(WEB, headers="x"), "headers"),
         (lambda: HttpSource(WEB, headers={"X": 5}), "headers"),
         (lambda: HttpSink(None), "url"),
+        (lambda: HttpSource("http://h:x"), "takes a URL of http or https"),
+        (lambda: HttpSource("http://h:99999"), "takes a URL of http or https"),
+        (lambda: HttpSource("http://h/a b"), "has to quote"),
+        (lambda: HttpSource("http://h/ä"), "has to quote"),
+        (lambda: HttpSink(WEB, headers={"a b": "x"}), "that of 'a b' is none"),
+        (lambda: HttpSink(WEB, headers={"a": "x\ny"}), "that of 'a' is none"),
+        (lambda: HttpSource(WEB, records=""), "records is a name"),
+        (lambda: HttpSource(WEB, cursor="id", cursor_parameter=""), "cursor_parameter is a name"),
+        (lambda: registry(5), "url"),
+        (lambda: registry("http://h:x"), "takes a URL of http or https"),
+        (lambda: registry(WEB, max_retries="x"), "max_retries"),
+        (lambda: registry(WEB, headers={"a": 5}), "headers"),
         (lambda: HttpSink(WEB, batch_size="3"), "batch_size"),
         (lambda: HttpSink(WEB, encode="x"), "encode"),
         (lambda: MqttSource(BROKER, ["t"], 5), "client_id"),
@@ -78,7 +97,7 @@ def changes(**arguments):
     ],
 )
 def test_an_argument_of_another_kind_is_named(make, name):
-    with pytest.raises(WrongArgumentError, match=name):
+    with pytest.raises(InvalidProgramError, match=name):
         make()
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import HttpConnection, check_http
+from penstock.common.http_connection import HttpConnection, check_http, web_address
 from penstock.common.types import Row
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.formats.misfit import meant_for
 from penstock.errors import FormatError, SinkError, WrongArgumentError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class HttpSink(PythonSink[Any]):
         """Makes a sink.
 
         Args:
-            url: Where to post to, ``http://…`` or ``https://…``.
+            url: Where to post to, ``http://user:password@host/path`` or ``https://…``.
             headers: Sent with each request; the type of the content is JSON unless they say so.
             batch_size: The most elements of a request.
             max_retries: How often a request is tried again when there is no answer, or one of 429
@@ -65,6 +66,7 @@ class HttpSink(PythonSink[Any]):
         check_http(
             "HttpSink",
             url,
+            headers,
             batch_size=(batch_size, 1),
             max_retries=(max_retries, 0),
             retry_delay_ms=(retry_delay_ms, 0),
@@ -72,8 +74,8 @@ class HttpSink(PythonSink[Any]):
         )
         if encode is not None and not callable(encode):
             raise WrongArgumentError(f"HttpSink: encode must be a function, got {encode!r}")
-        self.url = url
-        self.headers = {"Content-Type": "application/json", **(headers or {})}
+        self.url, who = web_address(url)
+        self.headers = {"Content-Type": "application/json", **who, **(headers or {})}
         self.batch_size = batch_size
         self.max_retries = max_retries
         self.retry_delay_ms = retry_delay_ms
@@ -125,7 +127,13 @@ class _HttpWriter(SinkWriter[Any]):
         del end_of_input
         if not self._elements:
             return
-        body = self._sink.encode(self._elements)
+        with meant_for(self._sink.url):
+            body: Any = self._sink.encode(self._elements)
+        if not isinstance(body, (bytes, bytearray)):
+            raise SinkError(
+                f"HttpSink: the encode function must return bytes, got {body!r:.100}, for "
+                f"{self._sink.url}"
+            )
         delay_ms = self._sink.retry_delay_ms
         for tries_left in range(self._sink.max_retries, -1, -1):
             failure, is_final, cause = self._threads.call(partial(self._post, body))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import BackgroundCall
-from penstock.common.http_connection import HttpConnection, check_http
+from penstock.common.http_connection import HttpConnection, check_http, web_address
 from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
@@ -95,7 +95,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         """Makes a source.
 
         Args:
-            url: What to get, ``http://…`` or ``https://…``.
+            url: What to get, ``http://user:password@host/path`` or ``https://…``.
             cursor_parameter: The parameter of the URL that says behind which element to go on;
                 without one each answer has all elements, and new ones behind the old.
             cursor: What that parameter is next: the name of a field of the last element, or a
@@ -119,6 +119,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         check_http(
             "HttpSource",
             url,
+            headers,
             interval_ms=(interval_ms, 1),
             max_retries=(max_retries, 0),
             retry_delay_ms=(retry_delay_ms, 0),
@@ -126,6 +127,13 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         )
         if (cursor_parameter is None) != (cursor is None):
             raise WrongArgumentError("HttpSource takes cursor_parameter and cursor together")
+        for name, text in (
+            ("cursor_parameter", cursor_parameter),
+            ("cursor", cursor),
+            ("records", records),
+        ):
+            if text == "":
+                raise WrongArgumentError(f"HttpSource: {name} is a name, got ''")
         named: Any = cursor
         if named is not None and not isinstance(named, str) and not callable(named):
             raise WrongArgumentError(
@@ -136,13 +144,13 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         given: Any = schema
         if given is not None and not isinstance(given, DeserializationSchema):
             raise WrongArgumentError(f"a schema is a DeserializationSchema, got {schema!r}")
-        self.url = url
+        self.url, who = web_address(url)
         self.cursor_parameter = cursor_parameter
         self.cursor = cursor
         self.records = records
         self.lines = lines
         self.schema = schema
-        self.headers = {"Accept": "application/json", **(headers or {})}
+        self.headers = {"Accept": "application/json", **who, **(headers or {})}
         self.bounded = bounded
         self.interval_s = interval_ms / 1000
         self.max_retries = max_retries
@@ -243,7 +251,11 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
         rest = found[split.taken :]
         if source.schema is not None:
             deserialize = source.schema.deserialize
-            rest = [deserialize(json.dumps(element).encode()) for element in rest]
+            try:
+                rest = [deserialize(json.dumps(element).encode()) for element in rest]
+            except Exception as failure:
+                failure.add_note(f"No element can be made of the answer of {url}.")
+                raise
         return _Page(rest, cursor)
 
     def _cursor_behind(self, answer: Any, found: list[Any]) -> Any:

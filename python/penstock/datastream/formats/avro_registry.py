@@ -10,6 +10,7 @@ import struct
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.datastream.formats.avro import (
     AvroRowSerializationSchema,
@@ -35,6 +36,7 @@ __all__ = [
 _HEADER: Final = struct.Struct(">bI")
 
 
+@checks_arguments
 class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, DeserializationSchema):
     """Reads records as rows of one schema, whatever versions of it wrote them (beyond PyFlink)."""
 
@@ -129,6 +131,7 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         return self._schema.types.reader()
 
 
+@checks_arguments
 class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSchema):
     """Writes rows behind the number that a registry gives their schema (beyond PyFlink)."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import HttpConnection, check_http
+from penstock.common.http_connection import HttpConnection, check_http, web_address
 from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
@@ -52,18 +51,14 @@ class SchemaRegistry:
         check_http(
             "a schema registry",
             url,
+            headers,
             max_retries=(max_retries, 0),
             retry_delay_ms=(retry_delay_ms, 0),
             timeout_ms=(timeout_ms, 1),
         )
-        parts = urlsplit(url)
-        self._headers = {"Accept": _CONTENT_TYPE, **(headers or {})}
-        if parts.username is not None:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        # What messages show is without the password.
-        place = parts.netloc.rpartition("@")[2]
-        self._url = parts._replace(netloc=place, query="", fragment="").geturl().rstrip("/")
+        address, who = web_address(url)
+        self._headers = {"Accept": _CONTENT_TYPE, **who, **(headers or {})}
+        self._url = urlsplit(address)._replace(query="").geturl().rstrip("/")
         self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
         self._timeout_ms = timeout_ms
 
