@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["RedisLookup", "RedisSink"]
 
 logger = logging.getLogger(__name__)
+
+#: The path of a URL: nothing, or the number of a database.
+_DATABASE: Final = re.compile(r"/?|/[0-9]+")
 
 #: What a command's parts may be.
 _PARTS: Final = (str, bytes, int, float)
@@ -184,14 +188,7 @@ class _Server:
     def __init__(
         self, user: str, url: str, max_retries: int, retry_delay_ms: int, timeout_ms: int
     ) -> None:
-        redis_library(user)
-        parts = urlsplit(url)
-        if parts.scheme not in ("redis", "rediss", "unix"):
-            # The rest of the URL may hold a password.
-            raise InvalidProgramError(
-                f"{user} takes a URL as redis://host:6379/0, rediss://… or unix://path, got one of "
-                f"the scheme {parts.scheme!r}"
-            )
+        parts = _parts_of_url(user, url)
         for name, number, least in (
             ("max_retries", max_retries, 0),
             ("retry_delay_ms", retry_delay_ms, 0),
@@ -205,6 +202,12 @@ class _Server:
         self._max_retries = max_retries
         self._retry_delay_ms = retry_delay_ms
         self._timeout_ms = timeout_ms
+        try:
+            self.client().connection_pool.make_connection()  # which is not connected
+        except (TypeError, ValueError) as error:
+            raise InvalidProgramError(
+                f"{user}: the options behind the ? of the URL are those of redis.from_url: {error}"
+            ) from None
 
     def client(self) -> Any:
         """A client, which connects when it is used and tries nothing again by itself."""
@@ -270,6 +273,31 @@ class _Server:
     def _error(self, what: str) -> PenstockError:
         kind = SinkError if self._user == "RedisSink" else SourceError
         return kind(f"{self._user}: Redis at {self._shown} {what}")
+
+
+def _parts_of_url(user: str, url: str) -> SplitResult:
+    """The parts of a server's URL, of which the library passes over what it does not understand.
+
+    Raises:
+        InvalidProgramError: It is none.
+    """
+    try:
+        parts = urlsplit(url)
+        shown = f"one of the scheme {parts.scheme!r}"
+        if parts.scheme in ("redis", "rediss"):
+            fits = parts.port != 0 and _DATABASE.fullmatch(parts.path) is not None
+            shown += f" with the path {parts.path!r}"
+        else:
+            fits = parts.scheme == "unix" and bool(parts.netloc.rpartition("@")[2] + parts.path)
+    except ValueError as error:
+        parts, fits, shown = urlsplit(""), False, str(error)
+    if not fits:
+        # The rest of the URL may hold a password.
+        raise InvalidProgramError(
+            f"{user} takes a URL as redis://host:6379/0 with the number of a database, rediss://… "
+            f"or unix://path, got {shown}"
+        )
+    return parts
 
 
 def redis_library(used_by: str) -> Any:
