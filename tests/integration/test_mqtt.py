@@ -329,7 +329,11 @@ def test_users_and_rights(broker):
     ann = broker.url.replace("//", "//ann:p%20w@")
     env = environment()
     env.from_collection(["x"]).sink_to(MqttSink(ann, "private/a"))
-    with pytest.raises(SinkError, match="refuses a message: Not authorized"):
+    with pytest.raises(SinkError, match="message to the topic 'private/a': Not authorized"):
+        env.execute()
+    env = environment()
+    env.from_collection(["open/a", "private/b"]).sink_to(MqttSink(ann, lambda text: text))
+    with pytest.raises(SinkError, match="message to the topic 'private/b': Not authorized"):
         env.execute()
     env = environment()
     env.from_collection(["x"]).sink_to(MqttSink(ann.replace("p%20w", "wrong"), "open/a"))
@@ -345,7 +349,7 @@ def test_no_broker():
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"mqtt://127.0.0.1:{nobody.getsockname()[1]}"
-        message = r"127.0.0.1:\d+ cannot be reached within 0.2 s"
+        message = r"of 'a': 127.0.0.1:\d+ cannot be reached within 0.2 s"
         source = MqttSource(url, "a", "job", connect_timeout_ms=200)
         with pytest.raises(SourceError, match=message):
             taken(stream_of(environment(), source), 1)

@@ -409,7 +409,10 @@ def test_a_sink_whose_queue_is_deleted_fails_the_job(broker, client):
     client.channel.queue_delete(name)
     elements.put("y")
     elements.put(None)
-    with pytest.raises(SinkError, match="has no queue 'deleted-out' any more: NO_ROUTE"):
+    with pytest.raises(
+        SinkError,
+        match=r"RMQSink of queue 'deleted-out': .* has no queue 'deleted-out' any more: NO_ROUTE",
+    ):
         job.get_job_execution_result().result()
 
 
@@ -453,7 +456,7 @@ def test_no_broker():
             (once, r"127.0.0.1:\d+ cannot be reached \(automatic_recovery is False\)"),
             (
                 made.set_automatic_recovery(True).set_connection_timeout(200).build(),
-                r"127.0.0.1:\d+ cannot be reached within 0.2 s",
+                r"of queue 'a': 127.0.0.1:\d+ cannot be reached within 0.2 s",
             ),
         ):
             with pytest.raises(SourceError, match=message):
@@ -528,6 +531,11 @@ def test_without_the_package(monkeypatch):
         (lambda config: complete().set_prefetch_count(0), "from 1 to 65535, got 0"),
         (lambda config: complete().set_uri("http://h"), "takes a URI as amqp://"),
         (lambda config: complete().set_uri(NO_HOST), "the host None"),
+        (lambda config: complete().set_uri("amqp://h?heartbeat=5"), "with more behind it"),
+        (lambda config: complete().set_uri("amqp://h:99999"), "takes a URI as amqp://"),
+        (lambda config: complete().set_host(""), "host is a text that is not empty"),
+        (lambda config: complete().set_user_name(""), "user_name is a text that is not empty"),
+        (lambda config: RMQSink(config, "q", TEXT, timeout_ms="x"), "timeout_ms must be a whole"),
     ],
 )
 def test_arguments_that_cannot_be_meant(make, message):

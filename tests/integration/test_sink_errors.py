@@ -7,8 +7,11 @@ from penstock.common import Configuration, Encoder, Row, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.http import HttpSink
 from penstock.datastream.connectors.iceberg import IcebergSink
 from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from penstock.datastream.connectors.mqtt import MqttSink
+from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
     AvroRowSerializationSchema,
@@ -67,6 +70,7 @@ def iceberg(folder):
     return IcebergSink("shop.orders", ROW, catalog=catalog)
 
 
+BROKER = RMQConnectionConfig.Builder().set_uri("amqp://127.0.0.1:1").build()
 FILE = "/out/.*part-"
 SINKS = {
     "parquet": (files(ParquetBulkWriters.for_row_type(ROW)), FILE),
@@ -82,6 +86,14 @@ SINKS = {
     ),
     "delta": (lambda folder: DeltaSink(f"{folder}/out", ROW), "the table .*/out"),
     "iceberg": (iceberg, "the table shop.orders"),
+    "mqtt": (lambda _: MqttSink("mqtt://127.0.0.1:1", "orders", schema=JSON), "the topic 'orders'"),
+    "rabbitmq": (lambda _: RMQSink(BROKER, "orders", JSON), "the queue 'orders'"),
+    "http": (
+        lambda _: HttpSink(
+            "http://127.0.0.1:1/orders", encode=lambda rows: JSON.serialize(rows[0])
+        ),
+        "http://127.0.0.1:1/orders",
+    ),
 }
 
 
@@ -97,7 +109,8 @@ def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
     env.set_parallelism(1)
     row = {"n": "no number"} if name == "avro" else Row(n="no number")
     rows = env.from_collection([0], Types.LONG()).map(lambda _: row, Types.PICKLED_BYTE_ARRAY())
-    rows.sink_to(make(tmp_path))
+    sink = make(tmp_path)
+    rows.add_sink(sink) if isinstance(sink, RMQSink) else rows.sink_to(sink)
     with pytest.raises(FormatError, match=r"the field 'n'") as raised:
         env.execute()
     notes = " ".join(raised.value.__notes__)

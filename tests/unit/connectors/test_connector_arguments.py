@@ -62,10 +62,28 @@ def registry(url, **arguments):
         (lambda: HttpSink(WEB, encode="x"), "encode"),
         (lambda: MqttSource(BROKER, ["t"], 5), "client_id"),
         (lambda: MqttSource(BROKER, ["t"], "c", session_expiry_s="a"), "session_expiry_s"),
+        (lambda: MqttSource("mqtt://h:x", "t", "c"), "takes a URL as mqtt://host:1883"),
+        (lambda: MqttSource("mqtt://h:99999", "t", "c"), "takes a URL as mqtt://host:1883"),
+        (lambda: MqttSource("mqtt://h?a=1", "t", "c"), "with 'a=1' behind"),
+        (lambda: MqttSource(BROKER, 5, "c"), "topics are texts"),
+        (lambda: MqttSource(BROKER, ["a/#/b"], "c"), "'#' for the last ones"),
+        (lambda: MqttSource(BROKER, ["a+"], "c"), "'\\+' for a whole level"),
+        (lambda: MqttSource(BROKER, ["a#"], "c"), "topics are texts"),
+        (lambda: MqttSource(BROKER, ["t\0"], "c"), "topics are texts"),
+        (lambda: MqttSource(BROKER, ["t" * 65_536], "c"), "topics are texts"),
+        (lambda: MqttSink(BROKER, "t" * 65_536), "a topic is a text"),
+        (lambda: MqttSource(BROKER, "t", "c", deserialize=len, type_info="x"), "type_info"),
         (lambda: MqttSink(BROKER, "t", timeout_ms="x"), "timeout_ms"),
         (lambda: MqttSink(BROKER, "t", retain="yes"), "retain"),
         (lambda: RedisSink(5, list), "url"),
         (lambda: RedisSink(REDIS, list, batch_size="a"), "batch_size"),
+        (lambda: RedisSink("redis://h:x", list), "Port could not be cast"),
+        (lambda: RedisSink("redis://h/x", list), "with the path '/x'"),
+        (lambda: RedisSink("redis://h/-1", list), "the number of a database"),
+        (lambda: RedisSink("redis://h/0/1", list), "with the path '/0/1'"),
+        (lambda: RedisSink("unix://", list), "unix://path"),
+        (lambda: RedisSink("redis://h?nosuch=5", list), "options behind the .*'nosuch'"),
+        (lambda: RedisSink("redis://h?db=x", list), "Invalid value for 'db'"),
         (lambda: RedisLookup(REDIS, list, list, connections=1.5), "connections"),
         (lambda: JdbcSink.sink(5, ROW, SQLITE), "sql"),
         (lambda: JdbcSink.sink("a ?", ROW, 5), "jdbc_connection_options"),
@@ -103,6 +121,9 @@ def test_an_argument_of_another_kind_is_named(make, name):
 
 def test_what_is_right_is_taken():
     HttpSource(WEB, headers={"X": "y"}, cursor=len, cursor_parameter="after")
-    MqttSource(BROKER, "t", "c", schema=SimpleStringSchema())
+    for topics in ("t", "#", "+", "a/+/b", "a/#", "+/#", "/", ["a", "b"], {"a"}):
+        MqttSource(BROKER, topics, "c", schema=SimpleStringSchema())
+    for url in ("redis://h", "redis://:p@h:1/", "rediss://h/3", "unix:///p?db=3", "unix://p"):
+        RedisSink(url, list)
     DeltaSink("/t", Types.ROW_NAMED(["id", "n"], [Types.LONG()] * 2), partition_by=("id",))
     JdbcSink.sink("a ?", ROW, SQLITE, None)

@@ -187,8 +187,6 @@ def wait_until(
         SinkError: The broker has acknowledged nothing for so long.
     """
     publisher.check()
-    if holds():
-        return
     left, deadline_s = publisher.under_way(), time.monotonic() + timeout_s
     while not holds():
         with publisher.condition:
@@ -203,3 +201,5 @@ def wait_until(
                 f"{where} has acknowledged nothing for {timeout_s:g} s (timeout_ms), "
                 f"{left} messages are under way"
             )
+    # What was refused meanwhile is under way no more.
+    publisher.check()

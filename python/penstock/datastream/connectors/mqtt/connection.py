@@ -51,12 +51,18 @@ class MqttServer:
             DependencyError: The package paho-mqtt is not installed.
         """
         mqtt_library(user)
-        parts = urlsplit(url)
-        if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/"):
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        more = parts.path.strip("/") + parts.query + parts.fragment
+        if parts.scheme not in _PORTS or not parts.hostname or port == 0 or more:
             # The rest of the URL may hold a password.
             raise InvalidProgramError(
                 f"{user} takes a URL as mqtt://host:1883 or mqtts://user:password@host, got one of "
                 f"the scheme {parts.scheme!r} and the host {parts.hostname!r}"
+                f"{f', with {more!r} behind' if more else ''}"
             )
         if ca_file is not None and parts.scheme != "mqtts":
             raise InvalidProgramError(f"{user}: ca_file is for mqtts://, the URL is of mqtt://")
@@ -66,8 +72,8 @@ class MqttServer:
             )
         self.user = user
         self.connect_timeout_s = connect_timeout_ms / 1000
-        self.shown = f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
-        self._host, self._port = parts.hostname, parts.port or _PORTS[parts.scheme]
+        self._host, self._port = parts.hostname, port or _PORTS[parts.scheme]
+        self.shown = f"{self._host}:{self._port}"
         self._has_tls, self._ca_file = parts.scheme == "mqtts", ca_file
         self._name = None if parts.username is None else unquote(parts.username)
         self._password = None if parts.password is None else unquote(parts.password)
@@ -91,7 +97,13 @@ class MqttServer:
         if self._name is not None:
             client.username_pw_set(self._name, self._password)
         if self._has_tls:
-            client.tls_set(ca_certs=self._ca_file)
+            try:
+                client.tls_set(ca_certs=self._ca_file)
+            except OSError as error:
+                raise InvalidProgramError(
+                    f"{self.user}: ca_file names a file of certificates in PEM that the worker can "
+                    f"read, {self._ca_file!r} is none: {error}"
+                ) from error
         return client
 
     def connect(self, client: Any, clean_start: Any, properties: Any = None) -> None:

@@ -9,6 +9,7 @@ from penstock.common.serialization import SerializationSchema, SimpleStringSchem
 from penstock.datastream.connectors.messages import wait_until
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.formats.misfit import meant_for
 from penstock.errors import SinkError, WrongArgumentError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class MqttSink(PythonSink[Any]):
         self.schema = given
         self.retain = retain
         self.timeout_s = timeout_ms / 1000
+        self.shown = f"MqttSink of {topic!r:.200}" if isinstance(topic, str) else "MqttSink"
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Makes the writer of a subtask, with a connection of its own."""
@@ -86,8 +88,13 @@ class _Publisher(MqttConnection):
     def __init__(self, sink: MqttSink) -> None:
         server = sink.server
         client = server.client("", acknowledges_itself=True)
-        super().__init__(server, client, lambda what: SinkError(f"MqttSink: {server.shown} {what}"))
+        super().__init__(
+            server, client, lambda what: SinkError(f"{sink.shown}: {server.shown} {what}")
+        )
         self.is_ready = False
+        #: By the numbers that the library gives messages; the writer's thread alone looks.
+        self._topics: dict[int, str] = {}
+        self._refusals: list[tuple[int, Any]] = []
         self._under_way = 0
         self._was_connected = False
         client.on_publish = self._on_publish
@@ -97,7 +104,14 @@ class _Publisher(MqttConnection):
         """Has a message published."""
         with self.condition:
             self._under_way += 1
-        self.client.publish(topic, payload, qos=1, retain=retain)
+        published = self.client.publish(topic, payload, qos=1, retain=retain)
+        self._topics[published.mid] = topic
+
+    def check(self) -> None:
+        """Raises why the connection is of no use, of a refusal with its topic."""
+        for mid, reason in self._refusals:
+            self.fail(f"refuses a message to the topic {self._topics.get(mid)!r}: {reason}")
+        super().check()
 
     def under_way(self) -> int:
         """How many messages the broker has not acknowledged."""
@@ -122,9 +136,9 @@ class _Publisher(MqttConnection):
     def _on_publish(
         self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any
     ) -> None:
-        del client, userdata, mid, properties
+        del client, userdata, properties
         if reason.is_failure:
-            self.fail(f"refuses a message: {reason}")
+            self._refusals.append((mid, reason))
         with self.condition:
             self._under_way -= 1
             self.is_ready = True
@@ -142,7 +156,8 @@ class _MqttWriter(SinkWriter[Any]):
         sink, topic = self._sink, self._sink.topic
         if not isinstance(topic, str):
             topic = _check_topic(topic(element))
-        payload = sink.schema.serialize(element)
+        with meant_for(f"the topic {topic!r} of {sink.server.shown}"):
+            payload = sink.schema.serialize(element)
         publisher = self._publisher
         self._wait_until(lambda: publisher.is_ready and publisher.under_way() < _MOST_UNDER_WAY)
         publisher.publish(topic, payload, retain=sink.retain)
@@ -159,7 +174,7 @@ class _MqttWriter(SinkWriter[Any]):
 
     def _wait_until(self, holds: Callable[[], bool]) -> None:
         sink = self._sink
-        wait_until(self._publisher, holds, sink.timeout_s, f"MqttSink: {sink.server.shown}")
+        wait_until(self._publisher, holds, sink.timeout_s, f"{sink.shown}: {sink.server.shown}")
 
 
 def _check_topic(topic: Any) -> str:
@@ -168,8 +183,12 @@ def _check_topic(topic: Any) -> str:
     Raises:
         InvalidProgramError: It is none.
     """
-    if not isinstance(topic, str) or not topic or set(topic) & {"+", "#", "\0"}:
+    if (
+        not isinstance(topic, str)
+        or not 0 < len(topic.encode()) < 1 << 16
+        or set(topic) & {"+", "#", "\0"}
+    ):
         raise WrongArgumentError(
-            f"MqttSink: a topic is a text without '+', '#' and NUL, got {topic!r}"
+            f"MqttSink: a topic is a text without '+', '#' and NUL, got {topic!r:.200}"
         )
     return topic

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import as_type_information
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
 from penstock.datastream.connectors.messages import DeadLetters, EmittedMessages, Inbox
 from penstock.datastream.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
@@ -36,6 +38,16 @@ _MOST_UNACKNOWLEDGED: Final = 65_535
 
 #: How long a message waits for space before the thread that has it looks whether all is over.
 _WAIT_S: Final = 0.1
+
+
+def _is_filter(topic: Any) -> bool:
+    """Whether a broker takes it for a subscription."""
+    if not isinstance(topic, str) or not 0 < len(topic.encode()) < 1 << 16 or "\0" in topic:
+        return False
+    *levels, last = topic.split("/")
+    return (last == "#" or "#" not in last) and all(
+        level == "+" or not set(level) & {"+", "#"} for level in (*levels, last.removesuffix("#"))
+    )
 
 
 @dataclass
@@ -93,9 +105,13 @@ class MqttSource(SingleSplitSource[MqttSplit]):
             DependencyError: The package paho-mqtt is not installed.
         """
         super().__init__()
-        named: list[Any] = [topics] if isinstance(topics, str) else list(topics)
-        if not named or not all(isinstance(topic, str) and topic for topic in named):
-            raise WrongArgumentError(f"MqttSource: topics are texts, at least one, got {topics!r}")
+        given_topics: Any = [topics] if isinstance(topics, str) else topics
+        named = list(given_topics) if isinstance(given_topics, Collection) else []
+        if not named or not all(map(_is_filter, named)):
+            raise WrongArgumentError(
+                "MqttSource: topics are texts, at least one, with '+' for a whole level and '#' "
+                f"for the last ones, got {topics!r:.200}"
+            )
         if not client_id:
             raise WrongArgumentError(
                 "MqttSource needs a client_id: a text that no other client of the broker has"
@@ -104,6 +120,8 @@ class MqttSource(SingleSplitSource[MqttSplit]):
             raise WrongArgumentError("MqttSource takes schema or deserialize, not both")
         if type_info is not None and deserialize is None:
             raise WrongArgumentError("MqttSource: type_info is that of deserialize")
+        if type_info is not None:
+            type_info = as_type_information(type_info, "MqttSource: type_info")
         function: Any = deserialize
         if function is not None and not callable(function):
             raise WrongArgumentError(
@@ -170,7 +188,11 @@ class _Subscription(MqttConnection):
         server = source.server
         client = server.client(source.client_id, acknowledges_itself=False)
         super().__init__(
-            server, client, lambda what: SourceError(f"MqttSource: {server.shown} {what}")
+            server,
+            client,
+            lambda what: SourceError(
+                f"MqttSource of {', '.join(map(repr, source.topics)):.200}: {server.shown} {what}"
+            ),
         )
         self._topics = source.topics
         self.inbox: Inbox[_Held] = Inbox(self.condition)

@@ -46,7 +46,7 @@ class BrokerThread(ABC):
         condition: Guards what this thread and the task's thread share; notified of news.
         failure: Why the connection is of no use any more, or None.
         session: How many connections there were; what the broker numbers is of one of them.
-        shown: The source or sink, host and port, for messages.
+        shown: The source or sink, queue, host and port, for messages.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BrokerThread(ABC):
         self._used_by, self._config, self._error = used_by, config, error
         self._library = pika_library(used_by)
         address = config.address()
-        self.shown = f"{used_by}: {address.host}:{address.port}"
+        self.shown = f"{used_by} of queue {queue!r}: {address.host}:{address.port}"
         self._recovers = config.is_automatic_recovery() is not False
         interval_ms = config.get_network_recovery_interval() or _RECOVERY_INTERVAL_MS
         self._interval_s = interval_ms / 1000

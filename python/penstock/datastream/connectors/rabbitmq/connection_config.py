@@ -261,6 +261,8 @@ def _check(name: str, value: Any) -> None:
         raise WrongArgumentError(f"RMQConnectionConfig: {name} is a text, got {shown}")
     elif name == "uri":
         _parsed(value)
+    elif name in ("host", "virtual_host", "user_name") and not value:
+        raise WrongArgumentError(f"RMQConnectionConfig: {name} is a text that is not empty")
 
 
 def _parsed(uri: str) -> BrokerAddress:
@@ -274,11 +276,13 @@ def _parsed(uri: str) -> BrokerAddress:
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in _PORTS or not parts.hostname or "/" in parts.path[1:]:
+    more = parts.query or parts.fragment or "/" in parts.path[1:]
+    if parts.scheme not in _PORTS or not parts.hostname or port == 0 or more:
         # The rest of the URI may hold a password.
         raise WrongArgumentError(
             "RMQConnectionConfig takes a URI as amqp://user:password@host:5672/virtual_host, got "
             f"one of the scheme {parts.scheme!r} and the host {parts.hostname!r}"
+            f"{', with more behind it' if more else ''}"
         )
     return BrokerAddress(
         parts.hostname,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.messages import wait_until
 from penstock.datastream.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream.connectors.rabbitmq.source import check_arguments
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.formats.misfit import meant_for
 from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.errors import SinkError, WrongArgumentError
 
@@ -28,6 +30,7 @@ _BATCH: Final = 1000
 _PERSISTENT: Final = 2
 
 
+@checks_arguments
 class RMQSink(SinkFunction):
     """Publishes elements to a queue, at least once; for `DataStream.add_sink`.
 
@@ -155,10 +158,14 @@ class _QueueWriter(SinkWriter[Any]):
         """Has an element published; waits while too many are under way."""
         del context
         sink = self._sink
-        body = sink.schema.serialize(element)
+        with meant_for(f"the queue {sink.queue!r}"):
+            body = sink.schema.serialize(element)
         correlation_id = None if sink.correlation_id is None else sink.correlation_id(element)
         if correlation_id is not None and not isinstance(correlation_id, str):
-            raise SinkError(f"RMQSink: a correlation id is a text, got {correlation_id!r}")
+            raise SinkError(
+                f"RMQSink of queue {sink.queue!r}: a correlation id is a text, got "
+                f"{correlation_id!r}"
+            )
         self._wait_for_less_than(_MOST_UNDER_WAY)
         self._publisher.put(body, correlation_id)
 
