@@ -110,7 +110,7 @@ def registry(url, **arguments):
         (lambda: DeltaSink("/t", ROW, partition_by="n"), "partition_by"),
         (
             lambda: FileSource.for_record_stream_format(StreamFormat.text_line_format(), 5),
-            "takes paths: 5",
+            "a path is a text",
         ),
     ],
 )

@@ -14,7 +14,12 @@ from penstock.datastream.formats.arrow_types import (
     whole_numbers,
 )
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
-from penstock.errors import FormatError, InvalidProgramError, PenstockError, SourceError
+from penstock.errors import (
+    FormatError,
+    PenstockError,
+    SourceError,
+    WrongArgumentError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,8 +59,21 @@ class ColumnarFormat(BulkFormat):
         """
         super().__init__()
         arrow_library(type(self).__name__)
-        if batch_size <= 0:
-            raise InvalidProgramError(f"a batch_size must be positive, got {batch_size}")
+        given: Any = batch_size
+        if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+            raise WrongArgumentError(
+                f"{type(self).__name__}: batch_size is a positive whole number, got {batch_size!r}"
+            )
+        sensitive: Any = is_case_sensitive
+        if not isinstance(sensitive, bool):
+            raise WrongArgumentError(
+                f"{type(self).__name__}: is_case_sensitive must be True or False, got {sensitive!r}"
+            )
+        named: Any = column
+        if named is not None and (not isinstance(named, str) or not named):
+            raise WrongArgumentError(
+                f"{type(self).__name__}: column is the name of a column, got {column!r}"
+            )
         self._declared = declared
         self._batch_size = batch_size
         self._column = column

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.formats.csv_rows import CsvDialect
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+_NUMBERS: Final = (
+    BasicType.BYTE,
+    BasicType.SHORT,
+    BasicType.INT,
+    BasicType.LONG,
+    BasicType.FLOAT,
+    BasicType.DOUBLE,
+    BasicType.BIG_INT,
+    BasicType.BIG_DEC,
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,12 @@ class CsvSchemaBuilder:
     def add_number_column(self, name: str, number_type: Any = None) -> CsvSchemaBuilder:
         """Adds a column of numbers, of LONG unless another type is given."""
         declared = Types.LONG() if number_type is None else number_type
-        return self._add(name, as_type_information(declared, "add_number_column"))
+        kind = as_type_information(declared, "add_number_column")
+        if not isinstance(kind, BasicTypeInfo) or kind.basic_type not in _NUMBERS:
+            raise WrongArgumentError(
+                f"add_number_column takes a type of numbers, as Types.LONG(), got {kind!r}"
+            )
+        return self._add(name, kind)
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
         """Adds a column of texts."""
@@ -106,6 +123,9 @@ class CsvSchemaBuilder:
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
         """Adds the columns of another schema."""
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise WrongArgumentError(f"add_columns_from takes a CsvSchema, got {schema!r}")
         declared = schema.row_type
         for name, kind in zip(declared.get_field_names(), declared.get_field_types(), strict=True):
             self._add(name, kind)
@@ -212,6 +232,8 @@ class CsvSchemaBuilder:
         return self.size()
 
     def _add(self, name: str, declared: TypeInformation) -> CsvSchemaBuilder:
+        if not name:
+            raise InvalidProgramError("a column of a CsvSchema has a name, got ''")
         if name in self._columns:
             raise InvalidProgramError(f"the column {name!r} was added before")
         self._columns[name] = declared

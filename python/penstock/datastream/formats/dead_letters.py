@@ -12,7 +12,7 @@ from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.datastream.functions.process import ProcessFunction
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import InvalidProgramError, SourceError
+from penstock.errors import InvalidProgramError, SourceError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,11 @@ class Policy(NamedTuple):
         Raises:
             InvalidProgramError: The side output is none, or both are given.
         """
+        given: Any = skip_malformed
+        if not isinstance(given, bool):
+            raise WrongArgumentError(
+                f"{where}: skip_malformed must be True or False, got {skip_malformed!r}"
+            )
         if dead_letters is not None:
             required_tag(where, dead_letters)
             if skip_malformed:
@@ -113,7 +118,7 @@ class DeserializeFunction(ProcessFunction):
             raise InvalidProgramError(f"expected a DeserializationSchema, got {schema!r}")
         self._schema = schema
         self._policy = Policy.of(
-            "dead_letters", skip_malformed=skip_malformed, dead_letters=dead_letters
+            "DeserializeFunction", skip_malformed=skip_malformed, dead_letters=dead_letters
         )
         self._name = ""
         self._errors: Any = None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from penstock.errors import InvalidProgramError
-
-if TYPE_CHECKING:
-    from penstock.common.configuration import Configuration
+from penstock.common.configuration import Configuration
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 
 def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
@@ -16,6 +14,9 @@ def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
     Raises:
         InvalidProgramError: There are some.
     """
+    given: Any = hadoop_config
+    if not isinstance(given, Configuration | None):
+        raise WrongArgumentError(f"{where}: hadoop_config is a Configuration, got {given!r}")
     settings = {} if hadoop_config is None else hadoop_config.to_dict()
     if settings:
         raise InvalidProgramError(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.configuration import Configuration
 from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import OrcFormat, RowsOfColumns
 from penstock.datastream.formats.hadoop import refuse_hadoop
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
-    from penstock.common.configuration import Configuration
     from penstock.common.serialization import BulkWriterFactory
 
 __all__ = [
@@ -43,6 +43,12 @@ class OrcBulkWriters:
         """
         refuse_hadoop(hadoop_config, "OrcBulkWriters.for_row_type")
         declared = row_type_of(row_type, "OrcBulkWriters.for_row_type")
+        given: Any = writer_properties
+        if not isinstance(given, Configuration | None):
+            raise WrongArgumentError(
+                "OrcBulkWriters.for_row_type: writer_properties is a Configuration, got "
+                f"{writer_properties!r}"
+            )
         settings = {} if writer_properties is None else dict(writer_properties.to_dict())
         options = {
             "compression": _compression(settings.pop("orc.compress", "ZLIB")),

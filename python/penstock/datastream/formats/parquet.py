@@ -11,7 +11,7 @@ from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import ParquetFormat
 from penstock.datastream.formats.hadoop import refuse_hadoop
 from penstock.datastream.formats.lines import StreamFormat
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
@@ -28,6 +28,9 @@ __all__ = [
 
 #: Rows of records that are decoded at a time.
 _BATCH_ROWS: Final = 2048
+
+#: What Parquet knows.
+_COMPRESSIONS: Final = ("none", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
 
 class AvroParquetReaders:
@@ -102,6 +105,18 @@ class ParquetBulkWriters:
         """
         refuse_hadoop(hadoop_config, "ParquetBulkWriters.for_row_type")
         declared = row_type_of(row_type, "ParquetBulkWriters.for_row_type")
+        is_utc: Any = utc_timestamp
+        if not isinstance(is_utc, bool):
+            raise WrongArgumentError(
+                "ParquetBulkWriters.for_row_type: utc_timestamp must be True or False, got "
+                f"{utc_timestamp!r}"
+            )
+        given: Any = compression
+        if not isinstance(given, str) or given.lower() not in _COMPRESSIONS:
+            raise WrongArgumentError(
+                "ParquetBulkWriters.for_row_type: compression is one of "
+                f"{', '.join(_COMPRESSIONS)}, got {compression!r}"
+            )
         return ColumnWriters(
             "parquet", declared, is_utc=utc_timestamp, options={"compression": compression}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -11,10 +12,10 @@ from penstock.datastream.formats.csv_rows import CsvDialect, text_reader
 from penstock.datastream.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
 from penstock.datastream.formats.json_values import named_row
 from penstock.datastream.formats.misfit import Misfit
-from penstock.errors import FormatError, InvalidProgramError
+from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 #: What Hive calls the partition of rows without a value.
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -34,6 +35,24 @@ class WithPathColumns(FileFormat):
         Raises:
             InvalidProgramError: The elements are no rows, or a name is one of their fields.
         """
+        given: Any = partitions
+        if not isinstance(given, Mapping) or not all(
+            isinstance(name, str) and isinstance(kind, TypeInformation)
+            for name, kind in given.items()
+        ):
+            raise WrongArgumentError(
+                "add_path_columns: partition_columns is a dictionary of types by name, as "
+                f"{{'day': Types.STRING()}}, got {partitions!r}"
+            )
+        if (path_column is None and not partitions) or path_column == "" or "" in partitions:
+            raise WrongArgumentError(
+                "add_path_columns takes the name of a column for the path, partition_columns or "
+                f"both, got {path_column!r} and {partitions!r}"
+            )
+        if path_column in partitions:
+            raise WrongArgumentError(
+                f"add_path_columns: {path_column!r} cannot be both path and partition"
+            )
         declared = file_format.get_produced_type()
         if not isinstance(declared, RowTypeInfo):
             raise InvalidProgramError(

@@ -141,6 +141,13 @@ class OnCheckpointRollingPolicy(RollingPolicy):
     """Finishes files at every checkpoint."""
 
 
+def _check_name(method: str, part: str) -> None:
+    if "/" in part or "\0" in part:
+        raise InvalidProgramError(
+            f"{method} takes a part of a file's name, without /, got {part!r}"
+        )
+
+
 @checks_arguments
 class OutputFileConfig:
     """How the files are called: prefix, subtask and number, suffix."""
@@ -176,12 +183,22 @@ class OutputFileConfig:
             self._part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Sets what stands before."""
+            """Sets what stands before.
+
+            Raises:
+                InvalidProgramError: It has a slash, and so would be another folder.
+            """
+            _check_name("with_part_prefix", prefix)
             self._part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Sets what stands behind."""
+            """Sets what stands behind.
+
+            Raises:
+                InvalidProgramError: It has a slash, and so would be another folder.
+            """
+            _check_name("with_part_suffix", suffix)
             self._part_suffix = suffix
             return self
 

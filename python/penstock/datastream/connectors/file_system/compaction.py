@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
@@ -41,6 +42,7 @@ class FileCompactStrategy:
         """Refused: there is no Java object behind it."""
         requires_jvm("FileCompactStrategy.get_java_object", "use the strategy itself")
 
+    @checks_arguments
     class Builder:
         """Collects the settings of a strategy."""
 

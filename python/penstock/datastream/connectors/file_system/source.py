@@ -179,9 +179,6 @@ def _builder(
         raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
     if not paths:
         raise InvalidProgramError(f"{method} needs at least one path")
-    for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
-            raise WrongArgumentError(f"{method} takes paths: {path!r}")
     return FileSourceBuilder(given, tuple(sink_path(path) for path in paths))
 
 
@@ -203,6 +200,12 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 
 def sink_path(path: str | os.PathLike[str]) -> str:
-    """As `local_path`; URLs of stores are left as they are."""
-    text = os.fspath(path)
+    """As `local_path`; URLs of stores are left as they are.
+
+    Raises:
+        WrongArgumentError: It is no path, or an empty one, which would be the working directory.
+    """
+    given: Any = path
+    if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(path)):
+        raise WrongArgumentError(f"a path is a text that is not empty, or a Path, got {path!r}")
     return text if "://" in text and not text.startswith("file:") else local_path(text)

@@ -1,0 +1,93 @@
+"""What of files and their formats can never be meant is refused where it is given."""
+
+import pytest
+from penstock.common import Encoder, SimpleStringSchema, Types
+from penstock.datastream.connectors.file_system import (
+    FileCompactStrategy,
+    FileSink,
+    FileSource,
+    OutputFileConfig,
+    StreamFormat,
+    StreamingFileSink,
+)
+from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from penstock.datastream.formats.dead_letters import DeserializeFunction
+from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
+from penstock.datastream.formats.parquet import (
+    ParquetBulkWriters,
+    ParquetColumnarRowInputFormat,
+    ParquetColumnInputFormat,
+)
+from penstock.errors import InvalidProgramError
+
+ROW = Types.ROW_NAMED(["id"], [Types.LONG()])
+LINES, TEXTS = StreamFormat.text_line_format(), Encoder.simple_string_encoder()
+PATH = "a path is a text that is not empty"
+
+
+def row_files(path):
+    return FileSink.for_row_format(path, TEXTS)
+
+
+def path_columns(*arguments):
+    rows = ParquetColumnarRowInputFormat(ROW)
+    return FileSource.for_bulk_file_format(rows, "/x").add_path_columns(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: FileSource.for_record_stream_format(LINES, ""), PATH),
+        (lambda: FileSource.for_record_stream_format(LINES, ["/x"]), PATH),
+        (lambda: row_files(""), PATH),
+        (lambda: row_files(5), PATH),
+        (lambda: FileSink.for_bulk_format(None, ParquetBulkWriters.for_row_type(ROW)), PATH),
+        (lambda: StreamingFileSink.for_row_format("", TEXTS), PATH),
+        (lambda: OutputFileConfig.builder().with_part_prefix("a/b"), "with_part_prefix .* 'a/b'"),
+        (lambda: OutputFileConfig.builder().with_part_suffix("/x"), "with_part_suffix .* '/x'"),
+        (
+            lambda: FileCompactStrategy.builder().enable_compaction_on_checkpoint("3"),
+            "num_checkpoints_before_compaction must be a whole number",
+        ),
+        (lambda: FileCompactStrategy.builder().set_size_threshold(1.5), "size_threshold must be"),
+        (lambda: FileCompactStrategy.builder().set_num_compact_threads(True), "must be a whole"),
+        (lambda: path_columns(), "takes the name of a column for the path"),
+        (lambda: path_columns(""), "takes the name of a column for the path"),
+        (lambda: path_columns(None, ["day"]), "partition_columns is a dictionary of types"),
+        (lambda: path_columns(None, {"day": "STRING"}), "partition_columns is a dictionary"),
+        (lambda: path_columns("p", {"p": Types.STRING()}), "cannot be both path and partition"),
+        (lambda: ParquetColumnarRowInputFormat(ROW, batch_size="5"), "batch_size is a positive"),
+        (lambda: ParquetColumnarRowInputFormat(ROW, 5), "hadoop_config is a Configuration, got 5"),
+        (
+            lambda: ParquetColumnarRowInputFormat(ROW, is_case_sensitive="no"),
+            "is_case_sensitive must be True or False, got 'no'",
+        ),
+        (lambda: OrcColumnarRowInputFormat(ROW, -1), "batch_size is a positive"),
+        (lambda: ParquetColumnInputFormat("", Types.LONG()), "column is the name of a column"),
+        (lambda: ParquetColumnInputFormat(5, Types.LONG()), "column is the name of a column"),
+        (lambda: ParquetBulkWriters.for_row_type(ROW, compression="x"), "one of none, snappy"),
+        (lambda: ParquetBulkWriters.for_row_type(ROW, utc_timestamp=1), "utc_timestamp must be"),
+        (lambda: OrcBulkWriters.for_row_type(ROW, 5), "writer_properties is a Configuration"),
+        (lambda: StreamFormat.line_format(SimpleStringSchema(), skip_malformed="x"), "True or Fal"),
+        (lambda: DeserializeFunction(SimpleStringSchema(), skip_malformed=1), "True or False"),
+        (
+            lambda: CsvReaderFormat.for_schema(
+                CsvSchema.builder().add_string_column("a").build(), skip_malformed="x"
+            ),
+            "skip_malformed must be True or False, got 'x'",
+        ),
+        (lambda: CsvSchema.builder().add_columns_from(5), "takes a CsvSchema, got 5"),
+        (lambda: CsvSchema.builder().add_string_column(""), "has a name, got ''"),
+        (lambda: CsvSchema.builder().add_number_column("a", Types.STRING()), "a type of numbers"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make, words):
+    with pytest.raises(InvalidProgramError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("compression", ["NONE", "zstd", "lz4_raw", "Gzip"])
+def test_compressions_that_there_are(compression, tmp_path):
+    writers = ParquetBulkWriters.for_row_type(ROW, compression=compression)
+    with (tmp_path / "file").open("wb") as file:
+        writers.create(file).finish()
