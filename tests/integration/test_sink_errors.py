@@ -9,6 +9,7 @@ from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.http import HttpSink
 from penstock.datastream.connectors.iceberg import IcebergSink
+from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.mqtt import MqttSink
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
@@ -97,16 +98,21 @@ SINKS = {
 }
 
 
-@pytest.mark.parametrize("runtime", ["native", "pure"])
-@pytest.mark.parametrize("name", SINKS)
-def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
+def environment(runtime, monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
-    make, place = SINKS[name]
     target = "local" if runtime == "pure" else "in-process"
     env = StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict({"execution.target": target})
     )
     env.set_parallelism(1)
+    return env
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("name", SINKS)
+def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
+    env = environment(runtime, monkeypatch)
+    make, place = SINKS[name]
     row = {"n": "no number"} if name == "avro" else Row(n="no number")
     rows = env.from_collection([0], Types.LONG()).map(lambda _: row, Types.PICKLED_BYTE_ARRAY())
     sink = make(tmp_path)
@@ -115,3 +121,16 @@ def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
         env.execute()
     notes = " ".join(raised.value.__notes__)
     assert re.search(f"It was to be written to .*{place}", notes), notes
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatch):
+    env = environment(runtime, monkeypatch)
+    url = f"jdbc:sqlite:{tmp_path}/db"
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
+    rows = env.from_collection([0], Types.LONG()).map(lambda _: Row(m=1))
+    rows.add_sink(JdbcSink.sink("INSERT INTO orders VALUES (?)", ROW, options))
+    with pytest.raises(FormatError, match="JdbcSink: .*'n'") as raised:
+        env.execute()
+    place = f"It was to be written to {url} by 'INSERT INTO orders VALUES (?)'."
+    assert place in raised.value.__notes__

@@ -118,7 +118,9 @@ class HttpConnection:
         self._timeout_s = timeout_ms / 1000
         self._connection: http.client.HTTPConnection | None = None
 
-    def ask(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def ask(
+        self, method: str, url: str, body: bytes | bytearray | None, headers: Mapping[str, str]
+    ) -> Answer:
         """Sends a request and waits for the answer.
 
         Raises:

@@ -63,7 +63,7 @@ def file_sink():
 
 
 def connection():
-    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:x")
+    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://h/d")
 
 
 def rabbitmq():

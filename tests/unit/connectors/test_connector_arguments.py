@@ -28,6 +28,17 @@ def changes(**arguments):
     return PostgresCdcSource(**given)
 
 
+def database(place, **settings):
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:{place}")
+    for method, value in settings.items():
+        getattr(builder, method)(value)
+    return builder.build()
+
+
+def into(place):
+    return JdbcSink.sink("a ?", ROW, database(place))
+
+
 def registry(url, **arguments):
     schema = AvroSchema.parse_string('{"type": "string"}')
     return ConfluentRegistryAvroDeserializationSchema.for_generic(schema, url, **arguments)
@@ -86,12 +97,25 @@ def registry(url, **arguments):
         (lambda: RedisSink("redis://h?db=x", list), "Invalid value for 'db'"),
         (lambda: RedisLookup(REDIS, list, list, connections=1.5), "connections"),
         (lambda: JdbcSink.sink(5, ROW, SQLITE), "sql"),
+        (lambda: database("sqlite:"), "followed by the path of the database"),
+        (lambda: database("sqlite:x", with_user_name="u"), "with_user_name: .* has no users"),
+        (lambda: database("sqlite:x", with_password="p"), "with_password: .* has no users"),
+        (lambda: into("postgresql://h:abc/d"), "a port is from 1 to 65535, got 'abc'"),
+        (lambda: into("postgresql://h:99999/d"), "a port is from 1 to 65535, got '99999'"),
+        (lambda: into("postgresql://h/d?nosuch=5"), 'URI query parameter: "nosuch"'),
+        (lambda: into("postgresql:d"), "postgresql://user@host/database"),
+        (lambda: JdbcLookup(" ", print, print, SQLITE), "takes a query as sql, got ' '"),
         (lambda: JdbcSink.sink("a ?", ROW, 5), "jdbc_connection_options"),
         (lambda: JdbcSink.sink("a ?", ROW, SQLITE, 5), "jdbc_execution_options"),
         (lambda: JdbcLookup(5, print, print, SQLITE), "sql"),
         (lambda: JdbcLookup("a ?", print, print, 5), "jdbc_connection_options"),
         (lambda: JdbcLookup("a ?", print, print, SQLITE, connections="x"), "connections"),
         (lambda: changes(url=5), "url"),
+        (lambda: changes(url=""), "the URL of a database, got ''"),
+        (lambda: changes(url="postgresql://h:abc/d"), "a port is from 1 to 65535, got 'abc'"),
+        (lambda: changes(url="postgresql://h/d?nosuch=1"), 'query parameter: "nosuch"'),
+        (lambda: changes(table=".t"), "takes a table as 'public.orders' or 'orders', got '.t'"),
+        (lambda: changes(publication=""), "publication is a name, got ''"),
         (lambda: changes(table=5), "table"),
         (lambda: changes(slot=5), "slot"),
         (lambda: changes(publication=5), "publication"),
@@ -104,6 +128,14 @@ def registry(url, **arguments):
             "discovery_interval_ms",
         ),
         (lambda: IcebergSink("db.t", ROW, catalog=5), "catalog"),
+        (lambda: IcebergSink("db.t", ROW, catalog={}, name=""), "name is that of a catalog"),
+        (lambda: IcebergSink("db.t", ROW, catalog={"type": "sq"}), "one of rest, .*, got 'sq'"),
+        (lambda: IcebergSource.for_snapshot("db.t", [], catalog={}), "columns are names"),
+        (lambda: DeltaSource.for_snapshot("/t", []), "columns are names, at least one"),
+        (lambda: DeltaSource.for_changes("/t", ["a", "a"]), "each once .*, got .'a', 'a'."),
+        (lambda: DeltaSource.for_snapshot("/t", version=-1), "numbered from 0, got -1"),
+        (lambda: DeltaSink("", ROW), "a path is a text that is not empty"),
+        (lambda: DeltaSink("/t", ROW, partition_by=["id", "id"]), "a column twice"),
         (lambda: DeltaSource.for_snapshot(5), "table_uri"),
         (lambda: DeltaSource.for_snapshot("/t", "n"), "columns"),
         (lambda: DeltaSource.for_changes("/t", end_version="b"), "end_version"),

@@ -152,7 +152,7 @@ class _HttpWriter(SinkWriter[Any]):
         """Closes the connection."""
         self._threads.close(self._connection.close, self._connection.interrupt)
 
-    def _post(self, body: bytes) -> tuple[str | None, bool, BaseException | None]:
+    def _post(self, body: bytes | bytearray) -> tuple[str | None, bool, BaseException | None]:
         """What went wrong, None if nothing did, whether it will again, and why."""
         try:
             answer = self._connection.ask("POST", self._sink.url, body, self._sink.headers)

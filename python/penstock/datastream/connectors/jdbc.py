@@ -24,7 +24,7 @@ from penstock.datastream.connectors.jdbc_errors import is_final, remedy
 from penstock.datastream.connectors.jdbc_lookup import JdbcLookup
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.formats.json_values import field_values
-from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.formats.misfit import Misfit, note_place
 from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.errors import FormatError, InvalidProgramError, SinkError
 
@@ -79,7 +79,7 @@ class JdbcSink(SinkFunction):
             raise InvalidProgramError(
                 f"JdbcSink.sink: the statement has {marks} marks ? for {len(names)} fields: {sql}"
             )
-        jdbc_connection_options.load()
+        jdbc_connection_options.check()
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
         return JdbcSink(_RowSink(sql, names, jdbc_connection_options, options))
 
@@ -201,7 +201,9 @@ class _BatchWriter(SinkWriter[Any]):
         try:
             row = tuple(field_values(element, self._sink.names))
         except Misfit as misfit:
-            raise FormatError(str(misfit)) from None
+            error = FormatError(f"JdbcSink: {misfit}")
+            place = f"{self._sink.connection.shown} by {self._sink.sql!r}"
+            raise note_place(error, place) from None
         with self._lock:
             self._rows.append(row)
             is_full = len(self._rows) >= self._sink.options.batch_size
@@ -276,7 +278,8 @@ class _BatchWriter(SinkWriter[Any]):
             self._connection = self._sink.connection.connect()
         except Exception as error:
             raise SinkError(
-                f"cannot connect to {self._sink.connection.shown}: {type(error).__name__}: {error}"
+                f"cannot connect to {self._sink.connection.shown} for {self._sink.sql!r}: "
+                f"{type(error).__name__}: {error}"
             ) from error
 
     def _disconnect(self) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.postgres_url import postgres_settings
 from penstock.errors import DependencyError, InvalidProgramError
 
 if TYPE_CHECKING:
@@ -164,6 +165,23 @@ class JdbcConnectionOptions:
                 f"JDBC needs the package {package} for {self.shown}: pip install {extra} ({error})"
             ) from error
 
+    def check(self) -> None:
+        """Looks at what the database's package can tell without a connection.
+
+        Raises:
+            InvalidProgramError: The URL is none for it.
+            DependencyError: It is not installed.
+        """
+        package = self.load()
+        if package is not None and _kind_of(self._url) == "postgresql":
+            is_new = package.__name__ == "psycopg"
+            postgres_settings(
+                self._url.removeprefix("jdbc:"),
+                package.conninfo.conninfo_to_dict if is_new else package.extensions.parse_dsn,
+                package.ProgrammingError,
+                "JdbcConnectionOptions: what follows jdbc:",
+            )
+
     def connect(self) -> Any:
         """A new connection."""
         if self._connect is not None:
@@ -220,7 +238,7 @@ class JdbcConnectionOptions:
             """The options.
 
             Raises:
-                InvalidProgramError: There is no URL, or the driver is not one of its database.
+                InvalidProgramError: There is no URL, or something is not for its database.
             """
             if self._url is None:
                 raise InvalidProgramError("JdbcConnectionOptions need with_url")
@@ -231,6 +249,17 @@ class JdbcConnectionOptions:
                     f"with_driver_name: {name!r} is none of the drivers {', '.join(known)} of "
                     f"{_USER.sub('//', self._url.partition('?')[0])}"
                 )
+            if database is _DATABASES["sqlite"]:
+                if self._url == "jdbc:sqlite:":
+                    raise InvalidProgramError(
+                        "with_url: jdbc:sqlite: is followed by the path of the database"
+                    )
+                given = {"with_user_name": self._user_name, "with_password": self._password}
+                for method, value in given.items():
+                    if value is not None:
+                        raise InvalidProgramError(
+                            f"{method}: a database of SQLite has no users: {self._url} is a file"
+                        )
             return JdbcConnectionOptions(self._url, name, self._user_name, self._password)
 
 

@@ -71,7 +71,9 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         ):
             if number < least:
                 raise InvalidProgramError(f"JdbcLookup: {name} is at least {least}, got {number}")
-        jdbc_connection_options.load()
+        if not sql.strip():
+            raise InvalidProgramError(f"JdbcLookup takes a query as sql, got {sql!r}")
+        jdbc_connection_options.check()
         self._sql, self._marks = sql, marks_of(sql)
         self._parameters, self._result = parameters, result
         self._options = jdbc_connection_options

@@ -6,13 +6,26 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import PenstockError
+from penstock.errors import InvalidProgramError, PenstockError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Libraries colour what they say.
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def check_columns(columns: Sequence[str] | None, used_by: str) -> None:
+    """Looks whether columns that are asked for are some, each once.
+
+    Raises:
+        InvalidProgramError: They are not.
+    """
+    if columns is not None and (not columns or len(set(columns)) < len(columns)):
+        raise InvalidProgramError(
+            f"{used_by}: columns are names, at least one and each once (None is all), got "
+            f"{list(columns)}"
+        )
 
 
 @contextmanager

@@ -98,6 +98,10 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
                     f"DeltaSink: the column {name!r} of type {kind} cannot be partitioned by: "
                     f"take one of {', '.join(_PARTITION_TYPES)}"
                 )
+        if len(set(self._partition_by)) < len(self._partition_by):
+            raise InvalidProgramError(
+                f"DeltaSink: partition_by has a column twice: {self._partition_by}"
+            )
         if len(self._partition_by) == len(self._schema.names):
             raise InvalidProgramError("DeltaSink: no column is left that is not partitioned by")
         self._uri = sink_path(table_uri)

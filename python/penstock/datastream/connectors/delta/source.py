@@ -10,6 +10,7 @@ from penstock.datastream.connectors.delta.changes import ChangesSplit, DeltaChan
 from penstock.datastream.connectors.delta.library import delta_library, opening_of
 from penstock.datastream.connectors.delta.log import check_features
 from penstock.datastream.connectors.file_system.source import FileSource, sink_path
+from penstock.datastream.connectors.tables import check_columns
 from penstock.datastream.formats.arrow_types import column_values, row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.datastream.formats.json_values import named_row
@@ -133,6 +134,9 @@ def _table_and_schema(
     import pyarrow as pa
 
     library = delta_library("DeltaSource")
+    check_columns(columns, "DeltaSource")
+    if version is not None and version < 0:
+        raise InvalidProgramError(f"DeltaSource: versions are numbered from 0, got {version}")
     with opening_of(table_uri, "DeltaSource", SourceError):
         table = library.DeltaTable(
             sink_path(table_uri), version=version, storage_options=storage_options

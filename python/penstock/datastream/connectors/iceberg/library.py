@@ -9,6 +9,7 @@ from penstock.datastream.connectors.tables import opening
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from penstock.errors import PenstockError
@@ -32,6 +33,22 @@ def opening_of(
         failure,
         "the table's name, the properties of the catalog and what its user may do",
     )
+
+
+def check_catalog(catalog: Mapping[str, str], name: str, used_by: str) -> None:
+    """Looks at the name of a catalog, and at its kind if its properties say one.
+
+    Raises:
+        InvalidProgramError: There is none.
+    """
+    if not name:
+        raise InvalidProgramError(f"{used_by}: name is that of a catalog, got ''")
+    kinds = [kind.value for kind in iceberg_library(used_by).CatalogType]
+    kind = catalog.get("type")
+    if kind is not None and kind.lower() not in kinds:
+        raise InvalidProgramError(
+            f"{used_by}: the type of a catalog is one of {', '.join(kinds)}, got {kind!r}"
+        )
 
 
 def check_table_name(table: str, used_by: str) -> None:

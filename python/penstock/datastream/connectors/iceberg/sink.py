@@ -23,6 +23,7 @@ from penstock.datastream.connectors.committer import (
     SupportsGlobalCommitter,
 )
 from penstock.datastream.connectors.iceberg.library import (
+    check_catalog,
     check_table_name,
     iceberg_library,
     opening_of,
@@ -86,6 +87,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
         super().__init__()
         iceberg_library("IcebergSink")
         check_table_name(table, "IcebergSink")
+        check_catalog(catalog, name, "IcebergSink")
         row_type = row_type_of(schema, "IcebergSink")
         self._row_type: RowTypeInfo = row_type
         self._table = _Table(

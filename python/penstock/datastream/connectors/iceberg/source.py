@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.iceberg.description import TableDescription
 from penstock.datastream.connectors.iceberg.enumerator import IcebergEnumerator
-from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
+from penstock.datastream.connectors.iceberg.library import (
+    check_table_name,
+    iceberg_library,
+)
 from penstock.datastream.connectors.iceberg.reader import IcebergReader, TableFile
 from penstock.datastream.connectors.split_source import Boundedness, PythonSource
+from penstock.datastream.connectors.tables import check_columns
 from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.errors import InvalidProgramError
 
@@ -41,8 +45,10 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         super().__init__()
         iceberg_library("IcebergSource")
         check_table_name(table, "IcebergSource")
+        check_columns(columns, "IcebergSource")
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.expressions.parser import parse
+        from pyiceberg.expressions.visitors import bind
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         self.table = table
@@ -71,6 +77,12 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
                 raise InvalidProgramError(
                     f"IcebergSource: {table} has no column {name!r}, it has {names}"
                 )
+        try:
+            bind(schema, self.row_filter, case_sensitive=True)
+        except (ValueError, TypeError) as error:
+            raise InvalidProgramError(
+                f"IcebergSource: {row_filter!r} is no filter of {table}, which has {names}: {error}"
+            ) from error
         self.schema = schema if columns is None else schema.select(*columns)
         arrow = schema_to_pyarrow(self.schema, include_field_ids=False)
         if columns is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.optional_library import optional_library
 from penstock.datastream.connectors.jdbc_errors import refused_by_server
+from penstock.datastream.connectors.postgres_url import postgres_settings
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
@@ -84,14 +85,10 @@ def connection_settings(url: str) -> dict[str, Any]:
         InvalidProgramError: It is neither.
     """
     library = postgres_library()
-    try:
-        found: dict[str, Any] = library.conninfo.conninfo_to_dict(url)
-    except library.ProgrammingError as error:
-        # The text may hold a password.
-        raise InvalidProgramError(
-            "PostgresCdcSource takes a URL as postgresql://user@host/database, or libpq's "
-            "settings; what it was given is neither"
-        ) from error.with_traceback(None)
+    if not url:
+        raise InvalidProgramError("PostgresCdcSource takes the URL of a database, got ''")
+    parse = library.conninfo.conninfo_to_dict
+    found = postgres_settings(url, parse, library.ProgrammingError, "PostgresCdcSource")
     found.setdefault("connect_timeout", 10)
     found.setdefault("application_name", "penstock")
     found["options"] = f"{_SETTINGS} {found.get('options', '')}".strip()

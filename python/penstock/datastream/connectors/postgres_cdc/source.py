@@ -87,9 +87,13 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
             raise InvalidProgramError(
                 f"PostgresCdcSource: retry_timeout_ms is at least 0, got {retry_timeout_ms}"
             )
-        schema, _, name = table.rpartition(".")
-        if not name:
-            raise InvalidProgramError(f"PostgresCdcSource: {table!r} names no table")
+        if publication == "":
+            raise InvalidProgramError("PostgresCdcSource: publication is a name, got ''")
+        schema, dot, name = table.rpartition(".")
+        if not name or (dot and not schema):
+            raise InvalidProgramError(
+                f"PostgresCdcSource takes a table as 'public.orders' or 'orders', got {table!r}"
+            )
         described = TableDescription(
             settings,
             schema or "public",
