@@ -130,7 +130,7 @@ def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatc
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     rows = env.from_collection([0], Types.LONG()).map(lambda _: Row(m=1))
     rows.add_sink(JdbcSink.sink("INSERT INTO orders VALUES (?)", ROW, options))
-    with pytest.raises(FormatError, match="JdbcSink: .*'n'") as raised:
+    with pytest.raises(FormatError, match=r"JdbcSink: .*'n'") as raised:
         env.execute()
     place = f"It was to be written to {url} by 'INSERT INTO orders VALUES (?)'."
     assert place in raised.value.__notes__

@@ -103,6 +103,15 @@ class ArrowFileSystem:
                 below.append((f"{base}/{names.lstrip('/')}", int(info.size)))
         return sorted(below)
 
+    def missing_bucket(self, path: str) -> str | None:
+        """The name of an object store's bucket if it is not there: no file can come below it."""
+        if self._has_directories:
+            return None
+        bucket = _key(path).partition("/")[0]
+        with _naming(path):
+            is_there = bool(self._fs.get_file_info(bucket).type.value)
+        return None if is_there else bucket
+
     def publish(self, path: str, data: bytes) -> None:
         """Writes an object, which appears whole."""
         stream = self.create(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import zlib
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from penstock.datastream.formats.file_format import FileFormat
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+logger = logging.getLogger(__name__)
 
 
 def create_file_source(
@@ -149,6 +153,8 @@ class ContinuousFileElements(FileElements):
         self.interval_s = interval_s
         self.wait = SourceWait()
         self.next_discovery = 0.0
+        # One subtask tells what all of them see.
+        self.has_told = context.environment.subtask > 0
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
         """Nothing yet: the first step looks for files."""
@@ -165,7 +171,13 @@ class ContinuousFileElements(FileElements):
         now = time.monotonic()
         if now >= self.next_discovery:
             self.next_discovery = now + self.interval_s
-            for path, size in find_files(self.paths, self.files, must_exist=False):
+            found = find_files(self.paths, self.files, must_exist=False)
+            if not found and not self.taken and not self.has_told:
+                self.has_told = True
+                logger.warning(
+                    "there is no file in %s yet: waiting for some", ", ".join(self.paths)
+                )
+            for path, size in found:
                 if path not in self.taken and self._is_mine(path):
                     self.taken.add(path)
                     self.waiting.append(whole_file(path, size, self.format))

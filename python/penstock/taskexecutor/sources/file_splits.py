@@ -57,15 +57,22 @@ def find_files(
 
     Raises:
         FileNotFoundError: A path does not exist, or a pattern fits nothing.
-        SourceError: A store does not answer, or does not let us read.
+        SourceError: A store does not answer, does not let us read, or has no such bucket.
     """
     found: list[tuple[str, int]] = []
     for name in paths:
         if urlsplit(name).scheme:
             with _reading(name):
-                below = files.store(name).files_below(name)
+                store = files.store(name)
+                below = store.files_below(name)
+                missing = None if below or must_exist else store.missing_bucket(name)
             if not below and must_exist:
                 raise FileNotFoundError(f"the file source cannot read {name!r}: nothing is there")
+            if missing is not None:
+                raise SourceError(
+                    f"the file source cannot monitor {name!r}: there is no bucket {missing!r}; "
+                    "look at its name and the store's address, or make it"
+                )
             found.extend(below)
             continue
         path = Path(name)
