@@ -7,6 +7,7 @@ One source, two uses, as ``operator_loop``, which says how.
 
 from __future__ import annotations
 
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 # Relative: compiled, these are the classes that the .pxd cimports.
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 MORE_AVAILABLE = 0
 NOTHING_AVAILABLE = 1
 END_OF_DATA = 2
+
+
+#: A step in which elements become slow at once ends after this time: timers, mails and barriers
+#: wait for it.
+LONG_STEP_NS = 10_000_000
+
+#: How often it is looked at the clock: after the numbers of a range that should take this time, so
+#: that looking costs little, and after so many elements of an iterator.
+TURN_NS = 30_000
+TURN = 8
 
 
 class SourceOperator(StreamOperator):
@@ -51,18 +62,26 @@ class NumberSequenceSource(SourceOperator):
         SourceOperator.__init__(self)
         self.next = start
         self.end = end
+        self.turn = 1
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
-        first = self.next
-        number = min(first + limit, self.end + 1)
+        first = start = self.next
+        last = min(first + limit, self.end + 1)
+        began_ns = monotonic_ns()
+        took_ns = 0
         try:
-            self.output.collect_all(range(first, number), MIN_TIMESTAMP)
+            while first < last and took_ns < LONG_STEP_NS:
+                number = min(first + self.turn, last)
+                self.output.collect_all(range(first, number), MIN_TIMESTAMP)
+                first = number
+                took_ns = monotonic_ns() - began_ns
         except BaseException:
             self.note_failure()
             raise
-        self.next = number
-        return MORE_AVAILABLE if number <= self.end else END_OF_DATA
+        self.next = first
+        self.turn = max(1, (first - start) * TURN_NS // max(1, took_ns))
+        return MORE_AVAILABLE if first <= self.end else END_OF_DATA
 
 
 class IteratorSource(SourceOperator):
@@ -77,11 +96,14 @@ class IteratorSource(SourceOperator):
         output: Output = self.output
         none = MIN_TIMESTAMP
         remaining = limit
+        began_ns = monotonic_ns()
         try:
             for element in self.iterator:
                 output.collect(element, none)
                 remaining -= 1
                 if remaining <= 0:
+                    return MORE_AVAILABLE
+                if remaining % TURN == 0 and monotonic_ns() - began_ns >= LONG_STEP_NS:
                     return MORE_AVAILABLE
         except BaseException:
             self.note_failure()
