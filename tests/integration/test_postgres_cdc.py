@@ -117,6 +117,19 @@ def test_rows_and_then_their_changes(server, table, runtime):
         assert taken(found, 3) == ["-U 2 cake", "+U 2 bun", "-D 4 tea"]
 
 
+@pytest.mark.parametrize("has_key", [True, False])
+def test_the_log_says_that_checkpoints_wait_for_a_table_without_key(server, table, has_key, caplog):
+    if not has_key:
+        server.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey")
+        server.execute(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+    env = environment()
+    env.enable_checkpointing(20)
+    with stream_of(env, source_of(server, table, bounded=True)).execute_and_collect() as found:
+        assert [row.id for row in found] == [1]
+    assert ("has no key: checkpoints wait until all of its rows" in caplog.text) is not has_key
+
+
 def test_values_of_every_type(server, table):
     columns = {
         "small": ("SMALLINT", Types.SHORT(), "-7", -7),

@@ -337,6 +337,12 @@ class TableReader(SingleSplitReader["TableSplit"]):
             if self._snapshot is None:
                 self._connection = Connection(self._source.settings, self._threads.closed)
                 self._snapshot = Snapshot(self._connection, self._source, split)
+                if self._takes_checkpoints and self._source.snapshot and not self._snapshot.key:
+                    logger.warning(
+                        "%s has no key: checkpoints wait until all of its rows are read; a primary "
+                        "key, REPLICA IDENTITY USING INDEX or snapshot=False avoids it",
+                        self._shown,
+                    )
             elif self._snapshot.is_copied:
                 self._snapshot.finish()
             elif self._connection is not None:
