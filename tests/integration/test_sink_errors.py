@@ -10,7 +10,11 @@ from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.http import HttpSink
 from penstock.datastream.connectors.iceberg import IcebergSink
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from penstock.datastream.connectors.kafka import (
+    KafkaProducerRecord,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+)
 from penstock.datastream.connectors.mqtt import MqttSink
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
 from penstock.datastream.formats.avro import (
@@ -26,7 +30,7 @@ from penstock.datastream.formats.csv import (
 from penstock.datastream.formats.json import JsonRowSerializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
-from penstock.errors import FormatError
+from penstock.errors import FormatError, SinkError
 from pyiceberg.catalog import load_catalog
 
 pytestmark = pytest.mark.timeout(120)
@@ -134,3 +138,23 @@ def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatc
         env.execute()
     place = f"It was to be written to {url} by 'INSERT INTO orders VALUES (?)'."
     assert place in raised.value.__notes__
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (("orders", 5), "got 5, None"),
+        (("orders", b"", 5), "got b'', 5"),
+        (("orders", b"", None, 5), "'int' object is not iterable"),
+        (("orders", b"", None, None, "x"), "partition and timestamp whole numbers"),
+        (("orders", b"", None, None, None, "x"), "partition and timestamp whole numbers"),
+    ],
+)
+def test_what_is_no_record_names_the_topic(record, words, monkeypatch):
+    env = environment("native", monkeypatch)
+    schema = KafkaRecordSerializationSchema.of(lambda _: KafkaProducerRecord(*record))
+    sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema)
+    env.from_collection([0], Types.LONG()).sink_to(sink.build())
+    with pytest.raises(SinkError, match="cannot write to orders of the brokers") as raised:
+        env.execute()
+    assert words in str(raised.value)

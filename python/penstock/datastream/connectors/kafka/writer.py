@@ -29,7 +29,7 @@ from penstock.datastream.formats.misfit import note_place
 from penstock.errors import FormatError, SinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
 
     from penstock.datastream.connectors.kafka.descriptions import SinkDescription
@@ -76,7 +76,7 @@ class _Deliveries:
         key: bytes | None,
         timestamp: int,
         partition: int = _ANY_PARTITION,
-        headers: list[tuple[str, bytes]] | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> None:
         """Takes a record; waits while the queue is full.
 
@@ -90,11 +90,19 @@ class _Deliveries:
         """
         while True:
             try:
+                pairs = None if headers is None else list(headers)
                 # By position: names would make the call take twice as long.
-                self.producer.produce(topic, value, key, partition, None, None, timestamp, headers)
+                self.producer.produce(topic, value, key, partition, None, None, timestamp, pairs)
                 break
             except BufferError:
                 self._heard(self.producer.poll, _WAIT_FOR_SPACE_S)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise SinkError(
+                    f"cannot write to {topic} of {self._servers}: {error}; key and value are bytes "
+                    "or None, headers pairs of a text and bytes, partition and timestamp whole "
+                    f"numbers, got {value!r:.100}, {key!r:.100}, {headers!r:.100}, {partition!r}, "
+                    f"{timestamp!r}"
+                ) from error
             except Exception as error:
                 if type(error).__name__ != "KafkaException":
                     raise
@@ -211,7 +219,7 @@ class _RecordWriter(SinkWriter[Any]):
             record.key,
             at if record.timestamp is None else record.timestamp,
             _ANY_PARTITION if record.partition is None else record.partition,
-            None if record.headers is None else list(record.headers),
+            record.headers,
         )
 
     def _poll(self) -> None:
