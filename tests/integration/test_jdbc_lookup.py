@@ -221,6 +221,21 @@ def test_as_many_values_as_marks():
         looked_up(in_process(), asks, [1])
 
 
+@pytest.mark.parametrize(
+    ("parameters", "result", "name"),
+    [
+        (lambda number: number, lambda number, rows: rows, "parameters"),
+        (lambda number: "1", lambda number, rows: rows, "parameters"),
+        (lambda number: (number,), lambda number, rows: "one", "result"),
+        (lambda number: (number,), lambda number, rows: None, "result"),
+    ],
+)
+def test_functions_that_return_no_list_are_named(parameters, result, name, runtime):
+    function = JdbcLookup("SELECT 1 WHERE 1 = ?", parameters, result, SQLITE)
+    with pytest.raises(InvalidProgramError, match=f"the function {name} must return a list"):
+        looked_up(environment(), function, [1])
+
+
 def test_what_is_no_query_is_refused():
     asks = JdbcLookup("CREATE TABLE x (a)", lambda n: (), lambda n, rows: rows, SQLITE)
     with pytest.raises((SourceError, InvalidProgramError), match="is no query"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import InvalidProgramError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -100,12 +101,26 @@ class JdbcLookup(AsyncFunction[Any, Any]):
     async def async_invoke(self, value: Any) -> list[Any]:
         """What is emitted for an element."""
         assert self._asking is not None, "opened"
-        parameters = tuple(self._parameters(value))
+        parameters = tuple(_several("parameters", self._parameters(value)))
         if len(parameters) != self._marks:
             raise InvalidProgramError(
                 f"JdbcLookup: {len(parameters)} values for {self._marks} marks ? of {self._sql!r}"
             )
-        return list(self._result(value, await self._asking.rows(parameters)))
+        rows = await self._asking.rows(parameters)
+        return list(_several("result", self._result(value, rows)))
+
+
+def _several(function: str, given: Any) -> Iterable[Any]:
+    """What a function of the program has made, if it is several things and no text.
+
+    Raises:
+        InvalidProgramError: It is not.
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidProgramError(
+            f"JdbcLookup: the function {function} must return a list or a tuple, got {given!r:.100}"
+        )
+    return given
 
 
 class _Asking:
