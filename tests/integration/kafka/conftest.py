@@ -1,5 +1,9 @@
 """A broker for each file of tests: others assert that no process is left."""
 
+import gc
+import time
+from pathlib import Path
+
 import pytest
 from integration.kafka.broker import JARS, Broker, Topics
 
@@ -17,4 +21,31 @@ def broker(tmp_path_factory):
 
 @pytest.fixture
 def topics(broker):
-    return Topics(broker.servers)
+    topics = Topics(broker.servers)
+    yield topics
+    topics.admin = None
+
+
+@pytest.fixture(autouse=True)
+def no_client_is_left():
+    """One that nobody ends looks for its brokers, and says so, for as long as the process lives."""
+    before = clients()
+    yield
+    deadline_s = time.monotonic() + 20
+    # Threads that wait for servers may still be at it.
+    while left := clients() - before:
+        gc.collect()
+        assert time.monotonic() < deadline_s, f"{len(left)} clients are left"
+        time.sleep(0.05)
+
+
+def clients():
+    """The main threads of the clients of librdkafka in this process."""
+    return {task.name for task in Path("/proc/self/task").iterdir() if name_of(task) == "rdk:main"}
+
+
+def name_of(task):
+    try:
+        return (task / "comm").read_text().strip()
+    except OSError:  # it has ended
+        return ""

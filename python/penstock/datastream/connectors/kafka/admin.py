@@ -100,18 +100,25 @@ class Admin:
             PenstockError: Of the class given: the brokers refuse, or do not answer.
         """
         deadline_s = time.monotonic() + timeout_s
-        while True:
+        failure: PenstockError | None = None
+        # Raised behind the library's exception, of which the frames hold the client: see `close`.
+        while failure is None:
             left_s = deadline_s - time.monotonic()
             try:
                 found = self.client.list_topics(timeout=max(0.0, min(left_s, _STEP_S)))
             except self._library.KafkaException as error:
                 self.client.poll(0)
                 if self._connections.refusal is not None:
-                    raise self._error(self._connections.refusal) from None
-                if left_s <= _STEP_S or is_over() or error.args[0].code() not in _ABSENT:
-                    raise self.failure("the topics", error) from None
+                    failure = self._error(self._connections.refusal)
+                elif left_s <= _STEP_S or is_over() or error.args[0].code() not in _ABSENT:
+                    failure = self.failure("the topics", error)
             else:
                 return dict(found.topics)
+        raise failure
+
+    def close(self) -> None:
+        """Ends the connection, whoever still holds this: an error with its frames does."""
+        self.client = None
 
     def failure(self, what: str, error: Any) -> PenstockError:
         """The exception of what cannot be had."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.connectors.kafka.admin import Admin
@@ -152,10 +153,18 @@ class _Brokers(OffsetsRetriever):
         self._source = source
         self._client: Admin | None = None
         self._is_closed = False
+        self._asking = Lock()
         self._library: Any = kafka_library("KafkaSource")
 
     def discover(self, known: Collection[KafkaTopicPartition], is_first: bool) -> _Discovery:
         """Partitions that are not known, with the offsets where to read them."""
+        try:
+            with self._asking:
+                return self._discovered(known, is_first)
+        finally:
+            self._end_connection()
+
+    def _discovered(self, known: Collection[KafkaTopicPartition], is_first: bool) -> _Discovery:
         source = self._source
         subscribed = source.subscriber.subscribed(self._topics())
         new = subscribed.difference(known)
@@ -187,9 +196,17 @@ class _Brokers(OffsetsRetriever):
         return self._list_offsets(partitions, self._spec().for_timestamp(timestamp_ms))
 
     def close(self) -> None:
-        """Forgets the connection, and has the other thread wait no longer."""
+        """Ends the connection, and has the other thread wait no longer."""
         self._is_closed = True
-        self._client = None
+        self._end_connection()
+
+    def _end_connection(self) -> None:
+        """Ends it if it is to end; who asks just now does it when that is over."""
+        if self._is_closed and self._asking.acquire(blocking=False):
+            client, self._client = self._client, None
+            if client is not None:
+                client.close()
+            self._asking.release()
 
     def _topics(self) -> dict[str, int]:
         found = self._admin().topics(self._source.api_timeout_s, lambda: self._is_closed)

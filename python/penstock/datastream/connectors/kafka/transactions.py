@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -196,7 +197,8 @@ class Transactions:
             # kafka-python does not tell a wrong password from brokers that are away.
             settings = self._settings_of_library
             brokers = Admin(settings, "penstock-transactions", "KafkaSink", SinkError)
-            brokers.topics(self._max_block_s, self._threads.closed.is_set)
+            with closing(brokers):
+                brokers.topics(self._max_block_s, self._threads.closed.is_set)
             # In two steps, so that also what waits for brokers meanwhile can be ended.
             self._admin = self._kind.__new__(self._kind)
             try:

@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakMethod
 
 from penstock.common.background import ServerThreads, outcome
 from penstock.datastream.connectors.base import DeliveryGuarantee
@@ -60,10 +61,12 @@ class _Deliveries:
         self.failure: SinkError | None = None
         self._connections = Connections("KafkaSink", settings)
         self._servers = f"the brokers at {settings['bootstrap.servers']}"
+        # The library keeps what it calls: a producer that is held by that would never end.
+        heard = WeakMethod(self._on_delivery)
         self.producer: Any = kafka_library("KafkaSink").Producer(
             {
                 **settings,
-                "on_delivery": self._on_delivery,
+                "on_delivery": lambda *heard_of: (tell := heard()) and tell(*heard_of),
                 "error_cb": self._connections.note,
             },
             logger=logger,
@@ -118,6 +121,10 @@ class _Deliveries:
         """Waits until the brokers have everything, or say that they cannot."""
         while self._heard(self.producer.flush, _WAIT_S):
             pass
+
+    def close(self) -> None:
+        """Ends the connections, whoever still holds this: an error with its frames does."""
+        self.producer = None
 
     def _heard(self, serve: Callable[[float], int], timeout_s: float) -> int:
         """What a call returns in which the library says what became of records and connections."""
@@ -258,7 +265,8 @@ class KafkaWriter(_RecordWriter):
 
     def close(self) -> None:
         """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
-        self._detach()
+        if (deliveries := self._detach()) is not None:
+            deliveries.close()
 
     def _begin(self) -> _Deliveries:
         self._deliveries = _Deliveries(self._sink.settings, self._errors)
@@ -313,7 +321,7 @@ class TransactionalKafkaWriter(
         if deliveries is None:
             return []
         committable = self._transactions.describe(self._name_of_current)
-        self._maker.submit(partial(_dispose, deliveries))
+        self._maker.submit(deliveries.close)  # which takes a while
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
@@ -329,8 +337,8 @@ class TransactionalKafkaWriter(
     def close(self) -> None:
         """Ends the connections; an open transaction is aborted by the next attempt."""
         self._forget_next()
-        self._maker.close()
-        self._detach()
+        deliveries = self._detach()
+        self._maker.close(_nothing if deliveries is None else deliveries.close)
         self._transactions.close()
 
     def _begin(self) -> _Deliveries:
@@ -354,7 +362,7 @@ class TransactionalKafkaWriter(
 
     def _forget_next(self) -> None:
         if self._next is not None:
-            self._maker.submit(partial(_dispose_made, self._next[1]))
+            self._maker.submit(partial(_close_made, self._next[1]))
             self._next = None
 
     def _name(self, behind: int = 0) -> str:
@@ -400,11 +408,10 @@ class TransactionalKafkaWriter(
                 self._transactions.abort(name, int(self._sink.settings["transaction.timeout.ms"]))
 
 
-def _dispose(deliveries: _Deliveries) -> None:
-    """Ends the connections of a producer, which takes a while, in another thread."""
-    deliveries.producer = None
-
-
-def _dispose_made(made: Future[_Deliveries]) -> None:
+def _close_made(made: Future[_Deliveries]) -> None:
     if made.exception() is None:
-        _dispose(made.result())
+        made.result().close()
+
+
+def _nothing() -> None:
+    pass
