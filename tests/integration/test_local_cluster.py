@@ -137,10 +137,10 @@ def hang(task: FakeInvokable) -> None:
 
 
 def hold_the_interpreter_lock(task: FakeInvokable) -> None:
-    """As an extension that computes for two seconds would."""
+    """As an extension that computes for five seconds would."""
     import ctypes
 
-    ctypes.PyDLL(None).usleep(2_000_000)
+    ctypes.PyDLL(None).usleep(5_000_000)
     count(task)
 
 
@@ -288,7 +288,7 @@ def test_a_killed_worker_fails_the_job_and_is_named() -> None:
         handle.result(END_S)
 
 
-SHORT_HEARTBEATS = {"heartbeat.interval": "50 ms", "heartbeat.timeout": "500 ms"}
+SHORT_HEARTBEATS = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "2 s"}
 
 
 def test_a_silent_worker_is_lost() -> None:
