@@ -3,6 +3,10 @@ from typing import Any, Self, final
 
 @final
 class KeyGroupEntries:
+    @property
+    def num_added(self) -> int: ...
+    @property
+    def added_bytes(self) -> int: ...
     def __new__(
         cls,
         kind: str | None,
