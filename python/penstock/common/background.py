@@ -111,15 +111,16 @@ class ServerThreads:
 
         Args:
             last: What to do when no call is under way any more, in whatever thread.
-            cut_short: Ends what calls wait for, if some are under way.
+            cut_short: Ends what calls wait for, if some are under way; again and again, since one
+                that was about to connect has nothing yet that could be ended.
         """
         with self._lock:
             self.closed.set()
             self._last = last
-            is_over, is_called = self._working == 0, self._calls > 0
+            is_over = self._working == 0
         if is_over:
             last()
-        if is_called:
+        if self._calls:
             cut_short()
         with suppress(Empty):
             while (unbegun := self._waiting.get_nowait()) is not None:
@@ -128,7 +129,10 @@ class ServerThreads:
             self._waiting.put(None)
         deadline_s = time.monotonic() + _CLOSE_S
         for thread in self._threads:
-            thread.join(max(0.0, deadline_s - time.monotonic()))
+            while thread.is_alive() and time.monotonic() < deadline_s:
+                thread.join(_STEP_S)
+                if self._calls:
+                    cut_short()
 
     def _work(self) -> None:
         while (waiting := self._waiting.get()) is not None:

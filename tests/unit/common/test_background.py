@@ -1,0 +1,29 @@
+"""Threads that wait for servers, and how they are ended."""
+
+import threading
+
+from penstock.common import background
+from penstock.common.background import ServerThreads
+
+PATIENCE_S = 60
+
+
+def test_a_call_that_was_about_to_connect_is_cut_short_too(monkeypatch):
+    """Closing finds nothing to end the first time; the call waits for its server after that."""
+    monkeypatch.setattr(background, "_CLOSE_S", PATIENCE_S)
+    begun, connects, waits, is_cut = (threading.Event() for _ in range(4))
+
+    def call():
+        begun.set()
+        assert connects.wait(PATIENCE_S)
+        waits.set()
+        assert is_cut.wait(PATIENCE_S)
+
+    def cut_short():
+        (is_cut if waits.is_set() else connects).set()
+
+    threads = ServerThreads("a server")
+    ended = threads.submit(call)
+    assert begun.wait(PATIENCE_S)
+    threads.close(cut_short=cut_short)
+    assert ended.result(0) is None
