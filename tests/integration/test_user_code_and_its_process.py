@@ -230,12 +230,17 @@ def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
     assert_gone(pids)
 
 
-def test_children_end_with_a_driver_that_is_killed(pids: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("one_stands_still", [False, True])
+def test_children_end_with_a_driver_that_is_killed(
+    pids: Path, tmp_path: Path, one_stands_still: bool
+) -> None:
+    """The kernel sends SIGHUP to a group without parents of which a process stands still."""
     started = tmp_path / "started"
     os.mkfifo(started)
     program = f"""
+import os
+import signal
 import sys
-import threading
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from integration.test_user_code_and_its_process import execute, start_children
@@ -243,6 +248,8 @@ from integration.test_user_code_and_its_process import execute, start_children
 def start(_):
     import threading
     start_children(Path({str(pids)!r}))
+    if {one_stands_still}:
+        os.kill(int(Path({str(pids)!r}).read_text().split()[0]), signal.SIGSTOP)
     Path({str(started)!r}).write_text("")
     threading.Event().wait()
 

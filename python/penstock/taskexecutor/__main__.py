@@ -7,7 +7,6 @@ input ends, and the connection to the driver breaks; whichever is noticed first.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import gc
 import logging
@@ -25,7 +24,9 @@ from typing import TYPE_CHECKING
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.dependencies.job_folder import JobFolder
 from penstock.taskexecutor.logs.forwarder import LogForwarder
+from penstock.taskexecutor.logs.standard_streams import flush_streams, say
 from penstock.taskexecutor.worker.child_processes import (
+    ENDING_SIGNALS,
     default_signals_in_children,
     end_children,
     mark_children,
@@ -103,7 +104,8 @@ def run_worker() -> int:
     signals, their_end = socket.socketpair()
     their_end.setblocking(False)
     signal.set_wakeup_fd(their_end.fileno(), warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    for number in ENDING_SIGNALS:
+        signal.signal(number, lambda *_: None)
     default_signals_in_children()
     mark_children()
     threading.Thread(
@@ -112,14 +114,11 @@ def run_worker() -> int:
     try:
         code = 0 if executor.run() else EXIT_LOST_DRIVER
     except BaseException:
-        traceback.print_exc()
+        say(traceback.format_exc())
         code = EXIT_FAILED
     end_children(has_host=code == 0)
     leave()
-    for stream in (sys.stdout, sys.stderr):
-        # User code may have closed it, or put something else there.
-        with contextlib.suppress(ValueError, AttributeError):
-            stream.flush()
+    flush_streams()
     # An ordinary exit would wait for threads that are stuck in user code, or fail over the one
     # that reads standard input.
     os._exit(code)

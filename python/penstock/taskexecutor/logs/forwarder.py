@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.rpc.messages import LogEntry, LogRecords
 from penstock.taskexecutor.logs.speaker import current_speaker, prefix
+from penstock.taskexecutor.logs.standard_streams import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +114,7 @@ class LogForwarder(logging.Handler):
         for entry in batch:
             self._write(entry)
         if dropped:
-            sys.stderr.write(f"{dropped} log records were dropped\n")
+            say(f"{dropped} log records were dropped\n")
 
     def _entry(self, record: logging.LogRecord) -> LogEntry:
         speaker = current_speaker()
@@ -142,7 +143,7 @@ class LogForwarder(logging.Handler):
         who = prefix(entry.operator, entry.subtask, entry.parallelism) if entry.operator else ""
         tail = f"\n{entry.exception}" if entry.exception else ""
         level = logging.getLevelName(entry.level)
-        sys.stderr.write(f"{level} {self._executor_id} {entry.name}: {who}{entry.message}{tail}\n")
+        say(f"{level} {self._executor_id} {entry.name}: {who}{entry.message}{tail}\n")
 
 
 def _clean(text: str) -> str:

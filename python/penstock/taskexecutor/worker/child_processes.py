@@ -27,6 +27,10 @@ LEFT_BEHIND_GRACE_S: Final = 0.3
 
 _POLL_S: Final = 0.02
 
+ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a worker and its children: the kernel sends the second one to a worker whose parent
+died while a process of its group stood still."""
+
 _MARK: Final = "PENSTOCK_WORKER_PROCESS"
 """The variable that tells programs, and those who look for them, which worker started them."""
 
@@ -96,21 +100,22 @@ def end_process_group(group: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
 
 
 def default_signals_in_children() -> None:
-    """Gives SIGTERM back its meaning in the processes that user code forks.
+    """Gives what ends a worker its meaning back in the processes that user code forks.
 
-    It waits until they have it: Python forgets the signals that arrive while it forks.
+    They wait until they have it: Python forgets the signals that arrive while it forks.
     """
     forking = threading.local()
 
     def before() -> None:
-        forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
 
     def after_in_parent() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
 
     def after_in_child() -> None:
         signal.set_wakeup_fd(-1)  # it is the worker's
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
 
     os.register_at_fork(

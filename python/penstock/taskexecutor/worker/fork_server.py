@@ -30,6 +30,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.taskexecutor.logs.standard_streams import flush_streams
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -148,7 +150,7 @@ class _Server:
             sys.excepthook(*sys.exc_info())
         finally:
             # What the server would do at its exit is not for its children.
-            sys.stderr.flush()
+            flush_streams()
             os._exit(code)
 
     def _reap(self) -> None:
