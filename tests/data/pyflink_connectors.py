@@ -287,14 +287,14 @@ def hybrid():
 def jdbc():
     builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
     options = (
-        builder.with_url("jdbc:sqlite:x.db")
-        .with_driver_name("org.sqlite.JDBC")
+        builder.with_url("jdbc:postgresql://localhost/x")
+        .with_driver_name("org.postgresql.Driver")
         .with_user_name("u")
         .with_password("p")
         .build()
     )
-    assert options.get_db_url() == "jdbc:sqlite:x.db"
-    assert options.get_driver_name() == "org.sqlite.JDBC"
+    assert options.get_db_url() == "jdbc:postgresql://localhost/x"
+    assert options.get_driver_name() == "org.postgresql.Driver"
     assert (options.get_user_name(), options.get_password()) == ("u", "p")
     execution = (
         JdbcExecutionOptions.builder()
