@@ -8,9 +8,16 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from penstock.common import Configuration, Types
+from penstock.datastream import KeyedProcessFunction, SourceFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.errors import StateBackendError
+from penstock.taskexecutor.rocksdb import snapshot
+from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = [
@@ -46,3 +53,71 @@ def test_checkpoints_change_no_result(runtime, backend):
         timeout=880,
     )
     assert done.returncode == 0, done.stdout[-10_000:]
+
+
+PATIENCE_S = 60
+
+
+WRITING = threading.Event()
+
+
+class Two(SourceFunction):
+    """One element, and another one once a checkpoint of the first is being written."""
+
+    def run(self, ctx):
+        ctx.collect(0)
+        assert WRITING.wait(PATIENCE_S)
+        ctx.collect(1)
+
+    def cancel(self):
+        WRITING.set()
+
+
+class Counts(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield self.count.value()
+
+
+def test_a_task_ends_whose_checkpoint_is_being_written(monkeypatch):
+    """What it removes is read no more by one that counts: the job does not fail of it."""
+    ended, failed = threading.Event(), threading.Event()
+    WRITING.clear()
+
+    class Late(snapshot.ReadOnlyDatabase):
+        def __init__(self, *arguments):
+            WRITING.set()
+            assert ended.wait(PATIENCE_S)
+            try:
+                super().__init__(*arguments)
+            except StateBackendError:
+                failed.set()
+                raise
+
+    dispose = RocksDBKeyedStateBackend.dispose
+
+    def dispose_and_wait(backend):
+        dispose(backend)
+        ended.set()
+        assert failed.wait(PATIENCE_S)
+
+    monkeypatch.setattr(snapshot, "ReadOnlyDatabase", Late)
+    monkeypatch.setattr(RocksDBKeyedStateBackend, "dispose", dispose_and_wait)
+    configuration = Configuration()
+    for key, value in {
+        "execution.target": "in-process",
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.checkpoints-after-tasks-finish.enabled": "false",
+        "restart-strategy.type": "none",
+        "state.backend.type": "rocksdb",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    numbers = env.add_source(Two(), type_info=Types.LONG()).key_by(lambda _: 0, Types.LONG())
+    with numbers.process(Counts(), Types.LONG()).execute_and_collect() as results:
+        assert list(results) == [1, 2]
+    assert failed.is_set()

@@ -205,8 +205,9 @@ class StreamTask:
             self._name_operator(error)
             self._close_after(error)
             raise
-        failure = chain.close()
+        # First: what is still being written reads what the operators are about to remove.
         self._close_checkpoints()
+        failure = chain.close()
         self._report_accumulators()
         self.mailbox.close()
         if failure is not None:
