@@ -41,8 +41,8 @@ from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.parquet import ParquetColumnInputFormat
 from workloads import harness
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "integration" / "kafka"))
-from broker import Broker, Topics
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from integration.kafka.broker import Broker, Topics
 
 RESULTS = harness.RESULTS / "connectors.json"
 PEER = harness.ROOT / "benchmarks" / "peers" / "kafka_copy.py"

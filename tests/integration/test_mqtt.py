@@ -21,6 +21,7 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.packages import required
 from support.relay import Relay
+from support.reserved_ports import reserved_ports
 from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure
 
@@ -53,9 +54,7 @@ class Mosquitto:
         program = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
         self._program = required(program, "mosquitto")
         self._folder = folder
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
+        (self.port,) = reserved_ports()
         self.url = f"mqtt://127.0.0.1:{self.port}"
         passwords = folder / "passwords"
         subprocess.run(["mosquitto_passwd", "-c", "-b", passwords, "ann", "p w"], check=True)

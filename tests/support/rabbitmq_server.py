@@ -12,6 +12,7 @@ from pathlib import Path
 import pika
 import psutil
 from support.packages import required
+from support.reserved_ports import reserved_ports
 
 _DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
@@ -39,7 +40,7 @@ class RabbitMQ:
         self._folder = folder
         self._program = _program()
         self._has_tls = certificate is not None
-        self.port, self.tls_port, epmd_port, node_port = _free_ports(4)
+        self.port, self.tls_port, epmd_port, node_port = reserved_ports(4)
         (folder / "definitions.json").write_text(json.dumps(_definitions()))
         (folder / "names").write_text('{lookup,[file]}.\n{host,{127,0,0,1},["localhost"]}.\n')
         (folder / "rabbitmq.conf").write_text(
@@ -172,14 +173,6 @@ def _program():
     """What is behind the package's script, which changes the user and the folders."""
     found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
     return required(found[-1] if found else None, "rabbitmq-server")
-
-
-def _free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
 
 
 def _definitions():

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from support.leftovers import without_mark
+from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[2] / "build" / "kafka" / "jars"
 
@@ -28,9 +29,7 @@ class ZooKeeperServer:
 
     def __init__(self, folder):
         self.folder = folder
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port = one.getsockname()[1]
+        (self.port,) = reserved_ports()
         self.process = None
 
     @property

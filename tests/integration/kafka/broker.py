@@ -2,11 +2,12 @@
 
 import base64
 import os
-import socket
 import subprocess
 import time
 import uuid
 from pathlib import Path
+
+from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[3] / "build" / "kafka" / "jars"
 
@@ -92,12 +93,7 @@ class Broker:
         return [java, "-Xmx256m", level, "-cp", f"{JARS}/*"]
 
     def _format(self):
-        with socket.socket() as one, socket.socket() as two, socket.socket() as three:
-            sockets = (one, two, three)
-            for sock in sockets:
-                sock.bind(("127.0.0.1", 0))
-            ports = [sock.getsockname()[1] for sock in sockets]
-        self.port, self.sasl_port, controller = ports
+        self.port, self.sasl_port, controller = reserved_ports(3)
         properties = self.folder / "server.properties"
         properties.write_text(
             _PROPERTIES.format(
