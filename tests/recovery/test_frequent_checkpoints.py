@@ -12,12 +12,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from penstock.common import Configuration, Types
-from penstock.datastream import KeyedProcessFunction, SourceFunction, StreamExecutionEnvironment
+from penstock.common import Types
+from penstock.datastream import KeyedProcessFunction, SourceFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StateBackendError
 from penstock.taskexecutor.rocksdb import snapshot
 from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
+from recovery.savepoint_programs import environment
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = [
@@ -106,17 +107,14 @@ def test_a_task_ends_whose_checkpoint_is_being_written(monkeypatch):
 
     monkeypatch.setattr(snapshot, "ReadOnlyDatabase", Late)
     monkeypatch.setattr(RocksDBKeyedStateBackend, "dispose", dispose_and_wait)
-    configuration = Configuration()
-    for key, value in {
+    options = {
         "execution.target": "in-process",
         "execution.checkpointing.interval": "20 ms",
         "execution.checkpointing.checkpoints-after-tasks-finish.enabled": "false",
         "restart-strategy.type": "none",
         "state.backend.type": "rocksdb",
-    }.items():
-        configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(1)
+    }
+    env = environment(options, parallelism=1)
     numbers = env.add_source(Two(), type_info=Types.LONG()).key_by(lambda _: 0, Types.LONG())
     with numbers.process(Counts(), Types.LONG()).execute_and_collect() as results:
         assert list(results) == [1, 2]
