@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.connectors.iceberg.description import TableDescription
 from penstock.datastream.connectors.iceberg.enumerator import IcebergEnumerator
-from penstock.datastream.connectors.iceberg.library import (
-    check_table_name,
-    iceberg_library,
-)
+from penstock.datastream.connectors.iceberg.library import check_table_name, iceberg_library
 from penstock.datastream.connectors.iceberg.reader import IcebergReader, TableFile
 from penstock.datastream.connectors.split_source import Boundedness, PythonSource
 from penstock.datastream.connectors.tables import check_columns
