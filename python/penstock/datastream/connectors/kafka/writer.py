@@ -235,6 +235,11 @@ class _RecordWriter(SinkWriter[Any]):
         deliveries.poll()
         self._produce, self._until_poll = deliveries.producer.produce, _POLL_EVERY
 
+    def close(self) -> None:
+        """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
+        if (deliveries := self._detach()) is not None:
+            deliveries.close()
+
     def _detach(self) -> _Deliveries | None:
         """What the records so far went to; the next ones go to something new."""
         deliveries, self._deliveries = self._deliveries, None
@@ -262,11 +267,6 @@ class KafkaWriter(_RecordWriter):
             end_of_input or self._sink.guarantee is not DeliveryGuarantee.NONE
         ):
             self._deliveries.flush()
-
-    def close(self) -> None:
-        """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
-        if (deliveries := self._detach()) is not None:
-            deliveries.close()
 
     def _begin(self) -> _Deliveries:
         self._deliveries = _Deliveries(self._sink.settings, self._errors)
@@ -337,8 +337,8 @@ class TransactionalKafkaWriter(
     def close(self) -> None:
         """Ends the connections; an open transaction is aborted by the next attempt."""
         self._forget_next()
-        deliveries = self._detach()
-        self._maker.close(_nothing if deliveries is None else deliveries.close)
+        self._maker.close()
+        super().close()
         self._transactions.close()
 
     def _begin(self) -> _Deliveries:
@@ -411,7 +411,3 @@ class TransactionalKafkaWriter(
 def _close_made(made: Future[_Deliveries]) -> None:
     if made.exception() is None:
         made.result().close()
-
-
-def _nothing() -> None:
-    pass
