@@ -5,6 +5,7 @@ Method: both runtimes over their own partitions and gates; the native ones also 
 the C function table, which shows each call.
 """
 
+import random
 import struct
 
 import pytest
@@ -112,6 +113,42 @@ def test_elements_other_than_records(plane):
         assert elements[0] == ("watermark", MIN + 1)
         assert elements[3:] == ["idle", "active", ("watermark", MAX)]
     assert sorted(v for elements in channels for v, _ in elements[1:3]) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("type_info", "record"),
+    [
+        (WORD_COUNT, lambda text, n: (text, n)),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), lambda text, n: (n, text)),
+        (Types.TUPLE([Types.STRING(), Types.STRING()]), lambda text, n: (text, str(n))),
+        (Types.STRING(), lambda text, n: text),
+        (None, lambda text, n: (text, n)),
+        (None, lambda text, n: n if n % 5 == 0 else {"text": text}),
+    ],
+)
+def test_texts_that_come_again(plane, type_info, record):
+    """What a reader fetches ahead are guesses: the records are those that were written."""
+    source = random.Random(1)
+    texts = ["x" * size + str(size) for size in range(40)] + ["", "\u4e2d", "caf\u00e9"]
+    values = [record(source.choice(texts), source.randrange(100)) for _ in range(5_000)]
+    exchange = Exchange(plane, "FORWARD", 1, type_info)
+    expected = []
+
+    def produce():
+        for n, value in enumerate(values):
+            exchange.writer.collect(value, n if n % 7 == 0 else MIN)
+            if n % 11 == 0:
+                exchange.writer.emit_watermark(n)
+        exchange.partition.finish()
+
+    for n, value in enumerate(values):
+        expected.append((value, n if n % 7 == 0 else MIN))
+        if n % 11 == 0:
+            expected.append(("watermark", n))
+    background = Background(produce)
+    [elements] = exchange.read_to_end()
+    background.result()
+    assert elements == expected
 
 
 # fmt: off
@@ -619,6 +656,22 @@ def test_corrupt_regions(core, region):
     with pytest.raises(CorruptStreamError):
         processor.process_next(0)
     assert taken == [("a", MIN)]
+
+
+@native_only
+def test_texts_cut_at_any_byte(core):
+    """What is fetched for the next records is looked for in what is there."""
+    texts = ["first", "second", "third", "fourth", "fifth"]
+    ends = [len(framed(*texts[:count])) for count in range(len(texts) + 1)]
+    for cut in range(ends[-1] + 1):
+        gate = FakeGate(core, 1, [(1, 0, 1, None, framed(*texts)[:cut])])
+        processor, taken = native_processor(gate)
+        if cut in ends:
+            assert processor.process_next(0) == 1
+        else:
+            with pytest.raises(CorruptStreamError):
+                processor.process_next(0)
+        assert [text for text, _ in taken] == texts[: sum(cut >= end for end in ends) - 1]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.common.typeinfo import Types
 from penstock.errors import IllegalStateError
 
-from contract.codecs import RUNTIMES
+from contract.codecs import RUNTIMES, codec_of
 
 
 @pytest.fixture(params=RUNTIMES)
@@ -99,6 +100,43 @@ def test_many_entries_come_and_go(new_table):
             gone = number // 2 * 1024 if number // 2 % 3 else f"key {number // 2}"
             assert entries.remove(gone) == model.pop(gone, None)
     assert dict(entries.items()) == model
+
+
+@pytest.mark.parametrize("kind", RUNTIMES)
+@given(st.lists(
+    st.tuples(
+        st.sampled_from(["increase", "increase", "put", "remove", "clear"]),
+        st.integers(0, 2),
+        st.integers(0, 40),
+    ),
+    max_size=200,
+))  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_texts_off_the_wire_are_found_in_each_of_several_tables(kind, operations):
+    """Where a text was found last is another table's entry, one that has moved, or one removed."""
+    codec = codec_of(kind, Types.STRING())
+    maps = [table_class(kind)(name, "value").map(None) for name in "abc"]
+    models = [{}, {}, {}]
+    for operation, table, number in operations:
+        entries, model = maps[table], models[table]
+        key = codec.decode(codec.encode(f"word {number}"))
+        if operation == "increase":
+            total = entries.increase(key, 1)
+            assert total == (model[key] + 1 if key in model else None)
+            if total is not None:
+                entries.put_at(entries.find(key), key, total)
+                model[key] += 1
+        if operation == "put" or (operation == "increase" and key not in model):
+            entries.put(key, number)
+            model[key] = number
+        elif operation == "remove":
+            assert entries.remove(key) == model.pop(key, None)
+        elif operation == "clear" and number == 0:
+            entries.clear()
+            model.clear()
+        assert [found.find(key) >= 0 for found in maps] == [key in known for known in models]
+        assert [found.get(key) for found in maps] == [known.get(key) for known in models]
+    assert [dict(entries.items()) for entries in maps] == models
 
 
 def test_entries_keep_the_order_of_their_insertion(new_table):

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "integers.h"
+#include "text_cache.h"
 
 /* An integer, shifted left by one, plus one; or a pointer, which is even; or 0 for nothing. */
 typedef uintptr_t PsWord;
@@ -175,6 +176,30 @@ static inline int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) 
             return PS_NONE;
         }
     }
+}
+
+/* The same, at first where a text was found the last time, which was fetched with it. */
+static inline int32_t ps_find_again(const PsStateMap *map, PsTextCache *texts, PsWord key,
+                                    uint32_t hash) {
+    PsTextSlot *slot = NULL;
+    int32_t position;
+    if (!ps_is_integer(key) && PyUnicode_CheckExact((PyObject *)key)) {
+        slot = ps_slot_of(texts, (PyObject *)key);
+    }
+    if (slot != NULL) {
+        const size_t place = ((uintptr_t)slot->place - (uintptr_t)map->entries) / sizeof(PsEntry);
+        if (place < (size_t)map->used) {
+            const PsEntry *entry = &map->entries[place];
+            if (entry->hash == hash && entry->key && ps_same_word(entry->key, key) > 0) {
+                return (int32_t)place;
+            }
+        }
+    }
+    position = ps_find(map, key, hash);
+    if (slot != NULL && position >= 0) {
+        slot->place = &map->entries[position];
+    }
+    return position;
 }
 
 static inline void ps_index_position(PsStateMap *map, uint32_t hash, int32_t position) {

@@ -3,6 +3,8 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
+from penstock._native.text cimport PsTextCache
+
 cdef extern from "state_map.h":
     ctypedef uintptr_t PsWord
 
@@ -29,6 +31,9 @@ cdef extern from "state_map.h":
     void ps_hold(PsWord word) noexcept
     void ps_release(PsWord word) noexcept
     int ps_hash_word(PsWord word, uint32_t *hash) except -1
+    int32_t ps_find_again(
+        const PsStateMap *map, PsTextCache *texts, PsWord key, uint32_t hash
+    ) except -3
     int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) except -3
     int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWord value,
                       uint32_t epoch) except -3

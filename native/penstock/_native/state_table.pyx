@@ -10,10 +10,11 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from penstock._native.dynamic_codec cimport decode_dynamic
 from penstock._native.integers cimport ps_short_int
 from penstock._native.state_map cimport (
-    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_forget, ps_hash_word, ps_hold, ps_insert,
-    ps_integer, ps_integer_word, ps_is_integer, ps_never_changes, ps_pack, ps_release,
-    ps_release_entries, ps_take_out, ps_unpack,
+    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_find_again, ps_forget, ps_hash_word,
+    ps_hold, ps_insert, ps_integer, ps_integer_word, ps_is_integer, ps_never_changes, ps_pack,
+    ps_release, ps_release_entries, ps_take_out, ps_unpack,
 )
+from penstock._native.text cimport cache
 from penstock._native.wire cimport Reader, get8
 
 from penstock.errors import CorruptStreamError, IllegalStateError
@@ -63,7 +64,7 @@ cdef class StateMap:
         if position >= 0 and self.map.entries[position].key == word:
             return position
         ps_hash_word(word, hash)
-        position = ps_find(&self.map, word, hash[0])
+        position = ps_find_again(&self.map, &cache, word, hash[0])
         if position >= 0:
             self.used_last = position
         return position
@@ -99,7 +100,7 @@ cdef class StateMap:
         cdef uint32_t hash
         cdef int32_t position
         ps_hash_word(word, &hash)
-        position = ps_find(&self.map, word, hash)
+        position = ps_find_again(&self.map, &cache, word, hash)
         if position < 0 and self.is_stored:
             return self.fetched(key, word, hash)
         return position

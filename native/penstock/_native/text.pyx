@@ -10,11 +10,7 @@ cdef extern from "Python.h":
     object PyUnicode_AsEncodedString(object text, const char *encoding, const char *errors)
 
 cdef extern from "text_cache.h":
-    ctypedef struct PsTextCache:
-        pass
     object ps_cached_text(PsTextCache *cache, const uint8_t *data, Py_ssize_t size)
-
-cdef PsTextCache cache
 
 
 cdef object cached_ascii(const uint8_t *data, Py_ssize_t size):
