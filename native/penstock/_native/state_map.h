@@ -3,7 +3,8 @@
  *
  * Entries lie one after the other and keep their positions until they are removed, whose places
  * are taken by later ones; an index of positions, by hash, is kept beside them once there are more
- * than a few.  An integer of up to 63 bits is held in the entry itself, as key and as value: such
+ * than a few.  It has the hashes as well, so that looking for a key touches no entry but its own:
+ * each would have to come from main memory.  An integer of up to 63 bits is held in the entry itself, as key and as value: such
  * an entry costs no object.  Anything else is a reference.
  *
  * The garbage collector does not see what is held here: it need not walk through the state of a
@@ -30,8 +31,13 @@ typedef struct {
 } PsEntry;
 
 typedef struct {
+    uint32_t hash;
+    int32_t position; /* or PS_NONE, or PS_REMOVED */
+} PsSlot;
+
+typedef struct {
     PsEntry *entries;
-    int32_t *index;   /* positions by hash, PS_NONE and PS_REMOVED; NULL for few entries */
+    PsSlot *index;    /* by hash; NULL for few entries */
     uint32_t mask;    /* size of the index less one */
     uint32_t filled;  /* of the index, with what was removed */
     int32_t used;     /* entries, with the free places among them */
@@ -157,23 +163,20 @@ static inline int32_t ps_scan(const PsStateMap *map, PsWord key, uint32_t hash) 
 
 /* The position of a key; PS_NONE, or PS_FAILED with an exception. */
 static inline int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) {
-    uint32_t slot = hash;
-    int32_t position;
+    uint32_t place = hash;
     if (!map->index) {
         return ps_scan(map, key, hash);
     }
-    for (;; slot++) {
-        position = map->index[slot & map->mask];
-        if (position >= 0) {
-            const PsEntry *entry = &map->entries[position];
-            if (entry->hash == hash) {
-                const int same = ps_same_word(entry->key, key);
-                if (same) {
-                    return same < 0 ? PS_FAILED : position;
-                }
-            }
-        } else if (position == PS_NONE) {
+    for (;; place++) {
+        const PsSlot slot = map->index[place & map->mask];
+        if (slot.position == PS_NONE) {
             return PS_NONE;
+        }
+        if (slot.hash == hash && slot.position >= 0) {
+            const int same = ps_same_word(map->entries[slot.position].key, key);
+            if (same) {
+                return same < 0 ? PS_FAILED : slot.position;
+            }
         }
     }
 }
@@ -203,27 +206,27 @@ static inline int32_t ps_find_again(const PsStateMap *map, PsTextCache *texts, P
 }
 
 static inline void ps_index_position(PsStateMap *map, uint32_t hash, int32_t position) {
-    uint32_t slot = hash;
-    while (map->index[slot & map->mask] != PS_NONE) {
-        slot++;
+    uint32_t place = hash;
+    while (map->index[place & map->mask].position != PS_NONE) {
+        place++;
     }
-    map->index[slot & map->mask] = position;
+    map->index[place & map->mask] = (PsSlot){hash, position};
     map->filled++;
 }
 
 /* An index with room for as many entries again, without what was removed. */
 static inline int ps_rebuild_index(PsStateMap *map) {
     size_t size = 16;
-    int32_t *index;
+    PsSlot *index;
     while (size < (size_t)map->count * 3) {
         size *= 2;
     }
-    index = (int32_t *)PyMem_RawMalloc(size * sizeof(int32_t));
+    index = (PsSlot *)PyMem_RawMalloc(size * sizeof(PsSlot));
     if (!index) {
         PyErr_NoMemory();
         return -1;
     }
-    memset(index, 0xFF, size * sizeof(int32_t));
+    memset(index, 0xFF, size * sizeof(PsSlot)); /* PS_NONE */
     PyMem_RawFree(map->index);
     map->index = index;
     map->mask = (uint32_t)(size - 1);
@@ -297,11 +300,11 @@ static inline int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWo
 static inline PsEntry ps_take_out(PsStateMap *map, int32_t position) {
     const PsEntry entry = map->entries[position];
     if (map->index) {
-        uint32_t slot = entry.hash;
-        while (map->index[slot & map->mask] != position) {
-            slot++;
+        uint32_t place = entry.hash;
+        while (map->index[place & map->mask].position != position) {
+            place++;
         }
-        map->index[slot & map->mask] = PS_REMOVED;
+        map->index[place & map->mask].position = PS_REMOVED;
     }
     map->entries[position].key = 0;
     map->entries[position].value = (PsWord)map->free;
