@@ -9,6 +9,8 @@ from penstock._native.wire cimport Reader, Writer
 
 cdef int encode_dynamic(Writer *writer, object value, int depth) except -1
 cdef object decode_dynamic(Reader *reader)
+# Reads an integer of up to 64 bits; False, and nothing is read, where something else stands.
+cdef bint read_number(Reader *reader, int64_t *number) except -1
 # An integer of 64 bits, in its shortest form.
 cdef int write_number(Writer *writer, int64_t number) except -1
 # What stands before the fields of a tuple.

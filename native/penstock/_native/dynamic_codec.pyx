@@ -326,6 +326,32 @@ cdef object decode_dynamic(Reader *reader):
     return decode_rare(reader, tag)
 
 
+cdef bint read_number(Reader *reader, int64_t *number) except -1:
+    cdef uint8_t tag
+    need(reader, 1)
+    tag = reader.position[0]
+    if tag >= FIRST_SMALL_INT:
+        reader.position += 1
+        number[0] = <int64_t>tag - SMALL_INT
+        return True
+    if not INT8 <= tag <= INT64:
+        return False
+    reader.position += 1
+    if tag == INT32:
+        need(reader, 4)
+        number[0] = <int32_t>get32(reader)
+    elif tag == INT8:
+        need(reader, 1)
+        number[0] = <int8_t>get8(reader)
+    elif tag == INT16:
+        need(reader, 2)
+        number[0] = <int16_t>get16(reader)
+    else:
+        need(reader, 8)
+        number[0] = <int64_t>get64(reader)
+    return True
+
+
 cdef object decode_extended(Reader *reader, uint8_t tag):
     cdef const uint8_t *start = reader.position
     cdef object parts, value

@@ -46,6 +46,9 @@ typedef struct {
     int32_t free;     /* the first free place plus one, or 0 */
 } PsStateMap;
 
+/* An integer from -PS_MOST on and below it is held in a word. */
+#define PS_MOST ((int64_t)1 << 62)
+
 /* The sum of two integers below it is one that an entry holds. */
 #define PS_MAX_TERM ((int64_t)1 << 61)
 
@@ -66,7 +69,7 @@ static inline PsWord ps_pack(PyObject *object) {
         if (!ps_short_int(object, &number)) {
             number = PyLong_AsLongLongAndOverflow(object, &overflow);
         }
-        if (!overflow && number >= -((int64_t)1 << 62) && number < (int64_t)1 << 62) {
+        if (!overflow && number >= -PS_MOST && number < PS_MOST) {
             return ps_integer_word(number);
         }
     }
@@ -203,6 +206,13 @@ static inline int32_t ps_find_again(const PsStateMap *map, PsTextCache *texts, P
         slot->place = &map->entries[position];
     }
     return position;
+}
+
+/* Has the processor fetch what `ps_find` of a key will look at. */
+static inline void ps_prefetch(const PsStateMap *map, uint32_t hash) {
+    if (map->index) {
+        __builtin_prefetch(&map->index[hash & map->mask]);
+    }
 }
 
 static inline void ps_index_position(PsStateMap *map, uint32_t hash, int32_t position) {

@@ -20,6 +20,7 @@ cdef extern from "state_map.h":
         int32_t count
 
     const int64_t PS_MAX_TERM
+    const int64_t PS_MOST
     int PS_NONE
     int PS_FAILED
 
@@ -35,6 +36,7 @@ cdef extern from "state_map.h":
         const PsStateMap *map, PsTextCache *texts, PsWord key, uint32_t hash
     ) except -3
     int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) except -3
+    void ps_prefetch(const PsStateMap *map, uint32_t hash) noexcept
     int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWord value,
                       uint32_t epoch) except -3
     PsEntry ps_take_out(PsStateMap *map, int32_t position) noexcept

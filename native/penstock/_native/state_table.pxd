@@ -8,6 +8,16 @@ from penstock._native.key_group_entries cimport KeyGroupEntries
 from penstock._native.keys cimport KeyReader
 from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 from penstock._native.state_rows cimport StateRows
+from penstock._native.wire cimport Reader
+
+# Entries that are read before they are put into a map, each while the others' places are fetched.
+cdef enum:
+    LOADED_AT_ONCE = 32
+
+
+cdef struct Loaded:
+    PsEntry entries[LOADED_AT_ONCE]
+    int32_t count
 
 
 @cython.final
@@ -34,11 +44,15 @@ cdef class StateMap:
     ) except -3
     cpdef Py_ssize_t find(self, object key) except -2
     cpdef object at(self, Py_ssize_t position)
-    cdef int replace(self, Py_ssize_t position, object value) except -1
+    cdef int replace(self, Py_ssize_t position, PsWord value) except -1
     cpdef int put_at(self, Py_ssize_t position, object key, object value) except -1
     cpdef object increase(self, object key, object number)
     cpdef object get(self, object key)
     cpdef int put(self, object key, object value) except -1
+    cdef int read_entry(
+        self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
+    ) except -1
+    cdef int put_loaded(self, Loaded *loaded) except -1
     cdef int32_t add_key(self, object key) except -3
     cdef int take_out(self, int32_t position, PsEntry *taken) except -1
     cpdef object remove(self, object key)
@@ -72,6 +86,7 @@ cdef class StateTable:
     cdef int load_entries(
         self, const unsigned char *data, Py_ssize_t size, KeyReader keys
     ) except -1
+    cdef int load_timer(self, Reader *reader, StateMap contents, KeyReader keys) except -1
 
 
 @cython.final

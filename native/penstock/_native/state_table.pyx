@@ -7,12 +7,12 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from penstock._native.dynamic_codec cimport decode_dynamic
+from penstock._native.dynamic_codec cimport decode_dynamic, read_number
 from penstock._native.integers cimport ps_short_int
 from penstock._native.state_map cimport (
-    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_find_again, ps_forget, ps_hash_word,
-    ps_hold, ps_insert, ps_integer, ps_integer_word, ps_is_integer, ps_never_changes, ps_pack,
-    ps_release, ps_release_entries, ps_take_out, ps_unpack,
+    PS_MAX_TERM, PS_MOST, PS_NONE, PsWord, ps_empty, ps_find, ps_find_again, ps_forget,
+    ps_hash_word, ps_hold, ps_insert, ps_integer, ps_integer_word, ps_is_integer, ps_never_changes,
+    ps_pack, ps_prefetch, ps_release, ps_release_entries, ps_take_out, ps_unpack,
 )
 from penstock._native.text cimport cache
 from penstock._native.wire cimport Reader, get8
@@ -39,6 +39,32 @@ cdef inline object object_of(PsWord word):
     cdef object value = <object>made
     Py_DECREF(value)
     return value
+
+
+cdef inline PsWord held_word(object value) noexcept:
+    cdef PsWord word = ps_pack(<PyObject *>value)
+    ps_hold(word)
+    return word
+
+
+cdef inline bint read_word(Reader *reader, PsWord *word) except -1:
+    """Reads an integer that an entry holds itself; False, and nothing is read, for others."""
+    cdef const uint8_t *start = reader.position
+    cdef int64_t number
+    if not read_number(reader, &number):
+        return False
+    if not -PS_MOST <= number < PS_MOST:
+        reader.position = start
+        return False
+    word[0] = ps_integer_word(number)
+    return True
+
+
+cdef inline object read_identity(Reader *reader, KeyReader keys):
+    cdef object key = decode_dynamic(reader)
+    if type(key) is keys.plain or type(key) is keys.other:
+        return key
+    return keys.identity(key)
 
 
 cdef class StateMap:
@@ -146,16 +172,16 @@ cdef class StateMap:
         if position < 0 or position != self.found:
             # It is new, or what was called since it was found has used or changed the state.
             return self.put(key, value)
-        return self.replace(position, value)
+        return self.replace(position, ps_pack(<PyObject *>value))
 
-    cdef int replace(self, Py_ssize_t position, object value) except -1:
+    cdef int replace(self, Py_ssize_t position, PsWord value) except -1:
         cdef PsEntry *entry = &self.map.entries[position]
         cdef PsWord old
         if entry.epoch != self.table.epoch:
             entry = self.touched(position)
         old = entry.value
-        entry.value = ps_pack(<PyObject *>value)
-        ps_hold(entry.value)
+        entry.value = value
+        ps_hold(value)
         # Last, since it may run code of users.
         ps_release(old)
         return 0
@@ -203,7 +229,42 @@ cdef class StateMap:
         if position < 0:
             self.used_last = self.inserted(word, hash, ps_pack(<PyObject *>value), True)
             return 0
-        return self.replace(position, value)
+        return self.replace(position, ps_pack(<PyObject *>value))
+
+    cdef int read_entry(
+        self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
+    ) except -1:
+        """Reads an entry that ``put_loaded`` is to put here: until then its place is fetched."""
+        cdef PsEntry *entry = &loaded.entries[loaded.count]
+        cdef object identity
+        if not (has_numbers and read_word(reader, &entry.key)):
+            identity = read_identity(reader, keys)
+            entry.key = ps_pack(<PyObject *>identity)
+            ps_hold(entry.key)
+        entry.value = 0
+        loaded.count += 1
+        if not read_word(reader, &entry.value):
+            entry.value = held_word(decode_dynamic(reader))
+        ps_hash_word(entry.key, &entry.hash)
+        ps_prefetch(&self.map, entry.hash)
+        return 0
+
+    cdef int put_loaded(self, Loaded *loaded) except -1:
+        """Puts the entries in that were read."""
+        cdef PsEntry *entry
+        cdef int32_t position, i
+        for i in range(loaded.count):
+            entry = &loaded.entries[i]
+            position = ps_find(&self.map, entry.key, entry.hash)
+            if position < 0:
+                self.inserted(entry.key, entry.hash, entry.value, True)
+            else:
+                self.replace(position, entry.value)
+        while loaded.count > 0:
+            loaded.count -= 1
+            ps_release(loaded.entries[loaded.count].key)
+            ps_release(loaded.entries[loaded.count].value)
+        return 0
 
     cdef int32_t add_key(self, object key) except -3:
         """Adds a key that stands for itself; its position, PS_NONE when it is there already."""
@@ -557,27 +618,41 @@ cdef class StateTable:
         cdef Reader reader
         cdef StateMap contents = self.map(None)
         cdef bint has_timers = self.kind == "timer"
+        cdef bint has_numbers = not has_timers and (keys.plain is int or keys.other is int)
+        cdef Loaded loaded
         cdef uint8_t tag
-        cdef object key, value
+        loaded.count = 0
         reader.position = data
         reader.end = data + size
         reader.depth = 0
-        while reader.position < reader.end:
-            tag = get8(&reader)
-            if tag == NAMESPACE:
-                contents = self.map(decode_dynamic(&reader))
-                continue
-            if tag != ENTRY:
-                raise CorruptStreamError(f"0x{tag:02x} where an entry of state begins")
-            key = decode_dynamic(&reader)
-            if type(key) is not keys.plain and type(key) is not keys.other:
-                key = keys.identity(key)
-            value = decode_dynamic(&reader)
-            if has_timers:
-                contents.put(key if value is None and type(key) is not tuple else (key, value), 1)
-            else:
-                contents.put(key, value)
+        try:
+            while reader.position < reader.end:
+                tag = get8(&reader)
+                if tag == NAMESPACE:
+                    contents.put_loaded(&loaded)
+                    contents = self.map(decode_dynamic(&reader))
+                    continue
+                if tag != ENTRY:
+                    raise CorruptStreamError(f"0x{tag:02x} where an entry of state begins")
+                if has_timers:
+                    self.load_timer(&reader, contents, keys)
+                    continue
+                contents.read_entry(&reader, keys, has_numbers, &loaded)
+                if loaded.count == LOADED_AT_ONCE:
+                    contents.put_loaded(&loaded)
+            contents.put_loaded(&loaded)
+        finally:
+            while loaded.count > 0:
+                loaded.count -= 1
+                ps_release(loaded.entries[loaded.count].key)
+                ps_release(loaded.entries[loaded.count].value)
         return 0
+
+    cdef int load_timer(self, Reader *reader, StateMap contents, KeyReader keys) except -1:
+        cdef object key = read_identity(reader, keys)
+        cdef object namespace = decode_dynamic(reader)
+        is_key = namespace is None and type(key) is not tuple
+        return contents.put(key if is_key else (key, namespace), 1)
 
     def __iter__(self):
         for found in self.namespaces():
