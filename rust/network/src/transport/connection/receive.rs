@@ -119,11 +119,11 @@ impl Connection {
         loop {
             turn += self.handle_frames(&mut left)?;
             self.lookout.leave_unhandled(left == 0);
+            if left > 0 && emptied {
+                return Ok(Received::All);
+            }
             if left == 0 || turn >= WAITER_TURN_BYTES {
                 return Ok(Received::Some);
-            }
-            if emptied {
-                return Ok(Received::All);
             }
             let Some((count, filled)) = self.read_once()? else {
                 return Ok(Received::All);
