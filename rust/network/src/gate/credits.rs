@@ -20,6 +20,18 @@ pub(crate) enum Due {
     Now(i32),
 }
 
+/// What a buffer that comes back is an occasion for.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// Nothing.
+    None,
+    /// To announce the credits that have gathered.
+    Now,
+    /// To have the I/O thread announce them, if the reader has not by the next tick.
+    Later,
+}
+
 /// The buffers and credits of one channel, under its lock.
 pub(super) struct Credits {
     pub(super) exclusive: Vec<PooledSegment>,
@@ -34,6 +46,10 @@ pub(super) struct Credits {
     pub(super) unannounced: i32,
     /// Whether the I/O thread was asked to announce credits and has not done so.
     pub(super) announcing: bool,
+    /// Whether the I/O thread looks after credits that gather.
+    watched: bool,
+    /// Whether credits were announced since it last did.
+    announced: bool,
 }
 
 impl Credits {
@@ -47,6 +63,8 @@ impl Credits {
             waiting: false,
             unannounced: 0,
             announcing: false,
+            watched: false,
+            announced: false,
         }
     }
 
@@ -55,22 +73,44 @@ impl Credits {
         self.exclusive.len() + self.floating.len()
     }
 
-    /// Whether a buffer that came back is an occasion to announce credits, and notes that it
-    /// will be done.
+    /// What to do about credits now that a buffer has come back.
     ///
-    /// While buffers wait to be read, `queued` of them, and the producer has some credit, it
-    /// gathers until it stands for half of the channel's buffers: each message is a system call
-    /// and may wake the writer.  A producer without credit gets all there is: nobody knows when
-    /// the reader comes back for what waits.
-    pub(super) fn announcement_due(&mut self, queued: usize) -> bool {
+    /// While buffers wait to be read, `queued` of them, credit gathers until it stands for half of
+    /// the channel's buffers: each message is a system call and may wake the writer.  A producer
+    /// that has none gets the rest a tick later at the most, should the reader stop.
+    pub(super) fn on_return(&mut self, queued: usize) -> Occasion {
+        if self.announcing || self.unannounced == 0 {
+            return Occasion::None;
+        }
         let outstanding = usize::try_from(self.outstanding).unwrap_or(0);
         let is_less_than_half = (self.unannounced as usize) < outstanding + queued;
-        let can_gather = outstanding > 0 && queued > 0 && is_less_than_half;
-        if self.announcing || self.unannounced == 0 || can_gather {
-            return false;
+        if queued == 0 || !is_less_than_half {
+            self.announcing = true;
+            Occasion::Now
+        } else if outstanding > 0 || self.watched {
+            Occasion::None
+        } else {
+            self.watched = true;
+            Occasion::Later
         }
-        self.announcing = true;
-        true
+    }
+
+    /// What to do about credits now that a buffer was taken to be read, with `queued` behind it.
+    ///
+    /// Of floating buffers that come back the channel does not hear, so one that is read is an
+    /// occasion, too, for a producer without credit.
+    pub(super) fn on_read(&mut self, queued: usize) -> Occasion {
+        if self.outstanding > 0 {
+            return Occasion::None;
+        }
+        self.on_return(queued)
+    }
+
+    /// Whether credits that gather are to be looked at again a tick later, since some were
+    /// announced in this one; else those there are have waited long enough.
+    pub(super) fn on_tick(&mut self) -> bool {
+        self.watched = std::mem::take(&mut self.announced);
+        self.watched
     }
 
     /// When to announce the credits that have gathered, now that something has arrived.
@@ -91,6 +131,7 @@ impl Credits {
     pub(super) fn take(&mut self) -> i32 {
         let credits = std::mem::take(&mut self.unannounced);
         self.outstanding += credits;
+        self.announced |= credits > 0;
         credits
     }
 

@@ -11,7 +11,7 @@ use penstock_memory::{
     Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
 };
 
-use super::credits::{Credits, Due};
+use super::credits::{Credits, Due, Occasion};
 use super::persister::ChannelStatePersister;
 use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
@@ -36,9 +36,9 @@ struct State {
 }
 
 impl State {
-    /// Whether a buffer that came back is an occasion to announce credits.
-    fn announcement_due(&mut self) -> bool {
-        self.credits.announcement_due(self.queue.len())
+    /// What to do about credits now that a buffer has come back.
+    fn on_return(&mut self) -> Occasion {
+        self.credits.on_return(self.queue.len())
     }
 
     fn queued_data(&self) -> usize {
@@ -160,12 +160,17 @@ impl RemoteInputChannel {
         };
         state.priority = state.priority.saturating_sub(1);
         let belongs = state.persister.on_taken(&buffer);
-        let more = !state.queue.is_empty();
+        let queued = state.queue.len();
+        let occasion = state.credits.on_read(queued);
         drop(state);
+        self.announce(occasion);
         if belongs {
             self.kept.lock().push(buffer.to_vec());
         }
-        Ok(Some(Polled { buffer, more }))
+        Ok(Some(Polled {
+            buffer,
+            more: queued > 0,
+        }))
     }
 
     /// Where the reader of the channel's gate waits; `None` when the gate is gone.
@@ -454,20 +459,26 @@ impl RemoteInputChannel {
     }
 
     /// Announces the gathered credits, if it was found time to, or has the I/O thread do it.
-    fn announce(&self, due: bool) {
-        if !due {
+    fn announce(&self, occasion: Occasion) {
+        if occasion == Occasion::None {
             return;
         }
         let Some(this) = self.this.upgrade() else {
             return;
         };
-        let left = match self.link.get() {
-            Some(link) => link.announce(this),
-            None => Some(Command::AnnounceCredit(this)),
+        let left = match (occasion, self.link.get()) {
+            (Occasion::Later, _) => Some(Command::WatchCredit(this)),
+            (_, Some(link)) => link.announce(this),
+            (_, None) => Some(Command::AnnounceCredit(this)),
         };
         if let Some(command) = left {
             self.transport.post(command);
         }
+    }
+
+    /// Whether its credits gather on; else it is time to announce them.
+    pub(crate) fn gathers_on(&self) -> bool {
+        self.state.lock().credits.on_tick()
     }
 
     /// Fails the channel's gate, unless nothing more was expected of the producer.
@@ -516,9 +527,9 @@ impl BufferRecycler for RemoteInputChannel {
             return;
         }
         credits.unannounced += 1;
-        let due = state.announcement_due();
+        let occasion = state.on_return();
         drop(state);
-        self.announce(due);
+        self.announce(occasion);
     }
 }
 
@@ -533,9 +544,9 @@ impl BufferListener for RemoteInputChannel {
         }
         credits.floating.push(buffer);
         credits.unannounced += 1 + self.request_floating(credits);
-        let due = state.announcement_due();
+        let occasion = state.on_return();
         drop(state);
-        self.announce(due);
+        self.announce(occasion);
         Ok(())
     }
 

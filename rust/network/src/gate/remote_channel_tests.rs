@@ -54,6 +54,17 @@ impl Fixture {
         buffers
     }
 
+    /// Data arrives under these numbers, of a producer with so much backlog.
+    fn receive(&self, numbers: std::ops::Range<i32>, backlog: i32) {
+        for number in numbers {
+            let mut unique = self.channel.take_buffer().unwrap().unwrap();
+            unique.append(&[1; 8]);
+            let buffer = unique.into_buffer(DataType::DataBuffer);
+            self.channel.on_buffer(Some(buffer), number, backlog);
+            self.assert_all_credited();
+        }
+    }
+
     /// C-7.
     fn assert_all_credited(&self) {
         let credits = &self.channel.state.lock().credits;
@@ -194,30 +205,85 @@ fn a_blocking_event_forfeits_floating_buffers() {
     assert_eq!(channel.on_backlog(2), Due::Now(2));
 }
 
-/// C-7, C11: credit gathers up to half of the buffers while the producer has some, and never once
-/// it has none.
+/// C-7, C11: credit gathers up to half of the buffers, whether or not the producer has some left.
 #[test]
-fn a_producer_without_credit_gets_all_of_it() {
-    let fixture = Fixture::new(4, 1);
-    let channel = &fixture.channel;
-    let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
-    channel.on_buffer(Some(event), 0, -1);
-    let segments = std::mem::take(&mut channel.state.lock().credits.exclusive);
-    channel.state.lock().credits.outstanding = 2;
-    let mut segments = segments.into_iter();
-    let mut recycle = || channel.recycle(segments.next().unwrap());
-    let announcing = || channel.state.lock().credits.announcing;
-    for gathered in 1..=2 {
+fn credit_gathers_to_half_of_the_buffers() {
+    for outstanding in [2, 0] {
+        let fixture = Fixture::new(4, 1);
+        let channel = &fixture.channel;
+        let event = || Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
+        for number in 0..3 - outstanding {
+            channel.on_buffer(Some(event()), number, -1);
+        }
+        let segments = std::mem::take(&mut channel.state.lock().credits.exclusive);
+        channel.state.lock().credits.outstanding = outstanding;
+        let mut segments = segments.into_iter();
+        let mut recycle = || channel.recycle(segments.next().unwrap());
+        let announcing = || channel.state.lock().credits.announcing;
+        for gathered in 1..=2 {
+            recycle();
+            assert!(!announcing(), "{gathered} of the six");
+        }
         recycle();
-        assert!(!announcing(), "{gathered} of the six, one of which waits");
+        assert!(announcing(), "half of them");
+        assert_eq!(channel.take_credits(), 3);
     }
-    recycle();
-    assert!(announcing(), "half of them");
-    assert_eq!(channel.take_credits(), 3);
-    channel.state.lock().credits.outstanding = 0;
-    recycle();
-    assert!(announcing(), "the producer has none");
+}
+
+/// C-7, C11: a producer without credit is not told of each buffer, and is told of all of them by
+/// the time that what waits is read.
+#[test]
+fn a_producer_without_credit_is_told_by_halves() {
+    let fixture = Fixture::new(2, 8);
+    let channel = &fixture.channel;
+    assert_eq!(channel.on_backlog(8), Due::Now(8));
+    fixture.receive(0..10, 8);
+    let mut messages = Vec::new();
+    for read in 1..=10 {
+        drop(channel.poll().unwrap());
+        if channel.state.lock().credits.announcing {
+            messages.push((read, channel.take_credits()));
+        }
+        fixture.assert_all_credited();
+    }
+    assert_eq!(messages, [(5, 5), (10, 5)]);
+}
+
+/// C11: what has gathered is announced though nothing more comes back: the last exclusive buffer
+/// is kept by who has read it, and floating ones go to their pool.
+#[test]
+fn a_buffer_that_is_kept_holds_no_credit_back() {
+    let fixture = Fixture::new(2, 2);
+    let channel = &fixture.channel;
+    fixture.receive(0..2, -1);
+    assert_eq!(channel.on_backlog(0), Due::Now(2));
+    fixture.receive(2..4, -1);
+    let announcing = || channel.state.lock().credits.announcing;
+    drop(channel.poll().unwrap());
+    assert!(!announcing(), "one, and three wait");
+    let kept = channel.poll().unwrap();
+    drop(channel.poll().unwrap());
+    let last = channel.poll().unwrap();
+    assert!(announcing(), "nothing waits");
     assert_eq!(channel.take_credits(), 1);
+    drop((kept, last));
+}
+
+/// C11: a reader that stops leaves its producer without credit for no longer than two ticks.
+#[test]
+fn what_has_gathered_is_announced_when_the_reader_stops() {
+    let fixture = Fixture::new(2, 8);
+    let channel = &fixture.channel;
+    assert_eq!(channel.on_backlog(8), Due::Now(8));
+    fixture.receive(0..10, 8);
+    for _ in 0..2 {
+        drop(channel.poll().unwrap());
+    }
+    assert!(!channel.state.lock().credits.announcing, "eight wait");
+    assert!(channel.gathers_on(), "eight were announced in this tick");
+    assert!(!channel.gathers_on());
+    assert_eq!(channel.take_credits(), 2);
+    fixture.assert_all_credited();
 }
 
 /// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.

@@ -33,6 +33,7 @@ use super::io_thread::schedule;
 use super::lookout::{Event, Step};
 use super::socket_set::{MAX_READY, SocketSet};
 use crate::error::{Error, Result};
+use crate::gate::RemoteInputChannel;
 use crate::sync::{Arc, Mutex};
 
 /// How long an arrival may wait for another thread than the I/O thread.
@@ -43,6 +44,8 @@ pub(super) struct Backstop {
     set: Arc<SocketSet>,
     /// Connections that are looked at every tick.
     ticking: Vec<usize>,
+    /// Channels whose credits gather while their producers have none.
+    gathering: Vec<Arc<RemoteInputChannel>>,
     next_tick: Option<Instant>,
     ready: Vec<usize>,
 }
@@ -55,6 +58,7 @@ impl Backstop {
         Ok(Self {
             set,
             ticking: Vec::new(),
+            gathering: Vec::new(),
             next_tick: None,
             ready: Vec::new(),
         })
@@ -108,6 +112,12 @@ impl Backstop {
         }
     }
 
+    /// Looks after credits that gather: their reader may stop before they are announced.
+    pub(super) fn watch_credit(&mut self, channel: Arc<RemoteInputChannel>) {
+        self.gathering.push(channel);
+        self.next_tick.get_or_insert_with(|| Instant::now() + TICK);
+    }
+
     fn start_ticking(&mut self, connection: &Connection) {
         connection.leave_set();
         if !self.ticking.contains(&connection.token) {
@@ -131,18 +141,16 @@ impl Backstop {
         self.next_tick
     }
 
-    /// Gives a turn to the connections that nobody has received from, if it is time to look.
+    /// Gives a turn to the connections that nobody has received from, if it is time to look;
+    /// returns the channels whose credits have waited for a tick.
     pub(super) fn tick(
         &mut self,
         now: Instant,
         connections: &HashMap<usize, Arc<Mutex<Connection>>>,
         scheduled: &mut VecDeque<usize>,
-    ) {
-        let Some(tick) = self.next_tick else {
-            return;
-        };
-        if now < tick {
-            return;
+    ) -> Vec<Arc<RemoteInputChannel>> {
+        if self.next_tick.is_none_or(|tick| now < tick) {
+            return Vec::new();
         }
         self.ticking.retain(|token| {
             let Some(connection) = connections.get(token) else {
@@ -158,7 +166,13 @@ impl Backstop {
             }
             step == Step::GoOnTicking
         });
-        self.next_tick = (!self.ticking.is_empty()).then(|| now + TICK);
+        let waited = self
+            .gathering
+            .extract_if(.., |channel| !channel.gathers_on());
+        let waited = waited.collect();
+        let goes_on = !self.ticking.is_empty() || !self.gathering.is_empty();
+        self.next_tick = goes_on.then(|| now + TICK);
+        waited
     }
 
     /// After a turn: settles how to hear of the next arrival.

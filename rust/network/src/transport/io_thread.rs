@@ -24,7 +24,7 @@ use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::news::News;
 use super::socket::{Peer, Socket};
 use super::tls::Tls;
-use super::{FIRST_CONNECTION, Transport};
+use super::{Command, FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
 use crate::error::Error;
 use crate::framing::random_bytes;
@@ -147,8 +147,12 @@ impl IoThread {
             }
             Some(Duration::ZERO)
         } else {
-            self.backstop
+            let waited = self
+                .backstop
                 .tick(Instant::now(), &self.connections, &mut self.scheduled);
+            for channel in waited {
+                self.on_command(Command::AnnounceCredit(channel));
+            }
             let expiry = self.expire(Instant::now());
             let next = expiry.into_iter().chain(self.backstop.next_tick()).min();
             if self.scheduled.is_empty() && self.context.transport.park() {

@@ -67,6 +67,8 @@ pub(crate) enum Command {
     RequestPartition(Arc<RemoteInputChannel>),
     /// The channel has credits to announce.
     AnnounceCredit(Arc<RemoteInputChannel>),
+    /// Look after the credits that a channel gathers.
+    WatchCredit(Arc<RemoteInputChannel>),
     /// The channels go on after blocking events.
     Resume(Vec<Arc<RemoteInputChannel>>),
     /// The channel's producer should make its next buffers so many bytes large.

@@ -22,6 +22,7 @@ impl IoThread {
                     self.send_for(&channel, &Message::AddCredit { credit, receiver });
                 }
             }
+            Command::WatchCredit(channel) => self.backstop.watch_credit(channel),
             Command::AnnounceBufferSize(channel, bytes) => {
                 let message = Message::NewBufferSize {
                     size: i32::try_from(bytes).unwrap_or(i32::MAX),

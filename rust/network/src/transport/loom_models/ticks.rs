@@ -8,15 +8,15 @@ use std::collections::{HashMap, VecDeque};
 
 use loom::thread;
 use mio::{Poll, Token};
-use penstock_memory::DataType;
+use penstock_memory::{Buffer, DataType};
 
 use super::{
-    CREDIT_BYTES, RECEIVER, TOKEN, arrive, context, count, encoded, flushed, frame_for, opened,
-    server, sockets,
+    CREDIT_BYTES, RECEIVER, TOKEN, arrive, client, context, count, encoded, flushed, frame_for,
+    opened, server, sockets,
 };
 use crate::environment::EnvironmentCore;
 use crate::gate::{InputChannel, Next, SingleInputGate, Wait};
-use crate::loom_models::{partition, pool, remote_channel_with};
+use crate::loom_models::{partition, pool, receive_two, remote_channel_of, remote_channel_with};
 use crate::sync::{Arc, Mutex, Weak};
 use crate::transport::backstop::Backstop;
 use crate::transport::connection::{Connection, Side};
@@ -98,6 +98,7 @@ impl Io {
                 Command::Watch(_) => self.backstop.watch(&mut connection),
                 Command::Transmit(_) => self.scheduled.push_back(TOKEN),
                 Command::AnnounceCredit(channel) => connection.send_credits(&channel),
+                Command::WatchCredit(channel) => self.backstop.watch_credit(channel),
                 command => panic!("{command:?} is not expected"),
             }
         }
@@ -105,7 +106,10 @@ impl Io {
         self.backstop.on_arrivals(connections, scheduled);
         if let Some(tick) = self.backstop.next_tick() {
             thread::yield_now();
-            self.backstop.tick(tick, connections, scheduled);
+            for channel in self.backstop.tick(tick, connections, scheduled) {
+                self.connections[&TOKEN].lock().send_credits(&channel);
+                self.scheduled.push_back(TOKEN);
+            }
         }
         self.turns();
     }
@@ -225,5 +229,30 @@ fn what_a_writer_leaves_is_taken_at_a_tick() {
             sent += count(&mut far);
         }
         io.end();
+    });
+}
+
+/// W-10: a reader that stops while credit gathers is waited for two ticks long; then the producer,
+/// which has none, is told of it.
+#[test]
+fn what_a_reader_gathers_is_announced_at_a_tick() {
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let (channel, _global, _floating) = remote_channel_of(&environment, Weak::new());
+        let (shared, mut far) = client(&channel);
+        receive_two(&channel);
+        let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
+        channel.on_buffer(Some(event), 2, -1);
+        let io = Io::new(&shared, context(environment.transport_handle())).start();
+        // Two wait, more than the one that has come back.
+        drop(channel.poll().unwrap());
+        let mut sent = 0;
+        while sent < CREDIT_BYTES {
+            thread::yield_now();
+            sent += count(&mut far);
+        }
+        io.end();
+        assert_eq!(sent, CREDIT_BYTES);
+        assert_eq!(channel.take_credits(), 0);
     });
 }
