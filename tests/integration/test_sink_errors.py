@@ -151,10 +151,27 @@ def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatc
     ],
 )
 def test_what_is_no_record_names_the_topic(record, words, monkeypatch):
+    assert words in refusal_of(record, "cannot write to orders of the brokers", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("partition", "timestamp", "words"),
+    [
+        (-1, None, "the partition of a KafkaProducerRecord is 0 or more, or None, got -1"),
+        (None, -5, "the timestamp of a KafkaProducerRecord is 0 or more, or None, got -5"),
+    ],
+)
+def test_what_java_refuses_is_no_record(partition, timestamp, words, monkeypatch):
+    """The library takes -1 for any partition, and writes what is before 1970."""
+    record = ("orders", b"", None, None, partition, timestamp)
+    assert words in refusal_of(record, "cannot write to orders: ", monkeypatch)
+
+
+def refusal_of(record, begins, monkeypatch):
     env = environment("native", monkeypatch)
     schema = KafkaRecordSerializationSchema.of(lambda _: KafkaProducerRecord(*record))
     sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema)
     env.from_collection([0], Types.LONG()).sink_to(sink.build())
-    with pytest.raises(SinkError, match="cannot write to orders of the brokers") as raised:
+    with pytest.raises(SinkError, match=begins) as raised:
         env.execute()
-    assert words in str(raised.value)
+    return str(raised.value)

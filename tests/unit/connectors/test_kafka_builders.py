@@ -245,6 +245,17 @@ def test_what_is_sent_again_comes_once_and_in_order_as_with_javas_client():
     assert not is_idempotent(max_in_flight_requests_per_connection="6")
 
 
+@pytest.mark.parametrize("name", ["acks", "request.required.acks"])
+def test_a_guarantee_without_acknowledgements_is_refused(name):
+    builder = sink().set_property(name, "0").set_transactional_id_prefix("p")
+    builder.set_delivery_guarantee(DeliveryGuarantee.NONE).build()
+    for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
+        with pytest.raises(InvalidProgramError, match=f"acks=0 .* {guarantee} cannot hold"):
+            builder.set_delivery_guarantee(guarantee).build()
+    at_least_once = builder.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+    assert at_least_once.set_property(name, "1").build().settings[name] == "1"
+
+
 @pytest.mark.parametrize("make", [source, sink])
 @pytest.mark.parametrize("address", ["host:x", "host:99999", "host:0", ",", ":9092", "host:1/t"])
 def test_an_address_that_is_none_is_refused(make, address):

@@ -158,6 +158,8 @@ def test_what_is_refused():
         CsvRowDeserializationSchema.Builder(Types.INT())
     with pytest.raises(InvalidProgramError, match="CSV has no form"):
         reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))
+    with pytest.raises(InvalidProgramError, match="call set_use_header, too"):
+        CsvSchema.builder().add_string_column("s").set_strict_headers().build()
 
 
 def read_file(data: bytes, adjust, block_bytes: int, **policy):

@@ -249,12 +249,14 @@ class _Server:
             except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
                 if tries_left == 0 or closed.is_set():
                     raise self._error(
-                        f"is away, tried {self._max_retries + 1} times: {error}"
+                        f"is away for {_named(commands)}, tried {self._max_retries + 1} times: "
+                        f"{error}"
                     ) from error
                 logger.warning(
-                    "%s: Redis at %s is away: %s; trying again in %d ms",
+                    "%s: Redis at %s is away for %s: %s; trying again in %d ms",
                     self._user,
                     self._shown,
+                    _named(commands),
                     error,
                     delay_ms,
                 )
@@ -266,13 +268,18 @@ class _Server:
                 break
         for command, answer in zip(commands, answers, strict=True):
             if isinstance(answer, Exception):
-                named = " ".join(map(str, command[:2]))
-                raise self._error(f"refuses {named}: {answer}") from answer
+                raise self._error(f"refuses {_named([command])}: {answer}") from answer
         return answers
 
     def _error(self, what: str) -> PenstockError:
         kind = SinkError if self._user == "RedisSink" else SourceError
         return kind(f"{self._user}: Redis at {self._shown} {what}")
+
+
+def _named(commands: Sequence[tuple[Any, ...]]) -> str:
+    """The first of some commands by its name and key, values being left out; how many follow."""
+    first = " ".join(map(str, commands[0][:2]))
+    return first if len(commands) == 1 else f"{first} and {len(commands) - 1} more"
 
 
 def _parts_of_url(user: str, url: str) -> SplitResult:

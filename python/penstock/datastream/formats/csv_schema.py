@@ -82,10 +82,14 @@ class CsvSchemaBuilder:
         """The schema.
 
         Raises:
-            InvalidProgramError: It has no columns.
+            InvalidProgramError: It has no columns, or a header that is not there is to be strict.
         """
         if not self._columns:
             raise InvalidProgramError("a CsvSchema needs columns, as add_string_column adds one")
+        if self._settings.is_header_strict and not self._settings.has_header:
+            raise InvalidProgramError(
+                "set_strict_headers says how a header is read: call set_use_header, too"
+            )
         dialect = replace(self._dialect, array_separators=dict(self._array_separators))
         row_type = Types.ROW_NAMED(list(self._columns), list(self._columns.values()))
         return CsvSchema(row_type, replace(self._settings, dialect=dialect))

@@ -210,6 +210,11 @@ class KafkaSinkBuilder:
             **client_settings(given, "KafkaSink"),
         }
         check_brokers(settings["bootstrap.servers"], "KafkaSink")
+        if self._guarantee is not DeliveryGuarantee.NONE and _is_unacknowledged(settings):
+            raise InvalidProgramError(
+                f"KafkaSink: with acks=0 no broker says what it has, and {self._guarantee} cannot "
+                "hold; acks=all and 1 wait for brokers, and DeliveryGuarantee.NONE promises nothing"
+            )
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE and _can_be_idempotent(settings):
             settings.setdefault("enable.idempotence", "true")
         checked = settings
@@ -227,7 +232,6 @@ def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
 
     Java's client decides so, too, where ``enable.idempotence`` is not set.
     """
-    acks = {settings[key] for key in ("acks", "request.required.acks") if key in settings}
     retries = {settings[key] for key in ("retries", "message.send.max.retries") if key in settings}
     in_flight = {
         settings[key]
@@ -235,4 +239,14 @@ def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
         if key in settings
     }
     is_ordered = all(text.isdigit() and int(text) <= _MOST_IN_FLIGHT for text in in_flight)
-    return acks <= {"all", "-1"} and "0" not in retries and is_ordered
+    return _acknowledgements(settings) <= {"all", "-1"} and "0" not in retries and is_ordered
+
+
+def _acknowledgements(settings: Mapping[str, Any]) -> set[Any]:
+    """What was said of acknowledgements, by either of the names."""
+    names = ("acks", "request.required.acks")
+    return {settings[key].strip() for key in names if key in settings}
+
+
+def _is_unacknowledged(settings: Mapping[str, Any]) -> bool:
+    return any(text.isdigit() and int(text) == 0 for text in _acknowledgements(settings))

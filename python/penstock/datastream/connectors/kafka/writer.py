@@ -220,12 +220,20 @@ class _RecordWriter(SinkWriter[Any]):
             self._poll()
         self._until_poll -= 1
         assert self._deliveries is not None
+        partition, timestamp = record.partition, record.timestamp
+        for what, given in (("partition", partition), ("timestamp", timestamp)):
+            # Of another kind than a whole number they are refused with all the rest.
+            if type(given) is int and given < 0:
+                raise SinkError(
+                    f"cannot write to {record.topic}: the {what} of a KafkaProducerRecord is 0 or "
+                    f"more, or None, got {given}"
+                )
         self._deliveries.write(
             record.topic,
             record.value,
             record.key,
-            at if record.timestamp is None else record.timestamp,
-            _ANY_PARTITION if record.partition is None else record.partition,
+            at if timestamp is None else timestamp,
+            _ANY_PARTITION if partition is None else partition,
             record.headers,
         )
 
