@@ -10,6 +10,7 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
+from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.dead_letters import DeserializeFunction
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
@@ -21,6 +22,7 @@ from penstock.datastream.formats.parquet import (
 from penstock.errors import InvalidProgramError
 
 ROW = Types.ROW_NAMED(["id"], [Types.LONG()])
+AVRO = AvroSchema('{"type":"record","name":"A","fields":[{"name":"id","type":"long"}]}')
 LINES, TEXTS = StreamFormat.text_line_format(), Encoder.simple_string_encoder()
 PATH = "a path is a text that is not empty"
 
@@ -67,6 +69,8 @@ def path_columns(*arguments):
         (lambda: ParquetColumnInputFormat(5, Types.LONG()), "column is the name of a column"),
         (lambda: ParquetBulkWriters.for_row_type(ROW, compression="x"), "one of none, snappy"),
         (lambda: ParquetBulkWriters.for_row_type(ROW, utc_timestamp=1), "utc_timestamp must be"),
+        (lambda: AvroBulkWriters.for_generic_record(AVRO, "x"), "codec is null, .* got 'x'"),
+        (lambda: AvroBulkWriters.for_generic_record(AVRO, None), "codec is null, .* got None"),
         (lambda: OrcBulkWriters.for_row_type(ROW, 5), "writer_properties is a Configuration"),
         (lambda: StreamFormat.line_format(SimpleStringSchema(), skip_malformed="x"), "True or Fal"),
         (lambda: DeserializeFunction(SimpleStringSchema(), skip_malformed=1), "True or False"),

@@ -129,6 +129,10 @@ def test_settings_of_writers():
     assert writer(TEXTS, set_null_literal="n/a").serialize(row) == b'"a,b",1,2.0,n/a\n'
     assert writer(TEXTS, set_quote_character="'").serialize(row) == b"'a,b',1,2.0,\n"
     assert writer(TEXTS, set_field_delimiter=";").serialize(row) == b'"a,b";1;2.0;\n'
+    arrays = Types.ROW([Types.OBJECT_ARRAY(Types.INT())])
+    assert writer(arrays).serialize(([1, 2],)) == b"1;2\n"
+    assert writer(arrays, set_array_element_delimiter="/").serialize(([1, 2],)) == b"1/2\n"
+    assert writer(arrays, set_line_delimiter="").serialize(([1],)) == b"1"
     escaping = writer(TEXTS, set_escape_character="\\").serialize(('a"\\,', 1, 2.0, True))
     assert reader(TEXTS, set_escape_character="\\").deserialize(escaping)["f0"] == 'a"\\,'
 

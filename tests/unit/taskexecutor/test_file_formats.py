@@ -438,6 +438,70 @@ def test_settings_of_csv_files(tmp_path):
             wrong()
 
 
+@pytest.mark.parametrize(
+    ("adjust", "data", "expected"),
+    [
+        (lambda b: b.set_use_header().set_skip_first_data_row(), b"n\n1\n2\n", [2]),
+        (lambda b: b.set_use_header().set_skip_first_data_row(), b"n\r1\r2\r", [2]),
+        (lambda b: b.set_use_header(), b"n\r1\r2\r", [1, 2]),
+        (lambda b: b.set_skip_first_data_row(), b"1\r2\r", [2]),
+        (lambda b: b.set_skip_first_data_row(), b"1\r\n2\r\n", [2]),
+        (lambda b: b.set_use_header().set_use_header(False), b"1\n", [1]),
+        (lambda b: b.set_allow_comments(), b"#1\n2\n", [2]),
+        (lambda b: b.clear_columns().add_column("n", Types.SQL_DATE()), b"2020-01-02\n", None),
+        (lambda b: b.add_string_column("s").set_use_header(), b'n,"s"\n1,"a\nb"\n', [1]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_what_stands_before_the_rows_of_a_csv_file(tmp_path, adjust, data, expected, ending):
+    """As in PyFlink: the first row of data is the one behind the header."""
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(gzip.compress(data) if ending == "csv.gz" else data)
+    schema = adjust(CsvSchema.builder().add_number_column("n")).build()
+    found = [row.n for row in elements(source(CsvReaderFormat.for_schema(schema), path)).values]
+    assert found == ([datetime.date(2020, 1, 2)] if expected is None else expected)
+
+
+def test_a_name_in_a_header_may_have_several_lines(tmp_path):
+    (tmp_path / "a").write_bytes(b'"of\nus",n\nx,1\n')
+    schema = CsvSchema.builder().add_number_column("n").add_string_column("of\nus")
+    made = CsvReaderFormat.for_schema(schema.set_use_header().build())
+    assert [tuple(row) for row in elements(source(made, tmp_path)).values] == [(1, "x")]
+
+
+@pytest.mark.parametrize(
+    ("adjust", "expected"),
+    [
+        (lambda b: b.add_array_column("l"), ["a|b:c", "d"]),
+        (lambda b: b.add_array_column("l", "|"), ["a", "b:c;d"]),
+        (lambda b: b.add_array_column("l", ":").set_array_element_separator("|"), ["a|b", "c;d"]),
+        (lambda b: b.add_array_column("l", "").set_array_element_separator("|"), ["a", "b:c;d"]),
+        (lambda b: b.set_array_element_separator("|").add_array_column("l", ""), ["a", "b:c;d"]),
+        (lambda b: b.add_array_column("l", "").disable_array_element_separator(), ["a|b:c;d"]),
+        (lambda b: b.add_array_column("l").disable_array_element_separator(), ["a|b:c", "d"]),
+        (
+            lambda b: (
+                b.add_array_column("l", "|")
+                .remove_array_element_separator(0)
+                .set_array_element_separator(":")
+            ),
+            ["a|b", "c;d"],
+        ),
+        (lambda b: b.add_column("l", Types.BASIC_ARRAY(Types.STRING())), ["a|b:c", "d"]),
+        (
+            lambda b: b.add_columns_from(CsvSchema.builder().add_array_column("l", "|").build()),
+            ["a", "b:c;d"],
+        ),
+    ],
+)
+def test_separators_of_arrays(tmp_path, adjust, expected):
+    """As in PyFlink: that of the column, or of all columns that have none."""
+    (tmp_path / "a").write_bytes(b"a|b:c;d\n")
+    schema = adjust(CsvSchema.builder()).build()
+    (row,) = elements(source(CsvReaderFormat.for_schema(schema), tmp_path)).values
+    assert list(row.l) == expected
+
+
 @pytest.mark.parametrize("name", ["json", "json.gz", "csv", "parquet"])
 def test_files_of_a_store(tmp_path, name):
     make, write = FORMATS[name]

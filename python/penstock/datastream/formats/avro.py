@@ -123,12 +123,27 @@ class AvroBulkWriters:
                 ``xz``; others need a package (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: It is no schema.
+            InvalidProgramError: It is no schema, or the codec is not to be had.
         """
         given: Any = schema
         if not isinstance(given, AvroSchema):
             raise InvalidProgramError(f"for_generic_record takes an AvroSchema, got {schema!r}")
+        _check_codec(codec)
         return _AvroWriters(schema, codec)
+
+
+def _check_codec(codec: str) -> None:
+    """Compresses a block: some codecs need packages, and it is told of no earlier."""
+    library = avro_library("AvroBulkWriters")
+    try:
+        writer = library.write.Writer(io.BytesIO(), library.parse_schema("null"), codec=codec)
+        writer.write(None)
+        writer.flush()
+    except (TypeError, ValueError) as error:
+        raise InvalidProgramError(
+            "AvroBulkWriters.for_generic_record: codec is null, deflate, bzip2, xz, or one whose "
+            f"package is there, got {codec!r}: {error}"
+        ) from None
 
 
 class _AvroWriters(BulkWriterFactory):

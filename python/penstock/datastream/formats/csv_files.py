@@ -122,7 +122,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return CsvRowReader(self._schema.row_type, self._schema.settings.dialect)
 
     def _header(self, file: BinaryIO, what: FileRange) -> list[int] | None:
-        """Reads the first line; where the columns stand if that is not as in the schema.
+        """Reads what comes before rows; where the columns stand if that is not as in the schema.
 
         Leaves the file at the first line of rows, if the range begins with the file.
 
@@ -133,8 +133,15 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         if not (settings.has_header or (settings.skips_first and what.start == 0)):
             return None
         file.seek(0)
-        line = file.readline().decode(errors="replace")
-        if not settings.has_header or not line.strip():
+        header = b""
+        if settings.has_header:
+            header = _first_line(file)
+            while self._turns(header) and (more := _first_line(file)):  # a name of several lines
+                header += more
+        if settings.skips_first:
+            _first_line(file)
+        line = header.decode(errors="replace")
+        if not line.strip():
             return None
         wanted = self._schema.row_type.get_field_names()
         found = [name.strip() for name in settings.dialect.split(line.removeprefix("\ufeff"))[0]]
@@ -148,12 +155,13 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
     def _blocks(self, file: BinaryIO, what: FileRange) -> Iterator[tuple[int, bytes, bool]]:
         """Blocks of whole rows, and whether all quotes are closed in them."""
         settings = self._schema.settings
-        if what.start == 0 and (settings.has_header or settings.skips_first):
+        is_behind_others = what.start == 0 and (settings.has_header or settings.skips_first)
+        if is_behind_others:
             what = what._replace(start=file.tell())
             if what.start == 0:
                 return
         first, rest, is_closed = 0, list[bytes](), True
-        for position, block in line_blocks(file, what):
+        for position, block in line_blocks(file, what, is_at_line=is_behind_others):
             first = first if rest else position
             rest.append(block)
             is_closed ^= self._turns(block)
@@ -262,3 +270,13 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             lines = lines.replace(dialect.escape.encode() * 2, b"")
             lines = lines.replace((dialect.escape + dialect.quote).encode(), b"")
         return lines.count(dialect.quote.encode()) % 2 == 1
+
+
+def _first_line(file: BinaryIO) -> bytes:
+    r"""The next line with its end, ``\n``, ``\r\n`` or ``\r``; the file stands behind it then."""
+    start, line = file.tell(), file.readline()
+    end = line.find(b"\r")
+    if end >= 0 and line[end + 1 : end + 2] != b"\n":
+        line = line[: end + 1]
+        file.seek(start + len(line))
+    return line

@@ -66,8 +66,8 @@ class CsvDialect:
         escape: Before a character that is meant as it is; None for none.
         null: What stands for None; None if nothing does, though an empty field that is no text
             is None where `is_null_when_empty` says so.
-        array_separator: Between the elements of an array.
-        array_separators: Of the columns that have one of their own.
+        array_separator: Between the elements of an array; if empty, a field is its one element.
+        array_separators: Of the columns that have one of their own, which is not empty.
         line_end: Behind a line that is written.
         allows_comments: Whether lines that begin with ``#`` are left out.
     """
@@ -83,7 +83,7 @@ class CsvDialect:
 
     def array_separator_of(self, name: str) -> str:
         """Between the elements of the arrays of a column."""
-        return (self.array_separators or {}).get(name, self.array_separator)
+        return (self.array_separators or {}).get(name) or self.array_separator
 
     def split(self, text: str) -> list[list[str]]:
         """The fields of all lines of a text, without those that are empty or comments.
@@ -164,7 +164,7 @@ def text_reader(
         element = text_reader(declared.element_type, dialect, array_separator)
 
         def read(text: str) -> Any:
-            return [element(part) for part in text.split(array_separator)] if text else []
+            return [element(part) for part in _parts(text, array_separator)] if text else []
     elif isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         read = _nested_reader(declared, dialect, array_separator)
     else:
@@ -172,6 +172,18 @@ def text_reader(
     if null is None:
         return read
     return lambda text: None if text == null else read(text)
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    return text.split(separator) if separator else [text]
+
+
+def _joined(texts: Sequence[str], separator: str) -> str:
+    if not separator and len(texts) > 1:
+        raise Misfit(
+            f"there are {len(texts)} elements, and the schema has no separator of elements"
+        )
+    return separator.join(texts)
 
 
 def _nested_reader(
@@ -183,7 +195,7 @@ def _nested_reader(
     reader = CsvRowReader(named, dialect)
 
     def read(text: str) -> Any:
-        row = reader.row(text.split(array_separator))
+        row = reader.row(_parts(text, array_separator))
         return row if isinstance(declared, RowTypeInfo) else tuple(row)
 
     return read
@@ -318,8 +330,8 @@ def text_writer(
     if isinstance(declared, _ARRAYS):
         element, _ = text_writer(declared.element_type, dialect, array_separator)
         return (
-            lambda value: array_separator.join(
-                null if each is None else element(each) for each in value
+            lambda value: _joined(
+                [null if each is None else element(each) for each in value], array_separator
             ),
             True,
         )
@@ -327,9 +339,12 @@ def text_writer(
         types = declared.get_field_types()
         writers = [text_writer(kind, dialect, array_separator)[0] for kind in types]
         return (
-            lambda value: array_separator.join(
-                null if each is None else write(each)
-                for write, each in zip(writers, value, strict=True)
+            lambda value: _joined(
+                [
+                    null if each is None else write(each)
+                    for write, each in zip(writers, value, strict=True)
+                ],
+                array_separator,
             ),
             True,
         )

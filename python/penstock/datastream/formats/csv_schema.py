@@ -30,7 +30,7 @@ class CsvSettings:
 
     Attributes:
         dialect: How fields stand in a line.
-        skips_first: Whether the first line of a file is none of its rows.
+        skips_first: Whether the first line of a file, or behind its header, is none of its rows.
         has_header: Whether that line names the columns.
         is_header_strict: Whether these names must be those of the schema.
     """
@@ -97,11 +97,19 @@ class CsvSchemaBuilder:
     def add_array_column(
         self, name: str, separator: str = ";", element_type: Any = None
     ) -> CsvSchemaBuilder:
-        """Adds a column of arrays, of texts unless another type is given."""
+        """Adds a column of arrays, of texts unless another type is given.
+
+        Args:
+            name: Its name.
+            separator: Between the elements, whatever `set_array_element_separator` says; if it is
+                empty, that is what is taken.
+            element_type: The type of the elements.
+        """
         element = Types.STRING() if element_type is None else element_type
-        self._array_separators[name] = not_empty("add_array_column", separator)
         declared = as_type_information(element, "add_array_column")
-        return self._add(name, Types.BASIC_ARRAY(declared))
+        self._add(name, Types.BASIC_ARRAY(declared))
+        self._array_separators[name] = separator
+        return self
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         """Adds a column of ``true`` and anything else."""
@@ -159,23 +167,21 @@ class CsvSchemaBuilder:
         )
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Reads an array as its one element."""
-        self._dialect.array_separator = "\0"
-        self._array_separators = dict.fromkeys(self._array_separators, "\0")
+        """Takes an array for its one element, in columns without a separator of their own."""
+        self._dialect.array_separator = ""
         return self
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Reads an array of the column at this position as its one element."""
+        """Takes the separator of the column at this position away, so that all others' holds."""
         names = list(self._columns)
         if not 0 <= index < len(names):
             raise InvalidProgramError(f"there is no column {index}, only {names}")
-        self._array_separators[names[index]] = "\0"
+        self._array_separators.pop(names[index], None)
         return self
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Between the elements of arrays of columns that are added without one of their own."""
+        """Between the elements of arrays of columns without one of their own; ``;`` by default."""
         self._dialect.array_separator = not_empty("set_array_element_separator", separator)
-        self._array_separators = dict.fromkeys(self._array_separators, separator)
         return self
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
@@ -214,7 +220,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Whether the first line of a file is none of its rows."""
+        """Whether the first line of a file, or the one behind its header, is none of its rows."""
         self._settings = replace(self._settings, skips_first=skip)
         return self
 

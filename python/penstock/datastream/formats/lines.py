@@ -22,9 +22,17 @@ if TYPE_CHECKING:
 _LINE_FEED_IS_A_BYTE: Final = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
 
 
-def line_blocks(file: BinaryIO, what: FileRange) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines that begin in a range, each with its position."""
-    if what.start > 0:
+def line_blocks(
+    file: BinaryIO, what: FileRange, *, is_at_line: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines that begin in a range, each with its position.
+
+    Args:
+        file: The file.
+        what: The range.
+        is_at_line: Whether a line is known to begin where the range does, and the file stands.
+    """
+    if what.start > 0 and not is_at_line:
         # A line that begins before the range belongs to the one before it.
         file.seek(what.start - 1)
         file.readline()
