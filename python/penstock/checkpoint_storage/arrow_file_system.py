@@ -10,6 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
+from penstock.common.store_urls import S3_SCHEMES, shown_url, why_not_a_store
 from penstock.errors import CheckpointStorageError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from penstock.common.s3_settings import S3Settings
 
 _CONNECT_TIMEOUT_S: Final = 5.0
-
-_S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 
 #: Stores in which a directory is but what the keys of objects begin with.
 _WITHOUT_DIRECTORIES: Final = ("s3", "gcs")
@@ -193,21 +192,12 @@ def _key(url: str) -> str:
 
 
 def _arrow_file_system(url: str, s3: S3Settings) -> Any:
-    try:
-        from pyarrow import ArrowInvalid, fs
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{_shown(url)}: files outside of local disks need pyarrow: "
-            "pip install 'penstock[storage]'"
-        ) from error
+    if (reason := why_not_a_store(url)) is not None:
+        raise ConfigurationError(f"{shown_url(url)}: {reason}")
+    from pyarrow import ArrowInvalid, fs
+
     parts = urlsplit(url)
-    scheme = parts.scheme
-    if scheme in _S3_SCHEMES:
-        if parts.username is not None or parts.query:
-            raise ConfigurationError(
-                f"{_shown(url)}: a URL of S3 is a bucket and a path, and nothing more: everything "
-                "else, such as s3.access-key, s3.secret-key and s3.endpoint, is an option"
-            )
+    if parts.scheme in S3_SCHEMES:
         return _s3_file_system(parts.netloc, s3)
     try:
         return fs.FileSystem.from_uri(url)[0]
@@ -216,11 +206,10 @@ def _arrow_file_system(url: str, s3: S3Settings) -> Any:
     try:
         import fsspec
 
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(parts.scheme)))
     except (ImportError, ValueError) as error:
         raise ConfigurationError(
-            f"{_shown(url)}: no installed package knows {scheme!r}: install fsspec and the "
-            f"package that brings this scheme ({error})"
+            f"{shown_url(url)}: neither pyarrow nor fsspec reach it: {error}"
         ) from error
 
 
@@ -244,12 +233,6 @@ def _s3_file_system(bucket: str, s3: S3Settings) -> Any:
         # A small object is written by one request then, and not by the three of an upload.
         allow_delayed_open=True,
     )
-
-
-def _shown(url: str) -> str:
-    """A URL without what may be a password in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """What of files and their formats can never be meant is refused where it is given."""
 
+import sys
+
 import pytest
 from penstock.common import Encoder, SimpleStringSchema, Types
 from penstock.datastream.connectors.file_system import (
@@ -45,6 +47,21 @@ def path_columns(*arguments):
         (lambda: row_files(5), PATH),
         (lambda: FileSink.for_bulk_format(None, ParquetBulkWriters.for_row_type(ROW)), PATH),
         (lambda: StreamingFileSink.for_row_format("", TEXTS), PATH),
+        (
+            lambda: FileSource.for_record_stream_format(LINES, "/x", "foo://user:hidden@a/b"),
+            "for_record_stream_format: foo://a/b: no installed package knows 'foo': there are",
+        ),
+        (
+            lambda: FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(ROW), "1a://b"),
+            "no installed package knows ''",
+        ),
+        (lambda: row_files("foo://a"), "for_row_format: foo://a: no installed package knows"),
+        (
+            lambda: FileSink.for_bulk_format("foo://a", ParquetBulkWriters.for_row_type(ROW)),
+            "for_bulk_format: foo://a: no installed package",
+        ),
+        (lambda: StreamingFileSink.for_row_format("foo://a", TEXTS), "no installed package knows"),
+        (lambda: row_files("s3://user@bucket"), "a URL of S3 is a bucket and a path"),
         (lambda: OutputFileConfig.builder().with_part_prefix("a/b"), "with_part_prefix .* 'a/b'"),
         (lambda: OutputFileConfig.builder().with_part_suffix("/x"), "with_part_suffix .* '/x'"),
         (
@@ -88,6 +105,18 @@ def path_columns(*arguments):
 def test_what_cannot_be_meant_is_refused(make, words):
     with pytest.raises(InvalidProgramError, match=words):
         make()
+
+
+@pytest.mark.parametrize("url", ["s3://a/b", "gs://a", "hdfs://h/a", "memory://a", "file:///a"])
+def test_stores_that_are_known_are_not_asked(url):
+    row_files(url)
+    FileSource.for_record_stream_format(LINES, url)
+
+
+def test_a_store_without_its_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
+    with pytest.raises(InvalidProgramError, match=r"pip install 'penstock\[storage\]'"):
+        row_files("s3://a/b")
 
 
 @pytest.mark.parametrize("compression", ["NONE", "zstd", "lz4_raw", "Gzip"])

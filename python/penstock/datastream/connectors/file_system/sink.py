@@ -13,7 +13,7 @@ from penstock.datastream.connectors.file_system.buckets import (
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.datastream.connectors.file_system.source import sink_path
+from penstock.datastream.connectors.file_system.source import path_of_files
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 
@@ -51,7 +51,7 @@ class FileSink(Sink, SupportsPreprocessing):
         given: Any = encoder
         if not isinstance(given, Encoder):
             raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
-        return FileSink.RowFormatBuilder(sink_path(base_path), encoder)
+        return FileSink.RowFormatBuilder(path_of_files("for_row_format", base_path), encoder)
 
     @staticmethod
     def for_bulk_format(
@@ -65,7 +65,9 @@ class FileSink(Sink, SupportsPreprocessing):
         given: Any = writer_factory
         if not isinstance(given, BulkWriterFactory):
             raise WrongArgumentError(f"for_bulk_format takes a BulkWriterFactory, got {given!r}")
-        return FileSink.BulkFormatBuilder(sink_path(base_path), writer_factory)
+        return FileSink.BulkFormatBuilder(
+            path_of_files("for_bulk_format", base_path), writer_factory
+        )
 
     def get_transformer(self) -> StreamTransformer | None:
         """None: the stream is written as it is."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.store_urls import shown_url, why_not_a_store
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.formats.file_format import BulkFormat, FileFormat
 from penstock.datastream.formats.lines import StreamFormat
@@ -179,7 +180,7 @@ def _builder(
         raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
     if not paths:
         raise InvalidProgramError(f"{method} needs at least one path")
-    return FileSourceBuilder(given, tuple(sink_path(path) for path in paths))
+    return FileSourceBuilder(given, tuple(path_of_files(method, path) for path in paths))
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
@@ -209,3 +210,15 @@ def sink_path(path: str | os.PathLike[str]) -> str:
     if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(path)):
         raise WrongArgumentError(f"a path is a text that is not empty, or a Path, got {path!r}")
     return text if "://" in text and not text.startswith("file:") else local_path(text)
+
+
+def path_of_files(method: str, path: str | os.PathLike[str]) -> str:
+    """As `sink_path`, of what is read and written by penstock itself.
+
+    Raises:
+        WrongArgumentError: It is no path, or no installed package knows the store of the URL.
+    """
+    text = sink_path(path)
+    if "://" in text and (reason := why_not_a_store(text)) is not None:
+        raise WrongArgumentError(f"{method}: {shown_url(text)}: {reason}")
+    return text

@@ -8,7 +8,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system.sink import FileSink
-from penstock.datastream.connectors.file_system.source import sink_path
+from penstock.datastream.connectors.file_system.source import path_of_files
 from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.errors import WrongArgumentError
 
@@ -49,7 +49,9 @@ class StreamingFileSink(SinkFunction):
         given: Any = encoder
         if not isinstance(given, Encoder):
             raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
-        return StreamingFileSink.DefaultRowFormatBuilder(sink_path(base_path), encoder)
+        return StreamingFileSink.DefaultRowFormatBuilder(
+            path_of_files("for_row_format", base_path), encoder
+        )
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004

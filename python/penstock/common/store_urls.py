@@ -1,0 +1,49 @@
+"""URLs of files beyond this machine's disks: whether there is a package that knows their store."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+__all__ = ["S3_SCHEMES", "shown_url", "why_not_a_store"]
+
+S3_SCHEMES: Final = ("s3", "s3a", "s3n")
+
+#: What pyarrow reaches by itself; fsspec, and the packages that it names, know others.
+_ARROW_SCHEMES: Final = (*S3_SCHEMES, "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss", "mock")
+
+
+def why_not_a_store(url: str) -> str | None:
+    """Why files of a URL cannot be read or written with the packages that are installed, or None.
+
+    Nothing is asked of the store itself.
+    """
+    parts = urlsplit(url)
+    scheme = parts.scheme
+    try:
+        import pyarrow.fs  # noqa: F401
+    except ImportError:
+        return "files outside of local disks need pyarrow: pip install 'penstock[storage]'"
+    if scheme in S3_SCHEMES and (parts.username is not None or parts.query):
+        return (
+            "a URL of S3 is a bucket and a path, and nothing more: everything else, such as "
+            "s3.access-key, s3.secret-key and s3.endpoint, is an option"
+        )
+    if scheme in _ARROW_SCHEMES:
+        return None
+    try:
+        import fsspec
+
+        fsspec.get_filesystem_class(scheme or "without a scheme")  # '' is one of its names
+    except (ImportError, ValueError) as error:
+        return (
+            f"no installed package knows {scheme!r}: there are file, s3, gs, hdfs and abfs, and "
+            f"others with fsspec and the package that brings the scheme ({error})"
+        )
+    return None
+
+
+def shown_url(url: str) -> str:
+    """A URL without what may be a password in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
