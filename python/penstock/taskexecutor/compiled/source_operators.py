@@ -10,6 +10,8 @@ from __future__ import annotations
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.sources.turns import LONG_STEP_NS, TURN_NS
+
 # Relative: compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, Output, StreamOperator  # noqa: TID252
 
@@ -24,13 +26,7 @@ NOTHING_AVAILABLE = 1
 END_OF_DATA = 2
 
 
-#: A step in which elements become slow at once ends after this time: timers, mails and barriers
-#: wait for it.
-LONG_STEP_NS = 10_000_000
-
-#: How often it is looked at the clock: after the numbers of a range that should take this time, so
-#: that looking costs little, and after so many elements of an iterator.
-TURN_NS = 30_000
+#: How many elements of an iterator come between two looks at the clock.
 TURN = 8
 
 

@@ -18,6 +18,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
+from penstock.taskexecutor.sources.turns import Turns
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -53,6 +54,7 @@ class _RowRange(SourceOperator):
         self.next, self.last = 0, -1
         self.rows: list[Any] = []
         self.emitted = 0
+        self.turns = Turns()
         self.batch: Any = None
         self.number_of_batch = -1
 
@@ -62,11 +64,16 @@ class _RowRange(SourceOperator):
             return END_OF_DATA
         if self.emitted == len(self.rows):
             self.rows, self.emitted = self._decoded(), 0
+        self.turns.emit(limit, self._emit)
+        return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
+
+    def _emit(self, limit: int) -> int:
+        """Emits at most so many of the rows that were decoded."""
         part = self.rows[self.emitted : self.emitted + limit]
         self.output.collect_all(part, MIN_TIMESTAMP)
         self.emitted += len(part)
         self.next += len(part)
-        return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
+        return len(part)
 
     def _decoded(self) -> list[Any]:
         """Some rows from the next one on, all of one batch."""

@@ -28,6 +28,7 @@ from penstock.taskexecutor.sources.file_splits import (
 )
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
+from penstock.taskexecutor.sources.turns import Turns
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
@@ -68,27 +69,36 @@ class _BatchSource(SourceOperator):
     has_dead_letters = False
     errors: Any = None
 
+    def __init__(self) -> None:
+        """Creates a source of nothing."""
+        super().__init__()
+        self.turns = Turns()
+
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
-        if self.has_dead_letters:
-            self._emit_each(limit)
-        else:
-            self.output.collect_all(self._taken(limit), MIN_TIMESTAMP)
-        is_over = self.elements is None or self.elements.is_exhausted
-        return END_OF_DATA if is_over else MORE_AVAILABLE
+        elements = self.elements
+        if elements is not None:
+            self.turns.emit(limit, self._emit_each if self.has_dead_letters else self._emit)
+        return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
 
-    def _taken(self, limit: int) -> Iterable[Any]:
-        return () if self.elements is None else self.elements.take(limit)
+    def _emit(self, limit: int) -> int:
+        assert self.elements is not None, "begun"
+        number, taken = self.elements.take(limit)
+        self.output.collect_all(taken, MIN_TIMESTAMP)
+        return number
 
-    def _emit_each(self, limit: int) -> None:
+    def _emit_each(self, limit: int) -> int:
+        assert self.elements is not None, "begun"
         collect, side_output = self.output.collect, self.side_output or self.output
-        for element in self._taken(limit):
+        number, taken = self.elements.take(limit)
+        for element in taken:
             if type(element) is DeadLetter:
                 self.errors.inc()
                 if element.tag is not None:
                     side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
             else:
                 collect(element, MIN_TIMESTAMP)
+        return number
 
 
 class FileElements(SplitBySplit, _BatchSource):

@@ -172,12 +172,16 @@ class SplitElements:
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self._batches)
 
-    def take(self, limit: int) -> Iterable[Any]:
-        """At most so many of the elements that come next, fewer at the end of a batch."""
+    def take(self, limit: int) -> tuple[int, Iterable[Any]]:
+        """At most so many of the elements that come next and their number, fewer of a batch's end.
+
+        There are none where the split, or a batch without elements, has ended.
+        """
         if length_hint(self._left) == 0:
             next(self._batches, None)
+        number = min(limit, length_hint(self._left))
         take = getattr(self._left, "take", None)
-        return islice(self._left, limit) if take is None else take(limit)
+        return number, islice(self._left, number) if take is None else take(number)
 
     def rest(self) -> FileSplit:
         """The split from the element that follows the last one taken."""

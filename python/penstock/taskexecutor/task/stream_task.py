@@ -32,6 +32,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
+from penstock.taskexecutor.sources.turns import LONG_STEP_NS
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.latency import LatencyTracking
 from penstock.taskexecutor.task.mailbox import (
@@ -74,9 +75,6 @@ _UNALIGNED_OUTPUT_WAIT_MS = 2
 
 #: Most elements per step of a source, between two looks at mails, timers and outputs.
 _SOURCE_STEP = 1024
-
-#: A step that took longer is followed by shorter ones: checkpoints and cancellation wait for it.
-_LONG_STEP_NS = 10_000_000
 
 #: A step that took less is followed by a longer one.
 _SHORT_STEP_NS = 5_000_000
@@ -559,6 +557,6 @@ class StreamTask:
 
 def _next_step(step: int, took_ns: int) -> int:
     """How many elements a source emits in its next step, given how long the last one took."""
-    if took_ns > _LONG_STEP_NS:
+    if took_ns > LONG_STEP_NS:
         return max(1, step // 2)
     return min(_SOURCE_STEP, step * 2) if took_ns < _SHORT_STEP_NS else step

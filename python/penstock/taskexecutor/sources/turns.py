@@ -1,0 +1,44 @@
+"""How long a step of a source may take, and steps that look at the clock in between."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: A step in which elements become slow at once ends after this time, and shorter ones follow one
+#: that took as long: timers, mails and barriers wait for it.
+LONG_STEP_NS: Final = 10_000_000
+
+#: It is looked at the clock behind so many elements as should take this time, so that looking
+#: costs little.
+TURN_NS: Final = 30_000
+
+
+class Turns:
+    """Emits the elements of a step a few at a time: as many as should take a turn's time."""
+
+    def __init__(self) -> None:
+        """Begins with one element."""
+        self._size = 1
+
+    def emit(self, limit: int, some: Callable[[int], int]) -> None:
+        """Emits at most ``limit`` elements, fewer where they have become slow.
+
+        Args:
+            limit: The most elements.
+            some: Emits at most so many elements and returns their number, 0 if there are none.
+        """
+        began_ns = now_ns = monotonic_ns()
+        while limit > 0 and now_ns - began_ns < LONG_STEP_NS:
+            number = some(min(self._size, limit))
+            if number == 0:
+                return
+            limit -= number
+            before_ns, now_ns = now_ns, monotonic_ns()
+            if now_ns - before_ns > TURN_NS:
+                self._size = max(1, self._size // 2)
+            elif number == self._size:
+                self._size *= 2
