@@ -18,7 +18,9 @@ from penstock.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
 )
-from penstock.errors import JobCancelledError, SourceError
+from penstock.datastream.formats.dead_letters import dead_letter_tag
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.errors import FormatError, JobCancelledError, SourceError
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
@@ -221,6 +223,113 @@ def test_subscribers_in_python_and_whole_records(broker, topics, tmp_path):
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "streams")
     with stream.execute_and_collect() as found:
         assert list(found) == [b"k7"]
+
+
+@pytest.mark.parametrize(
+    ("adjust", "expected"),
+    [
+        (lambda b: b, ["1", "2", "3", "4"]),
+        (lambda b: b.set_starting_offsets(KafkaOffsetsInitializer.latest()), []),
+        (
+            lambda b: b.set_starting_offsets(KafkaOffsetsInitializer.timestamp(2500)),
+            ["3", "4"],
+        ),
+        (lambda b: b.set_bounded(KafkaOffsetsInitializer.timestamp(2500)), ["1", "2"]),
+        (lambda b: b.set_property("isolation.level", "read_committed"), ["1", "2", "3"]),
+        (lambda b: b.set_properties({"isolation.level": "read_committed"}), ["1", "2", "3"]),
+    ],
+)
+def test_settings_of_each_cluster(broker, topics, adjust, expected):
+    topic = topics.create()
+    topics.write(topic, [{"value": str(n), "timestamp": n * 1000} for n in (1, 2, 3)])
+    aborted = [{"value": "4", "timestamp": 4000}]
+    topics.write(topic, aborted, transactional_id=topic, commit=False)
+    service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
+    made = builder(service).set_stream_ids({topic}).set_bounded(KafkaOffsetsInitializer.latest())
+    assert elements(adjust(made).build(), environment()) == expected
+
+
+def test_records_that_cannot_be_deserialized(broker, topics):
+    topic = topics.create()
+    topics.write(topic, [b'{"a":1}', b"?", b'{"a":2}'])
+    declared = Types.ROW_NAMED(["a"], [Types.INT()])
+    schema = JsonRowDeserializationSchema.builder().type_info(declared).build()
+    service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
+
+    def made():
+        start = builder(service).set_stream_ids({topic}).set_value_only_deserializer(schema)
+        return start.set_bounded(KafkaOffsetsInitializer.latest())
+
+    def rows(source):
+        stream = environment().from_source(source, WatermarkStrategy.no_watermarks(), "streams")
+        return stream, stream.map(lambda row: str(row.a), Types.STRING())
+
+    def collected(stream):
+        with stream.execute_and_collect() as found:
+            return sorted(found)
+
+    with pytest.raises(FormatError, match=f"{topic}-0 at offset 1"):
+        collected(rows(made().build())[1])
+    assert collected(rows(made().set_skip_undecodable_records(True).build())[1]) == ["1", "2"]
+    tag = dead_letter_tag("bad")
+    stream, numbers = rows(made().set_dead_letters(tag).build())
+    letters = stream.get_side_output(tag).map(
+        lambda row: f"{row.origin} {row.position}", Types.STRING()
+    )
+    assert collected(numbers.union(letters)) == ["1", "2", f"{topic}-0 1"]
+
+
+def test_offsets_of_a_group_are_committed_and_gone_on_from(broker, topics):
+    topic = topics.create()
+    topics.write(topic, ["1", "2", "3"])
+    service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
+
+    def made():
+        start = builder(service).set_stream_ids({topic}).set_group_id("moved")
+        return start.set_bounded(KafkaOffsetsInitializer.latest())
+
+    def checkpointed():
+        env = environment()
+        env.enable_checkpointing(50)
+        return env
+
+    silent = made().set_property("commit.offsets.on.checkpoint", "false").build()
+    assert elements(silent, checkpointed()) == ["1", "2", "3"]
+    assert topics.committed(topic, "moved") == [-1001]
+    assert elements(made().build(), checkpointed()) == ["1", "2", "3"]
+    assert topics.committed(topic, "moved") == [3]
+    topics.write(topic, ["4"])
+    rest = made().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets())
+    assert elements(rest.build(), environment()) == ["4"]
+
+
+class FailsAt(SingleClusterTopicMetadataService):
+    """Has no answer the second time and, once it had one again, no more."""
+
+    def __init__(self, servers, counter):
+        super().__init__("a", {"bootstrap.servers": servers})
+        self.counter = counter
+
+    def describe_streams(self, stream_ids):
+        with open(self.counter, "a+") as file:
+            file.write("x")
+            file.flush()
+            asked = file.tell()
+        if asked == 2 or asked > 3:
+            raise RuntimeError(f"no answer to question {asked}")
+        return super().describe_streams(stream_ids)
+
+
+@pytest.mark.parametrize(("threshold", "question"), [("1", 2), ("2", 5), ("3", 6)])
+def test_so_many_failures_of_the_service_fail_the_job(
+    broker, topics, tmp_path, threshold, question
+):
+    topic = topics.create()
+    made = builder(FailsAt(broker.servers, str(tmp_path / "asked"))).set_stream_ids({topic})
+    made.set_property("stream-metadata-discovery-interval-ms", "20")
+    made.set_property("stream-metadata-discovery-failure-threshold", threshold)
+    with pytest.raises(Exception, match=f"no answer to question {question}"):
+        elements(made.build(), environment())
 
 
 def test_what_cannot_be_found(broker, tmp_path):

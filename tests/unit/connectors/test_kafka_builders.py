@@ -1,5 +1,7 @@
 """What Kafka's builders accept and refuse, without a broker."""
 
+import logging
+
 import pytest
 from penstock.common import SimpleStringSchema, Types
 from penstock.datastream.connectors import DeliveryGuarantee
@@ -314,6 +316,40 @@ def test_a_property_of_the_sink_that_cannot_be_meant_so(property_name, text):
 def test_a_property_that_something_else_decides_is_named_in_the_log(property_name, text, caplog):
     source().set_property(property_name, text).build()
     assert f"the property {property_name}={text} has no effect" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("make", "property_name"),
+    [
+        (source, "session.timeout.ms"),
+        (source, "heartbeat.interval.ms"),
+        (source, "auto.commit.interval.ms"),
+        (source, "group.instance.id"),
+        (source, "max.poll.records"),
+        (sink, "transaction.timeout.ms"),
+        (sink, "max.block.ms"),
+        (sink, "value.serializer"),
+    ],
+)
+def test_a_property_without_a_meaning_is_named_in_the_log(make, property_name, caplog):
+    caplog.set_level(logging.INFO)
+    make().set_property(property_name, "7000").build()
+    assert f"the property {property_name} has no meaning" in caplog.text
+
+
+def test_a_property_of_transactions_has_its_meaning_in_them(caplog):
+    caplog.set_level(logging.INFO)
+    builder = sink().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    builder.set_properties({"transaction.timeout.ms": "7000", "max.block.ms": "7000"})
+    built = builder.set_transactional_id_prefix("p").build()
+    assert (built.settings["transaction.timeout.ms"], built.max_block_s) == ("7000", 7)
+    assert "no meaning" not in caplog.text
+
+
+def test_what_clients_are_called():
+    assert source().build().client_id("0") == "penstock-0"
+    assert source().set_group_id("g").build().client_id("0") == "g-0"
+    assert source().set_group_id("g").set_client_id_prefix("p").build().client_id("0") == "p-0"
 
 
 def test_a_property_that_is_as_it_would_be_anyway_is_not_told_of(caplog):

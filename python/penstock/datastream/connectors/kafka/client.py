@@ -28,15 +28,21 @@ _RENAMED: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 
-#: What says how Java's client makes objects and batches of its own, which nobody sees here.
+#: What says how Java's client makes objects and batches of its own, which nobody sees here, and
+#: how members of a group behave: the source assigns partitions itself, as Flink's does.
 _WITHOUT_MEANING: Final = frozenset(
     {
+        "auto.commit.interval.ms",
+        "group.instance.id",
+        "group.protocol",
+        "heartbeat.interval.ms",
         "key.deserializer",
         "key.serializer",
         "max.poll.interval.ms",
         "max.poll.records",
         "register.consumer.metrics",
         "register.producer.metrics",
+        "session.timeout.ms",
         "value.deserializer",
         "value.serializer",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 
+logger = logging.getLogger(__name__)
+
 #: How long a transaction may stay open unless the properties say otherwise: the most that brokers
 #: allow by default.  Flink asks for an hour, which such brokers refuse.
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
@@ -54,6 +57,9 @@ _TRANSACTION_TIMEOUT_MS: Final = 900_000
 _TRANSACTION_LINGER_MS: Final = 300
 
 _MAX_PREFIX_LENGTH: Final = 64_000
+
+#: The properties of nothing else.
+_OF_TRANSACTIONS: Final = ("max.block.ms", "transaction.timeout.ms")
 
 #: Requests that are under way to a broker that knows what is sent again, at most.
 _MOST_IN_FLIGHT: Final = 5
@@ -133,6 +139,13 @@ class KafkaSinkBuilder:
         if self._serializer is None:
             raise InvalidProgramError("a KafkaSink needs set_record_serializer")
         exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        for key in _OF_TRANSACTIONS:
+            if key in self._properties and not exactly_once:
+                logger.info(
+                    "KafkaSink: the property %s has no meaning without transactions, which "
+                    "DeliveryGuarantee.EXACTLY_ONCE has",
+                    key,
+                )
         if exactly_once and self._prefix is None:
             raise InvalidProgramError(
                 "a KafkaSink with DeliveryGuarantee.EXACTLY_ONCE needs set_transactional_id_prefix "
