@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import socket
 import threading
 
 import pytest
@@ -80,6 +81,29 @@ def test_a_body_of_the_program_s_own(service):
     )
     assert service.bodies == [b"a,b"]
     assert service.seen[0][1]["Content-Type"] == "text/csv"
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "content-type"])
+def test_a_header_replaces_the_sink_s_own_however_it_is_spelt(service, name):
+    post(service.url, [1], headers={name: "application/x-ndjson"})
+    sent = [text for key, text in service.seen[0][1].items() if key.lower() == "content-type"]
+    assert sent == ["application/x-ndjson"]
+
+
+def test_repetitions_follow_after_twice_as_long(service, caplog):
+    service.answers = [503] * 3
+    env = in_process()
+    env.from_collection([1]).sink_to(HttpSink(service.url, retry_delay_ms=3))
+    env.execute()
+    told = [record.getMessage() for record in caplog.records if "trying again" in record.message]
+    assert [text.rpartition("again ")[2] for text in told] == ["in 3 ms", "in 6 ms", "in 12 ms"]
+
+
+def test_a_service_that_says_nothing_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = "http://{}:{}".format(*server.getsockname())
+        with pytest.raises(SinkError, match="does not take 1 elements: TimeoutError"):
+            post(url, [1], timeout_ms=50, max_retries=0)
 
 
 @pytest.mark.parametrize("answers", [[503], [429, 500], [0], [0, 502, 0]])

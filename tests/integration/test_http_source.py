@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import socket
 import threading
 from urllib.parse import parse_qs, urlsplit
 
@@ -111,6 +112,32 @@ def test_a_schema_makes_rows(service):
     schema = JsonRowDeserializationSchema.builder().type_info(PAIR).build()
     service.count = 1
     assert read(service.url, schema=schema, **BY_ID) == [Row(id=1, text="t1")]
+
+
+def test_a_header_replaces_the_source_s_own_however_it_is_spelt(service):
+    read(service.url + "/lines", lines=True, headers={"accept": "application/x-ndjson"}, **BY_ID)
+    assert service.headers.get_all("Accept") == ["application/x-ndjson"]
+
+
+def test_repetitions_follow_after_twice_as_long(service, caplog):
+    service.answers = [503] * 3
+    source = HttpSource(service.url + "/all", bounded=True, interval_ms=1, retry_delay_ms=3)
+    stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
+    with stream.execute_and_collect() as results:
+        assert len(list(results)) == 8
+    told = [record.getMessage() for record in caplog.records if "tried again" in record.message]
+    assert [text.rpartition("again ")[2] for text in told] == [
+        "after 3 ms",
+        "after 6 ms",
+        "after 12 ms",
+    ]
+
+
+def test_a_service_that_says_nothing_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = "http://{}:{}".format(*server.getsockname())
+        with pytest.raises(SourceError, match="does not answer: TimeoutError"):
+            read(url, timeout_ms=50, max_retries=0)
 
 
 @pytest.mark.parametrize("answers", [[503, 429], [0], [0, 500, 0]])

@@ -19,6 +19,7 @@ from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from support.certificates import own_certificate
 from support.packages import required
 from support.relay import Relay
 from support.reserved_ports import reserved_ports
@@ -50,16 +51,21 @@ topic readwrite open/#
 class Mosquitto:
     """A broker on a port that the kernel chose, which keeps its sessions when it ends."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, certificate=None):
         program = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
         self._program = required(program, "mosquitto")
         self._folder = folder
-        (self.port,) = reserved_ports()
+        self.port, tls_port = reserved_ports(2)
         self.url = f"mqtt://127.0.0.1:{self.port}"
+        self.tls_url = f"mqtts://127.0.0.1:{tls_port}"
         passwords = folder / "passwords"
         subprocess.run(["mosquitto_passwd", "-c", "-b", passwords, "ann", "p w"], check=True)
         (folder / "rights").write_text(RIGHTS)
         text = CONFIGURATION.format(port=self.port, folder=folder)
+        if certificate is not None:
+            text += (
+                f"listener {tls_port} 127.0.0.1\ncertfile {certificate}\nkeyfile {certificate}\n"
+            )
         if os.geteuid() == 0:
             text += "user root\n"
         (folder / "configuration").write_text(text)
@@ -288,6 +294,59 @@ def test_a_broker_that_goes_and_comes(broker):
                 broker.start()
     finally:
         client.cancel().result()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"), [({}, ["x", "y"]), ({"session_expiry_s": 0}, ["y"])]
+)
+def test_a_broker_keeps_messages_for_as_long_as_is_said(broker, publisher, settings, expected):
+    """What is published while the job is away is there, or is not; what is retained is."""
+    source = MqttSource(broker.url, "open/#", "kept", **settings)
+    session(broker, "kept")
+    publisher.publish("open/a", ["a"])
+    assert taken(stream_of(environment(), source), 1) == ["a"]
+    publisher.publish("open/x", ["x"])
+    publisher.publish("open/y", ["y"], retain=True)
+    assert sorted(taken(stream_of(environment(), source), len(expected))) == expected
+
+
+# The library leaves the socket of a connection that it does not trust to the garbage collector.
+@pytest.mark.filterwarnings("ignore:.*SSLSocket:pytest.PytestUnraisableExceptionWarning")
+def test_messages_travel_by_tls(tmp_path, runtime):
+    certificate = own_certificate(tmp_path / "certificate.pem")
+    broker = Mosquitto(tmp_path, certificate)
+    try:
+        session(broker)
+        env = environment()
+        sink = MqttSink(broker.tls_url, "open/a", ca_file=str(certificate))
+        env.from_collection(["x"]).sink_to(sink)
+        env.execute()
+        source = MqttSource(broker.tls_url, "open/#", "job", ca_file=str(certificate))
+        assert taken(stream_of(environment(), source), 1) == ["x"]
+        env = environment()
+        untrusted = MqttSink(broker.tls_url, "open/a", connect_timeout_ms=300)
+        env.from_collection(["x"]).sink_to(untrusted)
+        with pytest.raises(SinkError, match=r"cannot be reached .*CERTIFICATE_VERIFY_FAILED"):
+            env.execute()
+    finally:
+        broker.stop()
+
+
+def test_a_sink_gives_a_broker_up_that_says_nothing(broker):
+    relay = Relay(("127.0.0.1", broker.port))
+    writer = MqttSink("mqtt://{}:{}".format(*relay.address), "open/a", timeout_ms=300)
+    writer = writer.create_writer(None)
+    try:
+        writer.write("x", None)
+        writer.flush(False)
+        relay.hold()
+        writer.write("y", None)
+        with pytest.raises(SinkError, match=r"MqttSink of 'open/a': .*timeout_ms"):
+            writer.flush(False)
+    finally:
+        relay.go_on()
+        writer.close()
+        relay.close()
 
 
 def test_sinks_choose_topics_and_retain(broker, runtime):

@@ -16,6 +16,7 @@ import pytest
 from penstock.common import Configuration, SimpleStringSchema, Types
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
+from penstock.datastream.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
@@ -23,6 +24,7 @@ from support.relay import Relay
 
 pytest.importorskip("pika")
 from support.rabbitmq_server import Client, RabbitMQ
+from support.sessions import eventually
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 from support.source_scenarios import once_after_a_failure
 from support.source_scenarios import (
@@ -35,6 +37,7 @@ TEXT = SimpleStringSchema()
 OFTEN = {"execution.checkpointing.interval": "100 ms"}
 NO_HOST = "amqp://u:secret@/"
 NEVER = {"execution.checkpointing.interval": "1 h"}
+ONCE = {**NEVER, "restart-strategy.type": "none"}
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +242,112 @@ def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):
         found.update(body for body, _ in client.take("least-out", 1))
     job.cancel().result()
     assert (tmp_path / "killed").exists()
+
+
+def test_a_broker_sends_no_more_than_is_prefetched(broker, client):
+    """Between two checkpoints, here the start of the job and its end."""
+    client.declare("prefetched")
+    client.publish("prefetched", numbered(10))
+    config = builder(broker).set_prefetch_count(4).build()
+    env = environment(**NEVER)
+    env.add_source(RMQSource(config, "prefetched", False, TEXT)).map(
+        See("prefetched"), Types.STRING()
+    ).print()
+    job = env.execute_async()
+    SEEN["prefetched"].wait_for("3")
+    assert client.depth("prefetched") == 6
+    assert SEEN["prefetched"].elements == numbered(4)
+    job.cancel().result()
+    client.channel.queue_delete("prefetched")
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_a_queue_that_is_gone_with_the_connection(broker, client, declares):
+    client.declare("gone")
+    relay = Relay(("127.0.0.1", broker.port))
+    made = builder(broker, port=relay.address[1]).set_topology_recovery_enabled(declares)
+    env = environment(**ONCE)
+    stream = env.add_source(RMQSource(made.build(), "gone", False, TEXT))
+    stream.map(See("gone"), Types.STRING()).print()
+    job = env.execute_async()
+    client.publish("gone", ["first"])
+    SEEN["gone"].wait_for("first")
+    relay.hold()
+    relay.cut()
+    # The broker tells a consumer that is there of the end of its queue, and the job fails then.
+    eventually(lambda: client.consumers("gone") == 0, "the broker has not missed the connection")
+    client.channel.queue_delete("gone")
+    relay.go_on()
+    try:
+        if declares:
+            eventually(lambda: client.is_there("gone"), "the queue is not declared")
+            client.publish("gone", ["second"])
+            SEEN["gone"].wait_for("second")
+            job.cancel().result()
+        else:
+            with pytest.raises(SourceError, match="refuses queue 'gone': NOT_FOUND"):
+                job.get_job_execution_result().result()
+    finally:
+        relay.close()
+
+
+def test_a_connection_that_is_not_to_be_made_again(broker, client):
+    client.declare("unrecovered")
+    relay = Relay(("127.0.0.1", broker.port))
+    config = builder(broker, port=relay.address[1]).set_automatic_recovery(False).build()
+    env = environment(**ONCE)
+    stream = env.add_source(RMQSource(config, "unrecovered", False, TEXT))
+    stream.map(See("unrecovered"), Types.STRING()).print()
+    job = env.execute_async()
+    client.publish("unrecovered", ["x"])
+    SEEN["unrecovered"].wait_for("x")
+    relay.cut()
+    with pytest.raises(SourceError, match=r"has ended the connection \(automatic_recovery is"):
+        job.get_job_execution_result().result()
+    relay.close()
+    client.channel.queue_delete("unrecovered")
+
+
+def test_what_a_connection_asks_for(broker, client):
+    """As the client library has settled it with the broker."""
+    client.declare("asked")
+    made = builder(broker).set_requested_heartbeat(7).set_requested_frame_max(5000)
+    config = made.set_requested_channel_max(3).build()
+    settled = []
+
+    class Settles(BrokerThread):
+        def on_connected(self, channel):
+            found = channel.connection._impl.params
+            settled.append((found.heartbeat, found.frame_max, found.channel_max))
+
+        def work(self, channel):
+            self.fail("has told enough")
+
+    thread = Settles("RMQSource", config, "asked", SourceError)
+    thread.start()
+    eventually(lambda: thread.failure is not None, "there is no connection")
+    thread.close()
+    assert settled == [(7, 5000, 3)]
+    client.channel.queue_delete("asked")
+
+
+def test_a_sink_gives_a_broker_up_that_says_nothing(broker, client):
+    client.declare("silent")
+    relay = Relay(("127.0.0.1", broker.port))
+    config = builder(broker, port=relay.address[1]).build()
+    writer = RMQSink(config, "silent", TEXT, timeout_ms=300)._as_sink().create_writer(None)
+    try:
+        writer.write("x", None)
+        writer.flush(False)
+        relay.hold()
+        writer.write("y", None)
+        with pytest.raises(SinkError, match=r"RMQSink of queue 'silent': .*timeout_ms"):
+            writer.flush(False)
+    finally:
+        relay.go_on()
+        writer.close()
+        relay.close()
+    client.channel.queue_delete("silent")
 
 
 @pytest.mark.parametrize("uses_ids", [True, False])

@@ -153,6 +153,20 @@ class Client:
         """How many messages are ready."""
         return self.channel.queue_declare(queue, passive=True).method.message_count
 
+    def consumers(self, queue):
+        """How many there are."""
+        return self.channel.queue_declare(queue, passive=True).method.consumer_count
+
+    def is_there(self, queue):
+        """Whether there is such a queue."""
+        channel = self._connection.channel()
+        try:
+            channel.queue_declare(queue, passive=True)
+        except pika.exceptions.ChannelClosedByBroker:
+            return False
+        channel.close()
+        return True
+
     def take(self, queue, count):
         """The next messages of a queue as pairs of body and correlation id."""
         found, channel = [], self._connection.channel()

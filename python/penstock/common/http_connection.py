@@ -78,6 +78,13 @@ def web_address(url: str) -> tuple[str, dict[str, str]]:
     return shown, {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
+def with_given(own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[str, str]:
+    """Headers with those that a program gives, which replace others however they are spelt."""
+    replaced = {name.lower() for name in given or ()}
+    kept = {name: text for name, text in own.items() if name.lower() not in replaced}
+    return {**kept, **(given or {})}
+
+
 class Answer(NamedTuple):
     """What a service says.
 

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import HttpConnection, check_http, web_address
+from penstock.common.http_connection import (
+    HttpConnection,
+    check_http,
+    web_address,
+    with_given,
+)
 from penstock.common.types import Row
 from penstock.datastream.connectors.http_source import HttpSource
 from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -75,7 +80,7 @@ class HttpSink(PythonSink[Any]):
         if encode is not None and not callable(encode):
             raise WrongArgumentError(f"HttpSink: encode must be a function, got {encode!r}")
         self.url, who = web_address(url)
-        self.headers = {"Content-Type": "application/json", **who, **(headers or {})}
+        self.headers = with_given({"Content-Type": "application/json", **who}, headers)
         self.batch_size = batch_size
         self.max_retries = max_retries
         self.retry_delay_ms = retry_delay_ms

@@ -12,7 +12,12 @@ from urllib.parse import quote
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import BackgroundCall
-from penstock.common.http_connection import HttpConnection, check_http, web_address
+from penstock.common.http_connection import (
+    HttpConnection,
+    check_http,
+    web_address,
+    with_given,
+)
 from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.datastream.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.datastream.connectors.split_source import (
@@ -150,7 +155,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         self.records = records
         self.lines = lines
         self.schema = schema
-        self.headers = {"Accept": "application/json", **who, **(headers or {})}
+        self.headers = with_given({"Accept": "application/json", **who}, headers)
         self.bounded = bounded
         self.interval_s = interval_ms / 1000
         self.max_retries = max_retries

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import HttpConnection, check_http, web_address
+from penstock.common.http_connection import (
+    HttpConnection,
+    check_http,
+    web_address,
+    with_given,
+)
 from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ class SchemaRegistry:
             timeout_ms=(timeout_ms, 1),
         )
         address, who = web_address(url)
-        self._headers = {"Accept": _CONTENT_TYPE, **who, **(headers or {})}
+        self._headers = with_given({"Accept": _CONTENT_TYPE, **who}, headers)
         self._url = urlsplit(address)._replace(query="").geturl().rstrip("/")
         self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
         self._timeout_ms = timeout_ms
@@ -120,7 +125,9 @@ class SchemaRegistry:
     ) -> dict[str, Any] | Exception | None:
         """The answer of one request, or why it may pass."""
         headers = (
-            self._headers if body is None else {**self._headers, "Content-Type": _CONTENT_TYPE}
+            self._headers
+            if body is None
+            else with_given(self._headers, {"Content-Type": _CONTENT_TYPE})
         )
         try:
             answer = connection.ask(method, self._url + path, body, headers)

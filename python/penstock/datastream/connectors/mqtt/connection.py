@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -142,7 +143,10 @@ class MqttConnection:
         self.failure: PenstockError | None = None
         self._error = error
         self._deadline_s: float | None = time.monotonic() + server.connect_timeout_s
+        #: What the last attempt to connect failed with.
+        self._last: BaseException | None = None
         client.on_connect = self._on_connect
+        client.on_connect_fail = self._on_connect_fail
         client.on_disconnect = self._on_disconnect
 
     def check(self) -> None:
@@ -151,9 +155,10 @@ class MqttConnection:
             if self.failure is not None:
                 raise self.failure
             if self._deadline_s is not None and time.monotonic() >= self._deadline_s:
+                last = "" if self._last is None else f": {self._last!r}"
                 raise self._error(
                     f"cannot be reached within {self.server.connect_timeout_s:g} s "
-                    "(connect_timeout_ms)"
+                    f"(connect_timeout_ms){last}"
                 )
 
     def fail(self, what: str) -> None:
@@ -189,6 +194,11 @@ class MqttConnection:
         with self.condition:
             self._deadline_s = None
         self.on_connected(has_session=bool(flags.session_present))
+
+    def _on_connect_fail(self, client: Any, userdata: Any) -> None:
+        del client, userdata
+        with self.condition:
+            self._last = sys.exc_info()[1]  # the library is about to pass over it
 
     def _on_disconnect(
         self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
