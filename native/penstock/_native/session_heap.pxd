@@ -1,6 +1,7 @@
 # Open session windows in the order of their ends; see the pure twin.
 
 cimport cython
+from libc.stdint cimport int32_t
 
 from penstock._native.state_table cimport StateMap
 from penstock._native.timer_queue cimport TimerHeap
@@ -12,11 +13,17 @@ cdef class Session:
     cdef readonly long long start
     cdef readonly long long end
     cdef readonly StateMap contents
-    cdef Py_ssize_t index       # its place in the heap
+    cdef readonly Session expiry
+    cdef public bint has_fired
+    cdef int32_t index          # its place in the heap
 
 
 @cython.final
 cdef class SessionHeap(TimerHeap):
     cpdef Session open(self, object key, long long start, long long end, StateMap contents)
+    cpdef Session open_late(self, object key, long long start, long long end, StateMap contents)
+    cpdef int expire(self, Session session, long long time) except -1
+    cdef int insert(self, Session session, long long time) except -1
+    cdef int drop(self, Session session) except -1
     cpdef int close(self, Session session) except -1
     cpdef Session take(self, long long limit)

@@ -3,6 +3,7 @@
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport INT32_MAX, int32_t
 
 from penstock._native.state_table cimport StateMap
 from penstock._native.timer_queue cimport PsTimer, TimerHeap
@@ -15,6 +16,15 @@ cdef class Session:
 
     def __repr__(self):
         return f"Session(start={self.start}, end={self.end})"
+
+
+cdef Session made(object key, long long start, long long end, StateMap contents):
+    cdef Session session = Session.__new__(Session)
+    session.key = key
+    session.start = start
+    session.end = end
+    session.contents = contents
+    return session
 
 
 cdef class SessionHeap(TimerHeap):
@@ -34,27 +44,49 @@ cdef class SessionHeap(TimerHeap):
 
     cdef void note_places(self, Py_ssize_t highest, Py_ssize_t lowest) noexcept:
         while lowest >= highest:
-            (<Session>self.timers[lowest].waiting.object).index = lowest
+            (<Session>self.timers[lowest].waiting.object).index = <int32_t>lowest
             lowest >>= 1
 
     cpdef Session open(self, object key, long long start, long long end, StateMap contents):
-        cdef Session session = Session.__new__(Session)
+        cdef Session session = made(key, start, end, contents)
+        self.insert(session, end - 1)
+        return session
+
+    cpdef Session open_late(self, object key, long long start, long long end, StateMap contents):
+        cdef Session session = made(key, start, end, contents)
+        session.has_fired = True
+        return session
+
+    cpdef int expire(self, Session session, long long time) except -1:
+        cdef Session expiry = made(session.key, session.start, session.end, session.contents)
+        self.insert(expiry, time)
+        session.expiry = expiry
+        return 0
+
+    cdef int insert(self, Session session, long long time) except -1:
+        """Adds what waits for a time."""
         cdef PsTimer timer
-        session.key = key
-        session.start = start
-        session.end = end
-        session.contents = contents
+        if self.count == INT32_MAX:
+            raise OverflowError("an operator has 2^31 open sessions, or times until they expire")
         self.reserve()
         Py_INCREF(session)
-        timer.time = end - 1
+        timer.time = time
         timer.waiting.object = <PyObject *>session
         self.count += 1
         self.sift_up(self.count, timer)
-        return session
+        return 0
 
-    cpdef int close(self, Session session) except -1:
+    cdef int drop(self, Session session) except -1:
+        """Removes what is there."""
         self.take_away(session.index)
         Py_DECREF(session)
+        return 0
+
+    cpdef int close(self, Session session) except -1:
+        if not session.has_fired:
+            self.drop(session)
+        if session.expiry is not None:
+            self.drop(session.expiry)
         return 0
 
     cpdef Session take(self, long long limit):
@@ -62,5 +94,5 @@ cdef class SessionHeap(TimerHeap):
         if self.count == 0 or self.timers[1].time > limit:
             return None
         session = <Session>self.timers[1].waiting.object
-        self.close(session)
+        self.drop(session)
         return session

@@ -44,6 +44,7 @@ cdef class SessionWindowLoop(WindowLoop):
     cdef public Map sessions
     cdef public SessionHeap heap
     cdef public InternalTimerService timers
+    cdef public long long lateness
     cdef public long long first_start
     cdef public long long last_end
     cdef public Map last_contents
@@ -59,7 +60,9 @@ cdef class SessionWindowLoop(WindowLoop):
     )
     cdef Session session_of(self, object key, long long start, long long end)
     @cython.final
-    @cython.locals(contents=Map)
+    @cython.locals(contents=Map, watermark=cython.longlong)
     cdef Session begun(self, object key, long long start, long long end)
-    @cython.locals(session=Session, opened=list)
+    cpdef Session opened_session(self, object key, long long start, long long end, Map contents)
+    cpdef expire(self, Session session)
+    @cython.locals(session=Session, other=Session, opened=list, last=Py_ssize_t)
     cpdef Session ended(self, long long limit)

@@ -132,12 +132,14 @@ def feed(test, items):
 
 @pytest.mark.parametrize("gap", [1, 5, 10, 40, OwnGap()])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_they_are_those_of_the_general_operator(gap, function):
+@pytest.mark.parametrize("lateness_ms", [0, 1, 10, 35])
+def test_they_are_those_of_the_general_operator(gap, function, lateness_ms):
     """The same results, in the same order, and the same late elements."""
+    lateness = {"lateness_ms": lateness_ms, "late_tag": "late"}
     for seed in range(5):
         found = []
         for operator, trigger in TRIGGERS.items():
-            with sessions(gap, trigger, function, late_tag="late") as test:
+            with sessions(gap, trigger, function, **lateness) as test:
                 assert type(test.operator) is operator
                 feed(test, steps(seed))
                 kept = {name for name, t in test._context.keyed_state.tables.items() if len(t)}
@@ -150,7 +152,8 @@ def test_they_are_those_of_the_general_operator(gap, function):
 
 
 @pytest.mark.parametrize("step", [1, 10])
-def test_many_that_end_at_one_time_fire_in_the_same_order(step):
+@pytest.mark.parametrize("lateness_ms", [0, 20, 25])
+def test_many_that_end_at_one_time_fire_in_the_same_order(step, lateness_ms):
     """Though each that grows leaves its place in the heap."""
     numbers, items = random.Random(3), []
     for round_ in range(3000):
@@ -161,9 +164,10 @@ def test_many_that_end_at_one_time_fire_in_the_same_order(step):
     items.append((None, MAX_WATERMARK))
     found = []
     for trigger in TRIGGERS.values():
-        with sessions(20 * step, trigger, late_tag="late") as test:
+        lateness = {"lateness_ms": lateness_ms, "late_tag": "late"}
+        with sessions(20 * step, trigger, **lateness) as test:
             feed(test, items)
-            found.append(test.output.events)
+            found.append((test.output.events, test.output.side_output("late")))
     assert found[0] == found[1]
 
 
@@ -171,17 +175,18 @@ def test_many_that_end_at_one_time_fire_in_the_same_order(step):
 @pytest.mark.parametrize("after", TRIGGERS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("gap", [10, OwnGap()])
-def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, gap):
+@pytest.mark.parametrize("lateness_ms", [0, 20])
+def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, gap, lateness_ms):
     """At any place, into one subtask and into two; what happens while it is written is not in it.
 
     Sessions that end at one time may fire in another order then.
     """
     items = steps(7, 60)
-    with sessions(gap, TRIGGERS[WindowOperator], function) as test:
+    with sessions(gap, TRIGGERS[WindowOperator], function, lateness_ms=lateness_ms) as test:
         feed(test, items)
         whole = sorted(map(repr, test.records))
     for cut in range(0, len(items), 7):
-        with sessions(gap, TRIGGERS[before], function) as test:
+        with sessions(gap, TRIGGERS[before], function, lateness_ms=lateness_ms) as test:
             feed(test, items[:cut])
             emitted = test.records
             running = test.begin_snapshot(1)
@@ -193,7 +198,8 @@ def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, ga
             found = list(emitted)
             for subtask, part in enumerate(redistribute([snapshot], parallelism)):
                 options = {"subtask": subtask, "parallelism": parallelism}
-                restored = sessions(gap, TRIGGERS[after], function, options=options)
+                others = {"options": options, "lateness_ms": lateness_ms}
+                restored = sessions(gap, TRIGGERS[after], function, **others)
                 restored.initialize_state(part)
                 with restored as test:
                     if watermark is not None:
@@ -328,16 +334,92 @@ def test_the_first_and_the_last_sessions_of_64_bits_are_exact():
             ]
 
 
+@pytest.mark.parametrize("lateness_ms", [500, 1000, 2000, 2**60])
+def test_late_elements_at_the_end_of_64_bits(lateness_ms):
+    """And at the end of time, when a session that would be kept for longer takes none."""
+    last = 2**63 - 1
+    found = []
+    for trigger in TRIGGERS.values():
+        with sessions(10, trigger, lateness_ms=lateness_ms, late_tag="late") as test:
+            for timestamp in (5, last - 1500, last - 1005, last - 500):
+                test.process_element(("a", timestamp), timestamp)
+            for watermark in (last - 1000, last):
+                test.process_watermark(watermark)
+                for timestamp in (6, last - 1506, last - 1002, last - 500, last - 30):
+                    test.process_element(("a", timestamp), timestamp)
+            found.append((test.output.events, test.output.side_output("late")))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 5
+
+
+class Marking(Show):
+    """Changes the elements that it is given."""
+
+    def process(self, key, context, elements):
+        yield key, context.window().end, [element[1] for element in elements]
+        for element in elements:
+            element[1] = "seen"
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_what_a_function_does_to_the_elements_of_a_firing(reuse):
+    """It is seen by the next one if objects are shared, and only then."""
+    found = []
+    options = {"configuration": {"pipeline.object-reuse": reuse}}
+    for trigger in TRIGGERS.values():
+        arguments = {"trigger": trigger, "lateness_ms": 100, "options": options}
+        with harness(assigner_of(10), Marking(), **arguments) as test:
+            test.process_element(["a", 0], 0)
+            test.process_watermark(50)
+            for timestamp in (3, 1):
+                test.process_element(["a", timestamp], timestamp)
+            test.process_watermark(MAX_WATERMARK)
+            found.append(test.values)
+    assert found[0] == found[1]
+    seen = ["seen"] * 2 if reuse else [0, 3]
+    assert found[0] == [("a", 10, [0]), ("a", 13, [seen[0], 3]), ("a", 13, [*seen, 1])]
+
+
+@pytest.mark.parametrize("after", TRIGGERS)
+def test_a_session_that_has_fired_does_not_fire_in_a_program_without_lateness(after):
+    with sessions(10, EventTimeTrigger(), lateness_ms=100) as test:
+        for key, timestamp in (("a", 0), ("a", 30), ("b", 0), ("c", 60)):
+            test.process_element((key, timestamp), timestamp)
+        test.process_watermark(20)
+        assert len(test.values) == 2
+        snapshot = test.snapshot(1)
+    restored = sessions(10, TRIGGERS[after])
+    restored.initialize_state(snapshot)
+    with restored as test:
+        test.process_watermark(20)
+        test.process_element(("b", 70), 70)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [
+            ("a", 30, 40, [30]),
+            ("c", 60, 70, [60]),
+            ("b", 70, 80, [70]),
+        ]
+        assert test.num_keyed_state_entries == 0
+
+
+ROCKSDB = {"options": {"configuration": {"state.backend.type": "rocksdb"}}}
+PURGING = PurgingTrigger.of(EventTimeTrigger())
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [{"lateness_ms": 1}, {"options": {"configuration": {"state.backend.type": "rocksdb"}}}],
-    ids=["lateness", "rocksdb"],
+    ("trigger", "arguments", "operator"),
+    [
+        (EventTimeTrigger(), ROCKSDB, WindowOperator),
+        # Elements that come to a session later would find nothing of it.
+        (PURGING, {"lateness_ms": 1}, WindowOperator),
+        (EventTimeTrigger(), {"lateness_ms": 2**60 + 1}, WindowOperator),
+        (PURGING, {}, SessionWindowOperator),
+        (EventTimeTrigger(), {"lateness_ms": 1}, SessionWindowOperator),
+    ],
 )
-def test_others_are_left_to_the_general_operator(arguments):
-    with sessions(10, EventTimeTrigger(), **arguments) as test:
-        assert type(test.operator) is WindowOperator
-    with sessions(10, PurgingTrigger.of(EventTimeTrigger())) as test:
-        assert type(test.operator) is SessionWindowOperator
+def test_others_are_left_to_the_general_operator(trigger, arguments, operator):
+    with sessions(10, trigger, **arguments) as test:
+        assert type(test.operator) is operator
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS.values())

@@ -126,6 +126,13 @@ class InternalTimerService:
         while self._event_timers.take(MAX_TIMESTAMP):
             pass
 
+    def take_event_timers(self) -> list[tuple[int, Any, Any]]:
+        """Forgets the event-time timers, which fire for nobody; their times, keys, namespaces."""
+        timers, taken = self._event_timers, []
+        while timers.take(MAX_TIMESTAMP):
+            taken.append((timers.time, timers.key, timers.namespace))
+        return taken
+
     def end_key(self) -> None:
         """Fires all timers as at the end of time, then forgets that it came.
 

@@ -179,10 +179,12 @@ class TimerlessWindowLoop(WindowLoop):
 class SessionWindowLoop(WindowLoop):
     """Puts elements into session windows.
 
-    No timers are needed: the sessions wait for their ends in a heap, in the order in which their
-    timers would fire.
+    No timers are needed: the sessions wait for their ends in a heap, and for the time when they
+    take no more late elements, in the order in which their timers would fire.
 
     Attributes:
+        lateness: For how long beyond its end a session takes late elements, in ms, each of which
+            fires it; set by the subclass.
         timers: Knows how far event time is; set by the subclass.
     """
 
@@ -216,6 +218,7 @@ class SessionWindowLoop(WindowLoop):
         self.sessions = sessions
         self.heap = heap
         self.timers: Any = None
+        self.lateness = 0
         #: When the first session may begin, behind what stands for no time, and the last one end.
         self.first_start = MIN_TIMESTAMP + 1
         self.last_end = MAX_TIMESTAMP
@@ -241,6 +244,10 @@ class SessionWindowLoop(WindowLoop):
         """
         raise NotImplementedError(type(self).__name__ + ".merge")
 
+    def fire_late(self, session: Session, timestamp: int) -> None:
+        """Evaluates a session that has fired before, for an element of a time."""
+        raise NotImplementedError(type(self).__name__ + ".fire_late")
+
     def refuse(self, timestamp: int, gap: int) -> None:
         """Raises what is wrong with a time that has no window."""
         raise NotImplementedError(type(self).__name__ + ".refuse")
@@ -254,10 +261,14 @@ class SessionWindowLoop(WindowLoop):
                 self.refuse(timestamp, gap)
             key = self.keys.read(value)
             session: Session | None = self.session_of(key, timestamp, timestamp + gap)
-            if session is None:
-                self.take_late(value, timestamp)
-            else:
+            if session is not None:
                 self.keep_element(session.contents, key, value)
+                if session.has_fired:
+                    self.fire_late(session, timestamp)
+                if self.lateness > 0 and session.expiry is None:
+                    self.expire(session)
+            elif timestamp <= MAX_TIMESTAMP - self.lateness:
+                self.take_late(value, timestamp)
             done = True
         finally:
             if not done:
@@ -265,6 +276,8 @@ class SessionWindowLoop(WindowLoop):
 
     def session_of(self, key: Any, start: int, end: int) -> Session | None:
         """The session of a key that a window is a part of now; None if it has ended."""
+        if self.lateness > 0 and self.timers.current_watermark == MAX_TIMESTAMP:
+            return None  # also what would be taken for longer than there is time
         position = self.sessions.find(key)
         if position < 0:
             session: Session | None = self.begun(key, start, end)
@@ -292,7 +305,7 @@ class SessionWindowLoop(WindowLoop):
         if touched.start <= start and end <= touched.end:
             return touched
         # As timers are: that of the window that it becomes is registered first.
-        session = self.heap.open(
+        session = self.opened_session(
             key, min(start, touched.start), max(end, touched.end), touched.contents
         )
         self.heap.close(touched)
@@ -300,21 +313,46 @@ class SessionWindowLoop(WindowLoop):
         return session
 
     def begun(self, key: Any, start: int, end: int) -> Session | None:
-        """A new session, unless it has ended before it begins."""
-        if end - 1 <= self.timers.current_watermark:
+        """A new session, unless it has ended, and takes no late elements, before it begins."""
+        watermark = self.timers.current_watermark
+        if watermark >= MIN_TIMESTAMP + self.lateness and end - 1 <= watermark - self.lateness:
             return None
         contents: StateMap | None = self.last_contents
         if contents is None or start < self.contents_start or start >= self.contents_end:
             contents = self.contents_of(start)
-        return self.heap.open(key, start, end, contents)
+        return self.opened_session(key, start, end, contents)
+
+    def opened_session(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
+        """A session that fires at its end, or has done so if that has passed."""
+        if end - 1 > self.timers.current_watermark:
+            return self.heap.open(key, start, end, contents)
+        return self.heap.open_late(key, start, end, contents)
+
+    def expire(self, session: Session) -> None:
+        """Has a session taken away when it takes no late elements any more, if that time comes."""
+        if session.end - 1 < MAX_TIMESTAMP - self.lateness:
+            self.heap.expire(session, session.end - 1 + self.lateness)
 
     def ended(self, limit: int) -> Session | None:
-        """Takes the first session that has ended at a time; its contents are left."""
+        """Takes the first session that fires or expires at a time up to ``limit``.
+
+        One that stays open for late elements has fired from now on; any other is not among those
+        that are open any more, and its contents are left.
+        """
         session: Session | None = self.heap.take(limit)
-        if session is not None:
-            opened = self.sessions.get(session.key)
-            if len(opened) == 1:
-                self.sessions.remove(session.key)
-            else:
-                opened.remove(session)
+        if session is None:
+            return None
+        opened = self.sessions.get(session.key)
+        last = len(opened) - 1
+        other: Session = opened[last]
+        while other is not session and other.expiry is not session:
+            last -= 1
+            other = opened[last]
+        if self.lateness > 0 and other is session:
+            session.has_fired = True
+            return session
+        if len(opened) == 1:
+            self.sessions.remove(session.key)
+        else:
+            del opened[last]
         return session

@@ -1,21 +1,29 @@
-"""Sessions of event time that fire once, at their end."""
+"""Sessions of event time that fire at their end, and for each element that is late."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     TimeWindow,
 )
 from penstock.datastream.window.assigners import event_timestamp
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP, SessionHeap, SessionWindowLoop
+from penstock.network import key_of
+from penstock.taskexecutor.compiled import (
+    KEEP_LIST,
+    MIN_TIMESTAMP,
+    SessionHeap,
+    SessionWindowLoop,
+    emit_results,
+)
 from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
 from penstock.taskexecutor.windowing.timerless import (
     MAX_SIZE,
     TimerlessWindows,
-    fires_once,
+    fires_at_end,
     keeping,
 )
 from penstock.taskexecutor.windowing.window_functions import window_key_reader
@@ -34,7 +42,8 @@ def create_session_operator(
     assigner = descriptor.assigner
     if (
         not (_has_fixed_gap(assigner) or type(assigner) is DynamicEventTimeSessionWindows)
-        or not fires_once(context, descriptor)
+        or not fires_at_end(context, descriptor)
+        or descriptor.lateness_ms > MAX_SIZE
         # Sessions, as objects, can only be kept in memory.
         or context.keyed_state.keeps_elements
     ):
@@ -48,10 +57,11 @@ def _has_fixed_gap(assigner: Any) -> bool:
 
 
 class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
-    """Sessions of event time without lateness, evictor or own trigger.
+    """Sessions of event time without evictor or own trigger.
 
     In memory each key has a list of sessions; in snapshots it is what the general operator has: the
-    open windows of each key, and the windows in whose namespaces their contents are.
+    open windows of each key, and the windows in whose namespaces their contents are, in a tuple if
+    the window has fired.
     """
 
     is_merging = True
@@ -71,11 +81,19 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         )
         self._prepare(context, descriptor)
         self.assigner = descriptor.assigner
-        self.contents: Any = context.keyed_state.state(descriptor.state_descriptor)
+        self.lateness = descriptor.lateness_ms
+        state = context.keyed_state.state(descriptor.state_descriptor)
+        # A copy for every time that a session fires, if it may do so more than once.
+        self.contents: Any = (
+            context.isolation.state(state, descriptor.state_descriptor) if self.lateness else state
+        )
+        self.clear: Any = getattr(self.functions[-1], "clear", None)
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the sessions that were restored."""
-        self.timers.drop_event_timers()  # those that the general operator has left
+        # Those that the general operator has left: of a window that has fired there is none.
+        timers = self.timers.take_event_timers()
+        waiting = {(key, window) for time, key, window in timers if time == window.max_timestamp()}
         restored = [
             (window.end, window.start, state_window, key)
             for key, windows in self.sessions.items()
@@ -85,8 +103,24 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
             self.sessions.put(key, [])
         # By their times, as timers are: of a key those are the order of the starts, too.
         for end, start, state_window, key in sorted(restored, key=lambda session: session[0]):
-            contents = self.table.map(state_window)
-            self.sessions.get(key).append(self.heap.open(key, start, end, contents))
+            has_fired = type(state_window) is tuple
+            contents = self.table.map(state_window[0] if has_fired else state_window)
+            if self.lateness and timers:
+                has_fired = (key, TimeWindow(start, end)) not in waiting
+            opened = self.sessions.get(key)
+            if not has_fired:
+                opened.append(self.heap.open(key, start, end, contents))
+            elif self.lateness:
+                opened.append(self.heap.open_late(key, start, end, contents))
+            else:
+                contents.remove(key)
+                self._release(contents)
+                continue
+            if self.lateness:
+                self.expire(opened[-1])
+        for key in {key for *_, key in restored}:
+            if not self.sessions.get(key):
+                self.sessions.remove(key)
 
     def contents_of(self, start: int) -> StateMap:
         """The contents of sessions that begin with an element of a time.
@@ -122,7 +156,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         ) -> None:
             # As timers are: that of the window that they become is registered first.
             contents = self.table.map(state_window)
-            session = self.heap.open(key, result.start, result.end, contents)
+            session = self.opened_session(key, result.start, result.end, contents)
             for window in merged:
                 self.heap.close(touched[window])
             opened[first : last + 1] = [session]
@@ -143,11 +177,37 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         session = self.ended(timestamp)
         while session is not None:
             key, contents, end = session.key, session.contents, session.end
-            window = TimeWindow(session.start, end) if has_function else None
-            emit(((key, contents.remove(key)),), window, end - 1)
-            self._release(contents)
+            if session.has_fired:
+                self.fire_late(session, end - 1)
+            elif self.lateness:
+                self._expired(session)
+            else:
+                window = TimeWindow(session.start, end) if has_function else None
+                emit(((key, contents.remove(key)),), window, end - 1)
+                self._release(contents)
             session = self.ended(timestamp)
         self.output.emit_watermark(timestamp)
+
+    def fire_late(self, session: Session, timestamp: int) -> None:
+        """Evaluates a session that stays open; what it emits has a timestamp."""
+        self.keyed_state.select_key(session.key)
+        self.contents.set_current_namespace(session.contents.namespace)
+        contents = self.contents.get()
+        if contents is None or (self.keep == KEEP_LIST and not contents):
+            return
+        elements = contents if self.keep == KEEP_LIST else [contents]
+        window = TimeWindow(session.start, session.end)
+        results = self.evaluate(key_of(session.key), window, elements)
+        emit_results(self.output, results, timestamp, OutputTag)
+
+    def _expired(self, session: Session) -> None:
+        """Forgets a session that takes no more late elements."""
+        session.contents.remove(session.key)
+        if self.clear is not None:
+            self.keyed_state.select_key(session.key)
+            self.window_context.current_window = TimeWindow(session.start, session.end)
+            self.clear(self.window_context)
+        self._release(session.contents)
 
     def _release(self, contents: StateMap) -> None:
         """Forgets contents that are empty."""
@@ -157,6 +217,9 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
                 self.last_contents = None
 
 
-def _merging_state(sessions: list[Session]) -> dict[TimeWindow, TimeWindow]:
+def _merging_state(sessions: list[Session]) -> dict[TimeWindow, Any]:
     """What the general operator has of the open sessions of a key: window to state window."""
-    return {TimeWindow(s.start, s.end): s.contents.namespace for s in sessions}
+    return {
+        TimeWindow(s.start, s.end): (s.contents.namespace,) if s.has_fired else s.contents.namespace
+        for s in sessions
+    }

@@ -54,25 +54,22 @@ def create_timerless_operator(
 ) -> StreamOperator | None:
     """The fast operator where it does what the general one would, else None."""
     assigner = descriptor.assigner
-    if not fires_once(context, descriptor) or not (
-        _tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor))
-    ):
+    if (
+        not fires_at_end(context, descriptor)
+        # Windows are gone when they have fired.
+        or descriptor.lateness_ms
+    ) or not (_tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor))):
         return None
     return TimerlessWindowOperator(context, descriptor)
 
 
-def fires_once(context: OperatorContext, descriptor: operators.Window) -> bool:
-    """Whether windows fire at their end and are gone then."""
+def fires_at_end(context: OperatorContext, descriptor: operators.Window) -> bool:
+    """Whether windows fire at their end, and then with each late element for all they hold."""
     trigger = descriptor.trigger
-    if type(trigger) is PurgingTrigger:
+    if type(trigger) is PurgingTrigger and not descriptor.lateness_ms:
         # Without lateness a window is dropped when it fires, whether the trigger purges or not.
         trigger = trigger.nested_trigger
-    return (
-        not context.is_batch
-        and type(trigger) is EventTimeTrigger
-        and descriptor.evictor is None
-        and not descriptor.lateness_ms
-    )
+    return not context.is_batch and type(trigger) is EventTimeTrigger and descriptor.evictor is None
 
 
 def _tumbles(assigner: Any) -> bool:

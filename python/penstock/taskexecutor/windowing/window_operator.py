@@ -100,10 +100,13 @@ class WindowOperator(StreamOperator):
         if not self.is_event_time or self.timers.has_event_timers:
             return
         if self.is_merging:
-            for key, mapping in self.merging_table.items():
+            for key, mapping in list(self.merging_table.items()):
                 self.keyed_state.select_key(key)
-                for window in mapping:
-                    self.timers.register_event_time_timer(window, window.max_timestamp())
+                merging = MergingWindowSet(
+                    self.assigner, mapping, joins_touching=self.joins_touching
+                )
+                self._take_over(merging)
+                self._persist(key, merging)
             return
         if self.descriptor.evictor is not None:
             return  # its contents are no other operator's
@@ -112,6 +115,18 @@ class WindowOperator(StreamOperator):
             if isinstance(window, TimeWindow):
                 self.keyed_state.select_key(key)
                 self.timers.register_event_time_timer(window, window.max_timestamp())
+
+    def _take_over(self, merging: MergingWindowSet) -> None:
+        """Gives the open windows of a key timers; those that have fired have tuples."""
+        for window, state_window in list(merging.mapping.items()):
+            if type(state_window) is not tuple:
+                self.timers.register_event_time_timer(window, window.max_timestamp())
+                continue
+            merging.mapping[window] = state_window[0]
+            if self.lateness_ms:
+                self._register_cleanup(window)
+            else:
+                self._clear_window(window, state_window[0], merging)
 
     def open(self) -> None:
         """Prepares for elements."""
