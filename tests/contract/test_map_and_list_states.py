@@ -347,10 +347,10 @@ def test_an_entry_of_a_map_is_read_and_written_alone(rows, monkeypatch):
     written = []
     write = Database.write
 
-    def noting(database, removed, batch):
+    def noting(database, removed, batch, **how):
         batch = list(batch)
         written.append((list(removed), batch))
-        write(database, removed, batch)
+        write(database, removed, batch, **how)
 
     monkeypatch.setattr(Database, "write", noting)
     monkeypatch.setattr(Database, "items", lambda *_: pytest.fail("rows are read in order"))
@@ -380,10 +380,10 @@ def test_what_is_appended_to_a_list_is_written_alone(rows, monkeypatch):
     sizes = []
     write = Database.write
 
-    def noting(database, removed, batch):
+    def noting(database, removed, batch, **how):
         batch = list(batch)
         sizes.extend(len(value) for _, value in batch)
-        write(database, removed, batch)
+        write(database, removed, batch, **how)
 
     monkeypatch.setattr(Database, "write", noting)
     rows.list_state.add("new")

@@ -102,6 +102,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.models = [{}, {}]
         self.snapshots = 0
         self.beside = None
+        self.resting = None
 
     def entry(self, which, namespace, key):
         identity = self.store.keys.identity(key)
@@ -196,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         self.snapshots += 1
         folder = f"{self.scratch}/snapshot-{self.snapshots}"
-        self.store.write_back(recent=False)
+        self.store.write_back(unwritten=False)
         self.store.database.checkpoint(folder)
         unwritten = self.store.open_unwritten(KeyGrouping(None, len(GROUPS), GROUPS))
         models = [{p: copy.copy(value) for p, value in model.items()} for model in self.models]
@@ -229,11 +230,21 @@ class StoreMachine(RuleBasedStateMachine):
             assert {(n, k): v for n, k, v in loaded} == model
         database.close()
         shutil.rmtree(folder)
+        if self.resting is None:
+            tables = {name: table for name, (_, table) in unwritten.items()}
+            self.resting = self.store.resting(tables, at_a_time=2)
+
+    @precondition(lambda self: self.resting is not None)
+    @rule()
+    def write_resting(self):
+        """Some rows of entries that do not change any more, while others do."""
+        if self.resting.advance(0):
+            self.resting = None
 
     @rule()
     def restart(self):
         """The rows are there when they are opened again, by other tables."""
-        self.beside = None
+        self.beside = self.resting = None
         self.store.write_back()
         self.store.database.close()
         self.store = opened_store(self.kind, f"{self.scratch}/db")

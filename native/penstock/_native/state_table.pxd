@@ -81,6 +81,7 @@ cdef class StateTable:
     cdef tuple changed_row(
         self, StateRows rows, StateMap found, int32_t position, uint32_t last
     )
+    cdef list stored(self, list maps)
     cdef inline bint is_written(self, StateMap found, int32_t position) noexcept
     cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1
     cdef int load_entries(

@@ -24,6 +24,10 @@ cdef enum:
     ENTRY = 1
     NAMESPACE = 2
 
+# Entries that are looked at for each row that may be given at a time.
+cdef enum:
+    LOOKED = 16
+
 # How deep tuples are looked into to see that nobody can change them.
 cdef enum:
     TUPLE_DEPTH = 3
@@ -459,34 +463,54 @@ cdef class StateTable:
         return number
 
     def changed_rows(
-        self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes, *, bint recent=True
+        self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes, last=None
     ):
         """The entries that have changed since `note_written`, as rows; see the pure twin."""
         cdef list changed = []
-        cdef uint32_t last = self.epoch if recent else self.epoch - 1
+        cdef list new = []
+        cdef uint32_t end = self.epoch if last is None else last
         cdef Py_ssize_t size = 0
+        cdef Py_ssize_t looked = 0
+        cdef Py_ssize_t slot = 0
         cdef int32_t position
         cdef StateMap found
+        cdef StateMap given = None      # the last one of which there are rows
         cdef tuple row
-        for found in list(self.maps.values()):
+        while slot < len(self.slots):
+            found = self.slots[slot]
+            slot += 1
             position = 0
-            while position < found.map.used:
-                row = self.changed_row(rows, found, position, last)
+            while found is not None and position < found.map.used:
+                row = self.changed_row(rows, found, position, end)
                 position += 1
-                if row is None:
-                    continue
-                changed.append(row)
-                size += PyBytes_GET_SIZE(row[0]) + PyBytes_GET_SIZE(row[1])
-                if len(changed) >= most or size >= most_bytes:
-                    yield changed
-                    changed, size = [], 0
+                looked += 1
+                if row is not None:
+                    changed.append(row)
+                    size += PyBytes_GET_SIZE(row[0]) + PyBytes_GET_SIZE(row[1])
+                    if found is not given:
+                        given = found
+                        new.append(found)
+                if len(changed) >= most or size >= most_bytes or looked >= LOOKED * most:
+                    yield changed, self.stored(new)
+                    changed, new, given, size, looked = [], [], None, 0, 0
+            looked += 1
         if changed:
-            yield changed
+            yield changed, self.stored(new)
+
+    cdef list stored(self, list maps):
+        """Maps are about to have rows; the namespaces of those that had none."""
+        cdef StateMap found
+        cdef list new = []
+        for found in maps:
+            if not found.is_stored:
+                found.is_stored = True
+                new.append(found.namespace)
+        return new
 
     cdef tuple changed_row(
         self, StateRows rows, StateMap found, int32_t position, uint32_t last
     ):
-        """The row of an entry; None when it has not changed, or later than in the last epoch."""
+        """The row of an entry; None when it has not changed, or later than in an epoch."""
         cdef PsEntry *entry = &found.map.entries[position]
         cdef PsWord word = entry.key
         cdef PsWord value = entry.value
@@ -503,18 +527,15 @@ cdef class StateTable:
             ps_release(word)
             ps_release(value)
 
-    def note_written(self, *, bint recent=True):
+    def note_written(self, last=None):
         """What `changed_rows` has given is in the store as well; see the pure twin."""
         cdef StateMap found
-        cdef list new = []
-        self.epoch += recent
-        self.written = self.epoch - 1
-        for found in self.maps.values():
-            found.found = PS_NONE
-            if found.map.count > 0 and not found.is_stored:
-                found.is_stored = True
-                new.append(found.namespace)
-        return new
+        cdef uint32_t written = self.epoch if last is None else last
+        if last is None:
+            self.epoch += 1
+            for found in self.maps.values():
+                found.found = PS_NONE
+        self.written = max(self.written, written)
 
     def let_go(self, Py_ssize_t wanted):
         """Lets go of up to so many entries that have not changed; see the pure twin."""

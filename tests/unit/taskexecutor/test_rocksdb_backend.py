@@ -183,11 +183,14 @@ class Storage:
         """The handles of a snapshot, and the bytes that were referred to."""
         snapshot = snapshot_of(backend, checkpoint_id, base)
         assert snapshot.advance(FOREVER)
+        follow_up = snapshot.follow_up()
         folder = snapshot.database_files()
         keyed, referred = self.uploads.write(
             checkpoint_id, b"operator", folder, self.stream, is_full=is_full
         )
         snapshot.release()
+        while follow_up is not None and not follow_up.advance(0):
+            pass
         return OperatorSubtaskState(managed_keyed=keyed), referred
 
 
@@ -533,6 +536,61 @@ def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
     assert beside == [300, 300, 300, 3, 3, 3]
 
 
+def test_what_rests_is_written_while_the_state_is_used_and_checkpointed(make, tmp_path):
+    """Each checkpoint meanwhile has everything, though its files may be those of an earlier one.
+
+    Method: 3,000 keys that rest, with a checkpoint after each slice of one batch of rows, between
+    which some of them change, go, come back, or are the first of a namespace.
+    """
+    storage = Storage(tmp_path / "checkpoints")
+    backend = make(**{"penstock.rocksdb.cache.size": "64 mb"})
+    table = backend.table("value", "value")
+    model = {}
+
+    def put(key, value, namespace=None):
+        table.map(namespace).put(KEYS.identity(key), value)
+        model[namespace, key] = value
+
+    for key in range(3_000):
+        put(key, 0, "w" if key % 3 else None)
+    for key in range(20):
+        put(key, 0, "rests")
+    storage.written(backend, 1, base=incremental())
+    # Those do not rest.
+    for key in range(9, 3_000, 300):
+        put(key, 1)
+    snapshot = snapshot_of(backend, 2, incremental())
+    assert snapshot.advance(FOREVER)
+    follow_up = snapshot.follow_up()
+    snapshot.database_files()
+    snapshot.release()
+    checkpoint_id, is_done = 2, False
+    while not is_done:
+        is_done = follow_up.advance(0)
+        for key in range(checkpoint_id, 3_000, 500):
+            namespace = "w" if key % 3 else None
+            table.map(namespace).remove(KEYS.identity(key))
+            model.pop((namespace, key), None)
+            put(key + 1, checkpoint_id, "w" if (key + 1) % 3 else None)
+        if checkpoint_id == 4:
+            # It is cleared with its rows, and begins anew.
+            table.map("w").clear()
+            model = {place: value for place, value in model.items() if place[0] != "w"}
+        put("new", checkpoint_id, f"w{checkpoint_id}")
+        checkpoint_id += 1
+        state, _ = storage.written(backend, checkpoint_id, base=incremental())
+        storage.uploads.completed(checkpoint_id)
+        again = restored(make(), [read(state)])
+        assert content(again)[0] == model
+    assert checkpoint_id > 4
+    # What is as in its row need not be in memory.
+    assert table.let_go(10_000) > 500
+    assert content(backend)[0] == model
+    # Its rows are all there: what is beside the files has changed since.
+    state, _ = storage.written(backend, checkpoint_id + 1, base=incremental())
+    assert sum(map(len, entries(read(state).log))) < 100
+
+
 def entries(segments):
     for segment in segments:
         for _, groups in segment.keyed.values():
@@ -766,9 +824,9 @@ def test_changed_rows_are_written_in_batches_of_the_size_that_is_set(make, size,
     database, sizes = backend._store.database, []
     write = database.write
 
-    def counted(removed, rows):
+    def counted(removed, rows, **how):
         sizes.append(len(rows))
-        write(removed, rows)
+        write(removed, rows, **how)
 
     database.write = counted
     snapshot_of(backend).close()

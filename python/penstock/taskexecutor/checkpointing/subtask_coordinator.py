@@ -162,6 +162,8 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
+        #: What snapshots leave to be done, which no checkpoint waits for.
+        self._follow_ups = SnapshotSlices(execute)
         self._writer: WritingThread | None = None
         self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
         self._keyed = KeyedWriting(environment)
@@ -311,6 +313,7 @@ class SubtaskCheckpointCoordinator:
         """
         for checkpoint_id in list(self._under_way):
             self._stop_writing(checkpoint_id)
+        self._follow_ups.close()
         if self._writer is not None:
             self._writer.close()
         self._keyed.close()
@@ -380,12 +383,24 @@ class SubtaskCheckpointCoordinator:
         def write(failure: Exception | None) -> None:
             if failure is None:
                 self._write_later(snapshot)
+                self._follow_up(snapshot)
             else:
                 self._under_way.pop(snapshot.barrier.checkpoint_id, None)
                 self._fail(snapshot, failure)
 
         snapshot.slices = SlicedSnapshot(snapshot.operators.values(), write)
         self._slices.start(snapshot.slices)
+
+    def _follow_up(self, snapshot: _Snapshot) -> None:
+        def end(failure: Exception | None) -> None:
+            if failure is not None:
+                raise failure
+
+        for operator in snapshot.operators.values():
+            # The task may have come to its end while little state was written.
+            part = None if snapshot.is_discarded else operator.follow_up()
+            if part is not None:
+                self._follow_ups.start(SlicedSnapshot([part], end))
 
     def _write_later(self, snapshot: _Snapshot) -> None:
         if self._needs_no_file(snapshot):

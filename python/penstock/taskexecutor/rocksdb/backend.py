@@ -127,7 +127,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             and not self._logs_changes
             and all(table.snapshot_filter is None for table in self._tables.values())
         )
-        failure = self._written_back(recent=not has_unwritten)
+        failure = self._written_back(unwritten=not has_unwritten)
         if isinstance(base, LogBase):
             log = self._log_of_rows(grouping, checkpoint_id, base, failure)
             if log is not None:
@@ -177,15 +177,15 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             self._linked = files.held()
         return files
 
-    def _written_back(self, *, recent: bool) -> Exception | None:
-        """Writes what has changed, all of it or but the recent; why it cannot be serialised.
+    def _written_back(self, *, unwritten: bool) -> Exception | None:
+        """Writes what has changed, as `RowStore.write_back`; why it cannot be serialised.
 
         Then it is the checkpoint that fails, not the task.
         """
         if self._store is not None:
             self._store.database.log = self._row_log if self._logs_changes else None
             try:
-                self._store.write_back(recent=recent)
+                self._store.write_back(unwritten=unwritten)
             except ValueError as error:
                 return error
         return None

@@ -27,7 +27,7 @@ class Database:
 
     Attributes:
         log: Is told what is written; None for nobody.
-        version: Changes with what is written.
+        version: Changes with what is written and must be in the next checkpoint.
     """
 
     log: RowLog | None = None
@@ -67,13 +67,24 @@ class Database:
             raise self._failure(error) from error
         return found
 
-    def write(self, removed: Collection[bytes], rows: Collection[tuple[bytes, bytes]]) -> None:
+    def write(
+        self,
+        removed: Collection[bytes],
+        rows: Collection[tuple[bytes, bytes]],
+        *,
+        is_needed: bool = True,
+    ) -> None:
         """Removes rows, then sets others; quicker if both are in order.
+
+        Args:
+            removed: Keys.
+            rows: Keys and values.
+            is_needed: Whether the next checkpoint must have this.
 
         Raises:
             StateBackendError: They cannot be written.
         """
-        self.version += 1
+        self.version += is_needed
         batch = rocksdict.WriteBatch(raw_mode=True)
         for key in removed:
             batch.delete(key)
@@ -136,6 +147,14 @@ class Database:
             StateBackendError: It cannot be made.
         """
         self._checked(lambda: rocksdict.Checkpoint(self._rows).create_checkpoint(directory))
+
+    def begin_flush(self) -> None:
+        """Has what is in memory written to a file, by another thread.
+
+        Raises:
+            StateBackendError: It cannot be.
+        """
+        self._checked(lambda: self._rows.flush(False))
 
     def close(self) -> None:
         """Closes it, once; its files stay.

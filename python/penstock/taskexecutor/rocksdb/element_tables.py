@@ -192,14 +192,14 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     # What the store does with it.
 
-    def write(self, *, recent: bool) -> None:
+    def write(self, *, unwritten: bool) -> None:
         """Writes what has changed: a snapshot has elements as rows alone.
 
         Raises:
             SerializationError: An element cannot be serialised; nothing is lost.
             StateBackendError: The database cannot be written.
         """
-        del recent
+        del unwritten
         removed: list[bytes] = []
         for part in self._changed:
             removed += self._rows_of(part) if part.is_cleared else part.removed_rows()
@@ -207,9 +207,9 @@ class ElementTable(StoredNamespaces, Generic[P]):
             self._store.database.write(sorted(removed), ())
         self._store.write_rows(row for part in self._changed for row in part.rows())
 
-    def note_written(self, *, recent: bool) -> None:
+    def note_written(self, *, unwritten: bool) -> None:
         """All that is in memory is in rows as well."""
-        del recent
+        del unwritten
         new = []
         for part in self._changed:
             self.num_cached -= part.written()

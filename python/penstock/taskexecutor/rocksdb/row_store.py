@@ -1,10 +1,10 @@
 """Brings rows into the tables in memory and changed entries back, a batch at a time.
 
 The tables are a cache: what has changed is in them alone until it is written back, which happens
-when there is no more room, before a snapshot, and before all entries of a namespace are read.  Of a
-snapshot that has changed entries beside the rows (``open_unwritten``) those alone are written back
-that do not change any more, once most of them are so: a row costs some ten times what an entry of a
-snapshot does, which costs as much again with each.
+when there is no more room, before a snapshot, and before all entries of a namespace are read.  For
+a snapshot that has changed entries beside the rows (``open_unwritten``) none of them is.  After it
+those are written that do not change any more, in slices, once most of them are so: a row costs some
+ten times what an entry of a snapshot does, which costs as much again with each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.rocksdb.list_table import ListTable
 from penstock.taskexecutor.rocksdb.map_table import MapTable
 from penstock.taskexecutor.rocksdb.namespaces import has_original
+from penstock.taskexecutor.rocksdb.resting_entries import AT_A_TIME, RestingEntries
 from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
 from penstock.taskexecutor.state.heap import StateTable
@@ -83,10 +84,10 @@ class CachedState(Protocol):
     def take_over(self, number: int) -> None:
         """The state has this number in the database; nothing is in memory."""
 
-    def write(self, *, recent: bool) -> None:
-        """Writes what has changed; unless ``recent`` not what `RowStore.open_unwritten` gives."""
+    def write(self, *, unwritten: bool) -> None:
+        """Writes what has changed; not ``unwritten`` leaves out what `open_unwritten` gives."""
 
-    def note_written(self, *, recent: bool) -> None:
+    def note_written(self, *, unwritten: bool) -> None:
         """What was to be written is in rows."""
 
     def let_go(self, wanted: int) -> int:
@@ -131,8 +132,8 @@ class RowStore:
         self._written_bytes = 0
         self._rows_of_round = 0
         self._expired: dict[str, ExpiredRows] = {}
-        #: Whether most of what has changed does not change any more.
-        self.has_resting = False
+        #: Writes what does not change any more; None when nobody does.
+        self._resting: RestingEntries | None = None
         #: The number of the next row that comes after others.
         self.sequence = 0
 
@@ -180,11 +181,11 @@ class RowStore:
         mean = self._written_bytes / self._written_rows if self._written_rows else 0
         return max(_LEAST_ROOM, int(self._cache_bytes / (_ENTRY_BYTES + _FACTOR * mean)))
 
-    def write_back(self, *, recent: bool = True) -> None:
+    def write_back(self, *, unwritten: bool = True) -> None:
         """Writes what has changed.
 
         Args:
-            recent: Whether that is written as well which `open_unwritten` may give.
+            unwritten: Whether that is written as well which `open_unwritten` gives.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
@@ -194,14 +195,13 @@ class RowStore:
             self.database.write(sorted(self.removed), ())
         for state in self._states:
             try:
-                state.write(recent=recent)
+                state.write(unwritten=unwritten)
             except SerializationError as error:
                 error.add_note(f"in the state {state.name!r}")
                 raise
         self.removed.clear()
         for state in self._states:
-            state.note_written(recent=recent)
-        self.has_resting = False
+            state.note_written(unwritten=unwritten)
         for expired in self._expired.values():
             expired.run(self._rows_of_round)
         self._rows_of_round = 0
@@ -226,10 +226,10 @@ class RowStore:
             self.write_batch(batch, elements)
 
     def changed_rows(
-        self, table: StateTable, *, recent: bool
-    ) -> Iterator[list[tuple[bytes, bytes]]]:
-        """What has changed in a table, a batch at a time."""
-        yield from table.changed_rows(self.rows, BATCH_ROWS, self._batch_bytes, recent=recent)
+        self, table: StateTable, most: int = BATCH_ROWS, last: int | None = None
+    ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[Any]]]:
+        """What has changed in a table, as `StateTable.changed_rows` gives it."""
+        return table.changed_rows(self.rows, most, self._batch_bytes, last)
 
     def open_unwritten(self, grouping: KeyGrouping) -> dict[str, tuple[str, TableSnapshot]]:
         """What is not in rows, by the name of a state: its kind, and the entries in slices."""
@@ -239,25 +239,64 @@ class RowStore:
             if isinstance(state, StoredState)
         }
 
-    def note_serialised(self, tables: Collection[TableSnapshot]) -> None:
-        """What `open_unwritten` has given is serialised."""
+    def note_serialised(self, tables: Collection[TableSnapshot]) -> bool:
+        """What `open_unwritten` has given is serialised.
+
+        Returns:
+            Whether most of it had not changed since the snapshot before.
+        """
         number = sum(table.entries.num_added for table in tables)
         recent = sum(table.num_recent for table in tables)
-        self.has_resting = recent * _RESTING_SHARE < number
         # It tells how large entries are, as rows do.
         self._written_rows += number
         self._written_bytes += number * _ROW_HEAD_BYTES
         self._written_bytes += sum(table.entries.added_bytes for table in tables)
+        return recent * _RESTING_SHARE < number
 
-    def write_batch(self, batch: list[tuple[bytes, bytes]], elements: int) -> None:
+    def resting(
+        self, tables: Mapping[str, TableSnapshot], at_a_time: int = AT_A_TIME
+    ) -> RestingEntries | None:
+        """What writes that of some snapshots which had not changed since those before.
+
+        None while others are being written.
+
+        Args:
+            tables: The snapshots of tables, by the names of states.
+            at_a_time: How many rows are written at a time.
+        """
+        if self._resting is not None:
+            return None
+        states = [
+            # Before the snapshot's epoch is the one in which that changed which is recent.
+            (state, tables[state.name].epoch - 2)
+            for state in self._states
+            if isinstance(state, StoredState) and state.name in tables
+        ]
+        self._resting = RestingEntries(self, states, at_a_time)
+        return self._resting
+
+    def note_rested(self) -> None:
+        """What `resting` has given is written, or will not be."""
+        self._resting = None
+
+    def write_batch(
+        self, batch: list[tuple[bytes, bytes]], elements: int, *, is_needed: bool = True
+    ) -> None:
         """Writes rows that have so many elements together.
+
+        Args:
+            batch: Keys and values.
+            elements: Their elements.
+            is_needed: Whether the next checkpoint must have them.
 
         Raises:
             StateBackendError: The database cannot be written.
         """
+        if not batch:
+            return
         # In order a memory table takes them several times faster.
         batch.sort(key=itemgetter(0))
-        self.database.write((), batch)
+        self.database.write((), batch, is_needed=is_needed)
         self._rows_of_round += len(batch)
         self._written_rows += elements
         self._written_bytes += sum(len(key) + len(value) for key, value in batch)
@@ -331,21 +370,42 @@ class StoredState(StoredNamespaces):
         super().take_over(number)
         self.table.attach(self)
 
-    def write(self, *, recent: bool) -> None:
-        """Writes what has changed; unless ``recent`` what rests, if that is most of it.
+    def write(self, *, unwritten: bool) -> None:
+        """Writes what has changed; nothing if it is not to be ``unwritten``.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
             StateBackendError: The database cannot be written.
         """
-        if recent or self._store.has_resting:
-            for batch in self._store.changed_rows(self.table, recent=recent):
+        if unwritten:
+            for batch, new in self._store.changed_rows(self.table):
+                self.note_stored(new)
                 self._store.write_batch(batch, len(batch))
 
-    def note_written(self, *, recent: bool) -> None:
+    def note_written(self, *, unwritten: bool) -> None:
         """What was to be written is in rows."""
-        if recent or self._store.has_resting:
-            self.note_stored(self.table.note_written(recent=recent))
+        if unwritten:
+            self.table.note_written()
+
+    def write_resting(self, last: int, most: int) -> Iterator[int]:
+        """Writes what last changed in an epoch or earlier, while the state is used.
+
+        Args:
+            last: The epoch, which is over.
+            most: How many rows are written at a time.
+
+        Yields:
+            The number of rows that were written.
+
+        Raises: As ``write``.
+        """
+        for batch, new in self._store.changed_rows(self.table, most, last):
+            self.note_stored(new)
+            # Until the last one is written, a snapshot has all these entries beside the files.
+            self._store.write_batch(batch, len(batch), is_needed=False)
+            yield len(batch)
+        self.table.note_written(last)
+        self._store.database.version += 1
 
     def let_go(self, wanted: int) -> int:
         """Lets go of up to so many entries that have not changed."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.taskexecutor.rocksdb.entries import StoredKind
+    from penstock.taskexecutor.rocksdb.resting_entries import RestingEntries
     from penstock.taskexecutor.rocksdb.row_log import Change
     from penstock.taskexecutor.rocksdb.row_store import RowStore
     from penstock.taskexecutor.state.changelog import TableChanges
@@ -92,6 +93,10 @@ class RocksDBLog(_Timers):
         """There is a database."""
         return False
 
+    def follow_up(self) -> SlicedPart | None:
+        """None: nothing is left to be done."""
+        return None
+
     def database_files(self) -> DatabaseFolder | None:
         """None: the files are those of another snapshot."""
         return None
@@ -147,6 +152,8 @@ class LinkedFiles:
 class UnwrittenEntries:
     """What was in memory alone, serialised in slices as a snapshot of tables in memory is."""
 
+    _rests = False
+
     def __init__(self, store: RowStore, grouping: KeyGrouping) -> None:
         """Begins with what is not in rows now."""
         self._store = store
@@ -161,8 +168,14 @@ class UnwrittenEntries:
         """
         if not self._left.advance(deadline_ns):
             return False
-        self._store.note_serialised([table for _, table in self._tables.values()])
+        self._rests = self._store.note_serialised([table for _, table in self._tables.values()])
         return True
+
+    def resting(self) -> RestingEntries | None:
+        """Writes what does not change any more, if that is most of it; None for nothing."""
+        if not self._rests:
+            return None
+        return self._store.resting({name: table for name, (_, table) in self._tables.items()})
 
     def close(self) -> None:
         """Gives up what is left."""
@@ -229,6 +242,10 @@ class RocksDBSnapshot(_Timers):
     def is_empty(self) -> bool:
         """Whether there is neither a database nor a timer service."""
         return self._folder is None and self._failure is None and not self._timers
+
+    def follow_up(self) -> SlicedPart | None:
+        """Writes entries that do not change any more, which later snapshots then need not have."""
+        return None if self._unwritten is None else self._unwritten.resting()
 
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import DatabaseFolder, KeyedStates, LogSegment
 
 
@@ -100,6 +101,10 @@ class HeapKeyedLog(SlicedParts):
 
     def database_files(self) -> DatabaseFolder | None:
         """None: there is no database."""
+        return None
+
+    def follow_up(self) -> SlicedPart | None:
+        """None: nothing is left to be done."""
         return None
 
     def database_states(self) -> Mapping[str, Any]:

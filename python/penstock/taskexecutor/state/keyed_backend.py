@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyGrouping
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import (
         DatabaseFiles,
         DatabaseFolder,
@@ -427,6 +428,10 @@ class HeapKeyedSnapshot:
 
     def database_files(self) -> DatabaseFolder | None:
         """None: there is no database."""
+        return None
+
+    def follow_up(self) -> SlicedPart | None:
+        """None: nothing is left to be done."""
         return None
 
     def database_states(self) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import (
         DatabaseFiles,
         DatabaseFolder,
@@ -76,6 +77,12 @@ class KeyedSnapshot(Protocol):
 
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True; None without."""
+
+    def follow_up(self) -> SlicedPart | None:
+        """What is to be done in slices while later elements are processed; None for nothing.
+
+        To be asked for once, when ``advance`` has given True.
+        """
 
     def database_states(self) -> Mapping[str, Any]:
         """What describes the states of a database, if it has changes of it; else nothing."""

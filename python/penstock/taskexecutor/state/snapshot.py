@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.streams import Copies
     from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
     from penstock.taskexecutor.state.operator_backend import OperatorStatesSnapshot
+    from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
 #: What says in the description of a database's files what they are.
 FILES_FORMAT: Final = "rocksdb"
@@ -238,6 +239,10 @@ class RunningSnapshot:
             return False
         blocks = [*self._operator.raw_operator, *self._states.blocks()]
         return sum(map(len, blocks)) + _BLOCK_HEAD_BYTES * len(blocks) <= limit_bytes
+
+    def follow_up(self) -> SlicedPart | None:
+        """What the backend has to do in slices after this, once ``advance`` has given True."""
+        return None if self._keyed is None else self._keyed.follow_up()
 
     def database_files(self) -> DatabaseFolder | None:
         """The keyed state as files of a database, at the end; None where there is none."""

@@ -76,6 +76,10 @@ class TableStore(Protocol):
         """Removes what was written of a namespace."""
 
 
+#: Entries that are looked at for each row that may be given at a time.
+_LOOKED: Final = 16
+
+
 class StateMap:
     """The entries of one namespace, in the order of insertion save that removed ones are replaced.
 
@@ -401,53 +405,72 @@ class StateTable:
         return sum(len(found._positions) for found in self._maps.values())
 
     def changed_rows(
-        self, rows: StateRows, most: int, most_bytes: int, *, recent: bool = True
-    ) -> Iterator[list[tuple[bytes, bytes]]]:
+        self, rows: StateRows, most: int, most_bytes: int, last: int | None = None
+    ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[Any]]]:
         """The entries that have changed since ``note_written``, as rows, some at a time.
+
+        Those of a ``last`` epoch that is over may be asked for while the table changes: what
+        changes meanwhile is left out, and what was given has changed again.
 
         Args:
             rows: Makes them.
             most: How many rows are given at a time at most.
             most_bytes: After how many bytes those that there are are given.
-            recent: Whether those are given as well that have changed since the last snapshot.
+            last: Entries of a later epoch are left out; None for none.
+
+        Yields:
+            Rows, at times none so that no search lasts long, and the namespaces that may have got
+            their first ones.
 
         Raises:
             SerializationError: An entry cannot be serialised.
         """
-        last = self.epoch if recent else self.epoch - 1
+        end = self.epoch if last is None else last
         changed: list[tuple[bytes, bytes]] = []
-        size = 0
-        for found in list(self._maps.values()):
-            for position, entry in enumerate(found._entries):
-                if entry is None or not self.written < found._epochs[position] <= last:
-                    continue
-                row = rows.row(found, *entry)
-                changed.append(row)
-                size += len(row[0]) + len(row[1])
-                if len(changed) >= most or size >= most_bytes:
-                    yield changed
-                    changed, size = [], 0
+        new: list[StateMap] = []
+        given: StateMap | None = None
+        size = looked = slot = 0
+        while slot < len(self._slots):
+            found = self._slots[slot]
+            slot += 1
+            position = -1
+            while found is not None and position + 1 < len(found._entries):
+                position += 1
+                looked += 1
+                entry = found._entries[position]
+                if entry is not None and self.written < found._epochs[position] <= end:
+                    row = rows.row(found, *entry)
+                    changed.append(row)
+                    size += len(row[0]) + len(row[1])
+                    if found is not given:
+                        given = found
+                        new.append(found)
+                if len(changed) >= most or size >= most_bytes or looked >= _LOOKED * most:
+                    yield changed, self._stored(new)
+                    changed, new, given, size, looked = [], [], None, 0, 0
+            looked += 1
         if changed:
-            yield changed
+            yield changed, self._stored(new)
 
-    def note_written(self, *, recent: bool = True) -> list[Any]:
+    def _stored(self, maps: list[StateMap]) -> list[Any]:
+        """Maps are about to have rows; the namespaces of those that had none."""
+        new = [found.namespace for found in maps if not found.is_stored]
+        for found in maps:
+            found.is_stored = True
+        return new
+
+    def note_written(self, last: int | None = None) -> None:
         """What ``changed_rows`` has given is in the store as well.
 
         Args:
-            recent: As of ``changed_rows``.
-
-        Returns:
-            The namespaces that may have got their first rows.
+            last: As of ``changed_rows``.
         """
-        self.epoch += recent
-        self.written = self.epoch - 1
-        new = []
-        for found in self._maps.values():
-            found._found = -1
-            if found._positions and not found.is_stored:
-                found.is_stored = True
-                new.append(found.namespace)
-        return new
+        if last is None:
+            last = self.epoch
+            self.epoch += 1
+            for found in self._maps.values():
+                found._found = -1
+        self.written = max(self.written, last)
 
     def let_go(self, wanted: int) -> int:
         """Lets go of up to so many entries that have not changed; gives how many they were.

@@ -293,6 +293,9 @@ class Database:
     def finished(self):
         return OperatorSnapshot(1)
 
+    def follow_up(self):
+        return None
+
     def close(self): ...
     def release(self): ...
 

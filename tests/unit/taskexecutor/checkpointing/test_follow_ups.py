@@ -1,0 +1,133 @@
+"""F7: what a state backend has to do after a snapshot is done in slices, and nobody waits for it.
+
+Method: a `SubtaskCheckpointCoordinator` with one operator; the test runs its mailbox by hand.
+"""
+
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+from penstock.network.events import CheckpointBarrier
+from penstock.rpc.messages import AcknowledgeCheckpoint
+from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
+from penstock.taskexecutor.checkpointing.subtask_coordinator import SubtaskCheckpointCoordinator
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+
+
+class FollowUp:
+    """Needs some slices, then fails if it is to."""
+
+    def __init__(self, slices, failure=None):
+        self.slices = slices
+        self.failure = failure
+        self.is_closed = False
+
+    def advance(self, deadline_ns):
+        if self.slices == 0 and self.failure is not None:
+            raise self.failure
+        self.slices -= 1
+        return self.slices < 0
+
+    def close(self):
+        self.is_closed = True
+
+
+class Snapshot:
+    """A snapshot of an operator with nothing in it."""
+
+    def __init__(self, checkpoint_id, follow_up):
+        self.checkpoint_id = checkpoint_id
+        self.follow_up = lambda: follow_up
+
+    def advance(self, deadline_ns):
+        return True
+
+    def is_little(self, limit_bytes):
+        return True
+
+    def database_files(self):
+        return None
+
+    def finished(self):
+        return OperatorSnapshot(self.checkpoint_id)
+
+    def close(self): ...
+    def release(self): ...
+
+
+class Task:
+    """The operator, the mailbox and what is reported."""
+
+    def __init__(self):
+        self.mails = deque()
+        self.reports = []
+        self.follow_up = None
+        environment = SimpleNamespace(
+            configuration={},
+            partitions=[],
+            gates=[],
+            task_name="task",
+            job_id=b"j",
+            attempt_id=b"a",
+            local_state=None,
+        )
+        self.coordinator = SubtaskCheckpointCoordinator(
+            self,
+            environment,
+            None,
+            self.reports.append,
+            self.mails.append,
+            None,
+            head_id=b"o" * 16,
+            outputs=[],
+            unconsumed=None,
+            is_finished=False,
+        )
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id): ...
+
+    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
+        return {b"o" * 16: Snapshot(checkpoint_id, self.follow_up)}
+
+    def snapshot(self, number, follow_up=None):
+        self.follow_up = follow_up
+        self.coordinator.take_snapshot(CheckpointBarrier(number, 0), AlignmentFigures())
+
+    def reported(self):
+        assert all(isinstance(report, AcknowledgeCheckpoint) for report in self.reports)
+        return [report.checkpoint_id for report in self.reports]
+
+
+def test_no_checkpoint_waits_for_it():
+    task = Task()
+    follow_up = FollowUp(slices=3)
+    task.snapshot(1, follow_up)
+    assert task.reported() == [1]
+    task.mails.popleft()()
+    task.snapshot(2)
+    assert task.reported() == [1, 2]
+    assert follow_up.slices == 1
+    while task.mails:
+        task.mails.popleft()()
+    assert follow_up.slices == -1
+
+
+def test_it_ends_with_the_task():
+    task = Task()
+    follow_up = FollowUp(slices=3)
+    task.snapshot(1, follow_up)
+    task.coordinator.close()
+    assert follow_up.is_closed
+    left = follow_up.slices
+    while task.mails:
+        task.mails.popleft()()
+    assert follow_up.slices == left
+
+
+def test_its_failure_is_one_of_the_task():
+    """As that of a disk that is full."""
+    task = Task()
+    task.snapshot(1, FollowUp(slices=1, failure=OSError("no room")))
+    with pytest.raises(OSError, match="no room"):
+        task.mails.popleft()()
+    assert task.reported() == [1]
