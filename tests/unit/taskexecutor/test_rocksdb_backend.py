@@ -151,7 +151,7 @@ def snapshot_of(backend, checkpoint_id=1, base=None):
 
 def incremental():
     """What a snapshot is given that may have entries beside the files."""
-    return IncrementalBases().get(b"operator")
+    return IncrementalBases(0, {}).of(b"operator")
 
 
 def canonical(backend):

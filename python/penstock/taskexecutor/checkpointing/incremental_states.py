@@ -81,16 +81,27 @@ class IncrementalBase:
         return {group for piece in self.kept.values() for group in piece.offsets}
 
 
-class IncrementalBases(dict[bytes, IncrementalBase]):
-    """What a checkpoint may refer to, by operator: of those that are not here, nothing.
+class IncrementalBases:
+    """What a checkpoint may refer to, by operator.
 
-    That there is a base says that the checkpoint is an incremental one.
+    That there is a base says that the checkpoint is an incremental one: each operator has one, also
+    where there is nothing to refer to.
     """
 
-    def get(self, operator_id: bytes, default: Any = None) -> IncrementalBase:
-        """What it may refer to of an operator."""
-        del default
-        return self.setdefault(operator_id, IncrementalBase(_NO_CHECKPOINT, {}))
+    def __init__(self, checkpoint_id: int, written: Mapping[bytes, Mapping[str, _Piece]]) -> None:
+        """What each operator has written of the complete checkpoint."""
+        self._checkpoint_id = checkpoint_id
+        self._written = written
+        self._asked_for: dict[bytes, IncrementalBase] = {}
+
+    def of(self, operator_id: bytes) -> IncrementalBase:
+        """What it may refer to of an operator; the same whenever it is asked for."""
+        base = self._asked_for.get(operator_id)
+        if base is None:
+            pieces = self._written.get(operator_id)
+            checkpoint_id = _NO_CHECKPOINT if pieces is None else self._checkpoint_id
+            base = self._asked_for[operator_id] = IncrementalBase(checkpoint_id, pieces or {})
+        return base
 
 
 class IncrementalStates:
@@ -114,18 +125,15 @@ class IncrementalStates:
         self._complete_id = _NO_CHECKPOINT
 
     def begin(self, checkpoint_id: int, *, is_full: bool = False) -> IncrementalBases:
-        """A checkpoint is about to be taken; gives what it may refer to, by operator.
+        """A checkpoint is about to be taken; gives what it may refer to.
 
         Nothing while an earlier one is undecided: once that is complete, what it does not refer to
         is deleted.  Nor for one that is to be full.
         """
         is_whole = is_full or bool(self._undecided)
         self._undecided.add(checkpoint_id)
-        base = {} if is_whole else self._written.get(self._complete_id, {})
-        return IncrementalBases(
-            (operator_id, IncrementalBase(self._complete_id, pieces))
-            for operator_id, pieces in base.items()
-        )
+        written = {} if is_whole else self._written.get(self._complete_id, {})
+        return IncrementalBases(self._complete_id, written)
 
     def write(
         self,

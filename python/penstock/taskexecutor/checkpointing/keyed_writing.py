@@ -13,9 +13,10 @@ from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
 from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
 from penstock.taskexecutor.checkpointing.materialization import PeriodicMaterialization
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
+from penstock.taskexecutor.state.keyed_state_backend import no_base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from penstock.checkpoint_storage.handles import IncrementalKeyGroupsHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
@@ -66,12 +67,16 @@ class KeyedWriting:
                 self._logged, self._configuration, self._task_name, **how
             )
 
-    def begin(self, barrier: CheckpointBarrier) -> Mapping[bytes, Any]:
-        """A checkpoint is about to be taken; gives what it may refer to, by operator."""
-        begun = self._logged or self._increments
-        if begun is None or barrier.kind.is_savepoint:
-            return {}
-        return begun.begin(barrier.checkpoint_id, is_full=_is_full(barrier))
+    def begin(self, barrier: CheckpointBarrier) -> Callable[[bytes], Any]:
+        """A checkpoint is about to be taken; gives what it may refer to of an operator, or None."""
+        is_full = _is_full(barrier)
+        if barrier.kind.is_savepoint:
+            return no_base
+        if self._logged is not None:
+            return self._logged.begin(barrier.checkpoint_id, is_full=is_full).get
+        if self._increments is not None:
+            return self._increments.begin(barrier.checkpoint_id, is_full=is_full).of
+        return no_base
 
     def write(
         self,

@@ -38,6 +38,7 @@ from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
+from penstock.taskexecutor.state.keyed_state_backend import no_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +84,7 @@ class _Snapshot:
         barrier: As it is sent on where it may overtake data.
         figures: How the barriers came.
         started_ns: When the synchronous part began.
-        bases: What an earlier checkpoint has of the operators, and need not be written again.
+        base_of: What an earlier checkpoint has of an operator, and need not be written again.
         operators: What the operators gave.
         sync_ms: How long that took.
         inputs: What was in flight by gate, once it is complete; None until then.
@@ -95,7 +96,7 @@ class _Snapshot:
     barrier: CheckpointBarrier
     figures: AlignmentFigures
     started_ns: int
-    bases: Mapping[bytes, Any] = field(default_factory=dict)
+    base_of: Callable[[bytes], Any] = no_base
     operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
     slices: SlicedSnapshot | None = None
     sync_ms: float = 0.0
@@ -238,9 +239,9 @@ class SubtaskCheckpointCoordinator:
             self._chain.prepare_snapshot_pre_barrier(checkpoint_id)
         self._send_barrier(snapshot)
         if not self._is_finished:
-            snapshot.bases = self._keyed.begin(barrier)
+            snapshot.base_of = self._keyed.begin(barrier)
             snapshot.operators = self._chain.snapshot_state(
-                checkpoint_id, barrier.timestamp_ms, snapshot.bases
+                checkpoint_id, barrier.timestamp_ms, snapshot.base_of
             )
         snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
         self._under_way[checkpoint_id] = snapshot
@@ -538,7 +539,7 @@ class SubtaskCheckpointCoordinator:
                 snapshot.barrier,
                 operator_id,
                 operator,
-                snapshot.bases.get(operator_id),
+                snapshot.base_of(operator_id),
                 open_stream,
             )
             referred_bytes += referred

@@ -58,6 +58,11 @@ class KeyedBase(Protocol):
         """Decides, once, which key groups are left out, given those that have changed since."""
 
 
+def no_base(operator_id: bytes) -> None:
+    """What a snapshot that is whole leaves out of an operator."""
+    del operator_id
+
+
 class KeyedSnapshot(Protocol):
     """The content of a backend at one moment, serialised in slices while the backend is used."""
 

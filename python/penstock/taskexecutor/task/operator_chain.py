@@ -25,6 +25,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.operators.registry import create_operator
+from penstock.taskexecutor.state.keyed_state_backend import no_base
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.taskexecutor.task.fusion import Fusion
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _NOTHING_RESTORED: Final[Mapping[bytes, OperatorSnapshot]] = MappingProxyType({})
-_NO_BASES: Final[Mapping[bytes, KeyedBase]] = MappingProxyType({})
 
 
 class OperatorChain:
@@ -156,7 +156,7 @@ class OperatorChain:
         self,
         checkpoint_id: int,
         timestamp_ms: int,
-        bases: Mapping[bytes, KeyedBase | LogBase] = _NO_BASES,
+        base_of: Callable[[bytes], KeyedBase | LogBase | None] = no_base,
     ) -> dict[bytes, RunningSnapshot]:
         """The state of every operator that has some, by its id, tail to head.
 
@@ -165,12 +165,12 @@ class OperatorChain:
         Args:
             checkpoint_id: The checkpoint.
             timestamp_ms: When it was triggered.
-            bases: What an earlier one has of operators' keyed state, by their ids.
+            base_of: What an earlier one has of an operator's keyed state, by its id.
         """
         taken = {}
         for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True):
             operator_id = context.config.id
-            snapshot = state.snapshot_state(checkpoint_id, timestamp_ms, bases.get(operator_id))
+            snapshot = state.snapshot_state(checkpoint_id, timestamp_ms, base_of(operator_id))
             if snapshot is not None:
                 taken[operator_id] = snapshot
         return taken

@@ -56,7 +56,7 @@ class Source:
     def prepare_snapshot_pre_barrier(self, checkpoint_id):
         self.log.append(f"prepare {checkpoint_id}")
 
-    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
+    def snapshot_state(self, checkpoint_id, timestamp_ms, base_of):
         self.log.append(f"snapshot {checkpoint_id}")
         return {}
 

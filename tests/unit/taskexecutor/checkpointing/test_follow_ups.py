@@ -86,7 +86,7 @@ class Task:
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id): ...
 
-    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
+    def snapshot_state(self, checkpoint_id, timestamp_ms, base_of):
         return {b"o" * 16: Snapshot(checkpoint_id, self.follow_up)}
 
     def snapshot(self, number, follow_up=None):

@@ -64,7 +64,7 @@ class World:
 
     def take(self):
         self.next_id += 1
-        base = self.states.begin(self.next_id).get(OPERATOR)
+        base = self.states.begin(self.next_id).of(OPERATOR)
         expected = entries_in(self.harness._context.keyed_state.tables)
         snapshot = serialised(self.harness._state.snapshot_state(self.next_id, 0, base))
         self.serialised = contents(snapshot)
@@ -254,4 +254,4 @@ def test_a_full_checkpoint_refers_to_no_other(tmp_path):
         world.take()
         world.complete(1)
         world.notify(1)
-        assert world.states.begin(2, is_full=True) == {}
+        assert world.states.begin(2, is_full=True).of(OPERATOR).checkpoint_id == -1

@@ -100,7 +100,7 @@ class Task:
     def prepare_snapshot_pre_barrier(self, checkpoint_id):
         pass
 
-    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
+    def snapshot_state(self, checkpoint_id, timestamp_ms, base_of):
         return self.operators
 
     def broadcast_event(self, event):
