@@ -16,6 +16,7 @@ from penstock.errors import (
     SourceError,
 )
 from support.environments import in_process
+from support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY, s3_process
 
 PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 PAIRS = [Row(n=1, text="a"), Row(n=2, text=None)]
@@ -46,6 +47,31 @@ def test_rows_are_appended_a_version_for_each_commit(tmp_path):
     assert sorted(row.n for row in read(tmp_path / "t")) == [1, 2, 3]
     assert sorted(row.n for row in read(tmp_path / "t", None, 1)) == [1, 2]
     assert sorted(read(tmp_path / "t", ["text"], 1), key=str) == [Row(text="a"), Row(text=None)]
+
+
+@pytest.mark.parametrize("partition_by", [[], ["text"]])
+def test_a_table_is_reached_by_its_storage_options(partition_by):
+    """In driver and workers, which have no options of penstock's own for the store."""
+    with s3_process() as endpoint:
+        options = {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
+        }
+        table, env = f"s3://{BUCKET}/deep/t", in_process(2)
+        sink = DeltaSink(table, PAIR, partition_by=partition_by, storage_options=options)
+        env.from_collection(PAIRS, PAIR).sink_to(sink)
+        env.execute()
+        for source in (
+            DeltaSource.for_snapshot(table, storage_options=options),
+            DeltaSource.for_changes(table, end_version=1, storage_options=options),
+        ):
+            stream = in_process(2).from_source(source, WatermarkStrategy.no_watermarks(), "delta")
+            with stream.execute_and_collect() as results:
+                assert sorted(results, key=lambda row: row.n) == PAIRS
 
 
 def test_nothing_is_committed_without_rows(tmp_path):

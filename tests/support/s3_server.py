@@ -1,8 +1,11 @@
 """An S3 server on loopback: moto's, behind a door that can be closed, locked or held."""
 
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -142,3 +145,25 @@ def s3_server():
         for backends in get_backend("s3").values():
             for backend in backends.values():
                 backend.reset()
+
+
+@contextmanager
+def s3_process():
+    """The endpoint of a server in a process of its own: for who keeps the GIL while it asks."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "support.s3_server"],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.communicate()
+
+
+if __name__ == "__main__":
+    with s3_server() as own:
+        print(own.endpoint, flush=True)
+        sys.stdin.read()

@@ -55,8 +55,10 @@ class ArrowFileSystem:
         Raises:
             ConfigurationError: No installed package knows the scheme, or the URL is not as it
                 must be.
+            CheckpointStorageError: The region of a bucket cannot be found.
         """
-        self._fs = _arrow_file_system(url, s3)
+        with _naming(shown_url(url)):  # the region of a bucket is asked for
+            self._fs = _arrow_file_system(url, s3)
         self._has_directories = self._fs.type_name not in _WITHOUT_DIRECTORIES
 
     def create(self, path: str) -> BinaryIO:

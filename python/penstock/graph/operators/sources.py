@@ -106,6 +106,8 @@ class FileSource(SourceDescriptor):
         splittable: Whether several subtasks may read one file.
         discovery_interval_ms: Between two looks for new files; None reads what is there at the
             start.
+        store: What reaches the files of URLs where it is not the options of the job that say how,
+            as ``checkpoint_storage.ArrowFileSystem`` does; None where it is.
     """
 
     paths: Sequence[str]
@@ -113,6 +115,7 @@ class FileSource(SourceDescriptor):
     charset: str | None = None
     splittable: bool = True
     discovery_interval_ms: int | None = None
+    store: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.sources.file_splits import (
     FileSplit,
+    OneStore,
     SplitElements,
     divide,
     find_files,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.datastream.formats.file_format import FileFormat
     from penstock.graph import operators
+    from penstock.taskexecutor.sources.file_splits import Stores
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -113,7 +115,8 @@ class FileElements(SplitBySplit, _BatchSource):
         self.format: FileFormat = descriptor.format or TextLines(descriptor.charset or "utf-8")
         self.splittable = descriptor.splittable and self.format.can_be_cut()
         self.has_dead_letters = self.format.has_dead_letters
-        self.files = context.environment.files
+        store = descriptor.store
+        self.files: Stores = context.environment.files if store is None else OneStore(store)
 
     def open(self) -> None:
         """Prepares for elements."""

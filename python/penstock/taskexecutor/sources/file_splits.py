@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from penstock.datastream.formats.compression import decompressed, is_compressed, naming
@@ -20,7 +20,6 @@ from penstock.taskexecutor.compiled import LOADED
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.datastream.formats.file_format import Batch, FileFormat
 
 _BLOCK_BYTES = BLOCK_BYTES
@@ -45,8 +44,30 @@ class FileSplit(NamedTuple):
     skip: int = 0
 
 
+class Stores(Protocol):
+    """Finds what reaches the files of a URL."""
+
+    def store(self, url: str) -> Any:
+        """What does: an `ArrowFileSystem`, or what has its methods that read."""
+
+
+class OneStore(NamedTuple):
+    """What reaches the files of all URLs.
+
+    Attributes:
+        found: It.
+    """
+
+    found: Any
+
+    def store(self, url: str) -> Any:
+        """It."""
+        del url
+        return self.found
+
+
 def find_files(
-    paths: Iterable[str], files: FileSystems, *, must_exist: bool = True
+    paths: Iterable[str], files: Stores, *, must_exist: bool = True
 ) -> list[tuple[str, int]]:
     """The files below several paths, with their sizes in bytes, in an order that all agree on.
 
@@ -152,7 +173,7 @@ def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:
 class SplitElements:
     """The elements of a split, read in batches."""
 
-    def __init__(self, split: FileSplit, file_format: FileFormat, files: FileSystems) -> None:
+    def __init__(self, split: FileSplit, file_format: FileFormat, files: Stores) -> None:
         """Opens nothing yet.
 
         Args:

@@ -260,7 +260,10 @@ class _DeltaCommitter(Committer[Committable]):
         self._partition_by = partition_by
         self._schema = library.Schema.from_arrow(schema)
         with opening_of(uri, "DeltaSink", SinkError):
-            if not library.DeltaTable.is_deltatable(uri, storage_options=options):
+            try:
+                # Not asked for by `is_deltatable`, which keeps the GIL until the store answers.
+                self._table = library.DeltaTable(uri, storage_options=options)
+            except library.exceptions.TableNotFoundError:
                 library.DeltaTable.create(
                     uri,
                     self._schema,
@@ -268,7 +271,7 @@ class _DeltaCommitter(Committer[Committable]):
                     storage_options=options,
                     mode="ignore",
                 )
-            self._table = library.DeltaTable(uri, storage_options=options)
+                self._table = library.DeltaTable(uri, storage_options=options)
         self._check(uri)
 
     def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -42,7 +43,8 @@ class DeltaSource:
             table_uri: The folder of the table, or a URL that both deltalake and pyarrow know.
             columns: Those to be read, in this order; all when None.
             version: The version; the newest when None.
-            storage_options: Those of deltalake for the store.
+            storage_options: Those of deltalake for the store; they travel with the job, whose
+                workers read by them too.
 
         Raises:
             InvalidProgramError: There is no such column, or the table has a feature that is not
@@ -66,7 +68,10 @@ class DeltaSource:
             values = _partition_values(table, partitions, wanted)
             by_name = {uri: values[uri.rpartition("/")[2]] for uri in uris}
             file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), by_name)
-        return FileSource(file_format, tuple(uris))
+        store = None
+        if storage_options is not None and "://" in sink_path(table_uri):
+            store = _TableFiles(sink_path(table_uri), storage_options, _sizes(table, uris))
+        return FileSource(file_format, tuple(uris), store=store)
 
     @staticmethod
     def for_changes(
@@ -152,12 +157,56 @@ def _table_and_schema(
     return table, pa.schema([schema.field(name) for name in chosen])
 
 
+@dataclass(frozen=True)
+class _TableFiles:
+    """The files of a table, reached as deltalake reaches them, for a `FileSource`.
+
+    Attributes:
+        uri: The table.
+        options: What deltalake is told of the store.
+        sizes: How large the files are, by their URLs.
+    """
+
+    uri: str
+    options: dict[str, str]
+    sizes: dict[str, int]
+
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """The file, with its size."""
+        return [(path, self.sizes[path])]
+
+    def open_input(self, path: str) -> Any:
+        """The file: one of pyarrow, to be read at any place."""
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        name = path.removeprefix(self.uri.rstrip("/") + "/")
+        with opening_of(self.uri, f"DeltaSource, which reads {name}", SourceError):
+            files = fs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
+            return files.open_input_file(name)
+
+
+def _sizes(table: Any, uris: list[str]) -> dict[str, int]:
+    """By its URL the size of each file of a table."""
+    import pyarrow as pa
+
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = [_file_name(path) for path in actions["path"].to_pylist()]
+    sizes = dict(zip(names, actions["size_bytes"].to_pylist(), strict=True))
+    return {uri: sizes[uri.rpartition("/")[2]] for uri in uris}
+
+
+def _file_name(path: str) -> str:
+    """The name of a file, as its URL has it, of its path in a log, which is encoded once more."""
+    return unquote(path).rpartition("/")[2]
+
+
 def _partition_values(table: Any, partitions: list[str], schema: Any) -> dict[str, dict[str, Any]]:
     """By the name of a file the values of its rows in the columns of partitions."""
     import pyarrow as pa
 
     actions = pa.table(table.get_add_actions(flatten=True))
-    names = [unquote(path).rpartition("/")[2] for path in actions["path"].to_pylist()]
+    names = [_file_name(path) for path in actions["path"].to_pylist()]
     columns = [
         column_values(
             actions[f"partition.{name}"],

@@ -63,6 +63,7 @@ class FileSource(Source):
         *,
         splittable: bool = True,
         discovery_interval_ms: int | None = None,
+        store: Any = None,
     ) -> None:
         """Makes a source; use `for_record_stream_format`."""
         super().__init__(None)
@@ -70,6 +71,7 @@ class FileSource(Source):
         self._paths = paths
         self._splittable = splittable
         self._discovery_interval_ms = discovery_interval_ms
+        self._store = store
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -96,6 +98,7 @@ class FileSource(Source):
             format=self._format,
             splittable=self._splittable,
             discovery_interval_ms=self._discovery_interval_ms,
+            store=self._store,
         )
 
     def is_bounded(self) -> bool:
