@@ -1,5 +1,7 @@
 """JdbcLookup over SQLite and a real PostgreSQL, by URLs of JDBC's and of SQLAlchemy's."""
 
+import asyncio
+import contextlib
 import os
 import socket
 import sqlite3
@@ -78,6 +80,52 @@ def looked_up(env, function, numbers=(1, 2, 3, 4)):
 def test_rows_join_elements(database, options, runtime):
     found = looked_up(environment(), lookup(options(database.url)))
     assert found == [(1, "one"), (2, "two"), (3, "three")]
+
+
+class Meets:
+    """A connection to SQLite whose queries wait until so many of them are under way."""
+
+    def __init__(self, others):
+        self._connection, self._others = sqlite3.connect(":memory:"), others
+        self.close, self.rollback = self._connection.close, self._connection.rollback
+        self.commit = self._connection.commit
+
+    def cursor(self):
+        self._others.wait()
+        return self._connection.cursor()
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_so_many_queries_are_under_way_at_a_time(connections):
+    made, others = [], threading.Barrier(connections, timeout=60)
+
+    def connect():
+        made.append(Meets(others))
+        return made[-1]
+
+    asks = JdbcLookup(
+        "SELECT ?",
+        lambda n: (n,),
+        lambda n, rows: [tuple(rows[0])],
+        JdbcConnectionOptions.of(connect),
+        connections=connections,
+    )
+    asks.open(None)
+    try:
+
+        async def ask():
+            return await asyncio.gather(*(asks.async_invoke(n) for n in range(6)))
+
+        assert asyncio.run(ask()) == [[(n,)] for n in range(6)]
+    finally:
+        asks.close()
+    assert len(made) == connections
+
+
+def test_arguments_reach_the_package_behind_sqlalchemy():
+    made = JdbcConnectionOptions.of_sqlalchemy("sqlite://", isolation_level=None).connect()
+    with contextlib.closing(made) as connection:
+        assert connection.isolation_level is None
 
 
 def test_a_lookup_sees_what_was_committed_meanwhile(database):

@@ -193,6 +193,23 @@ def test_a_bounded_source_ends_with_what_was_there(server, table):
     assert all(text.startswith("-D") for text in kept)
 
 
+def test_a_publication_of_another_name_is_made(server, table):
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+    assert read(source_of(server, table, bounded=True, publication=f"{table}_p")) == ["+I 1 tea"]
+    names = server.execute(f"SELECT pubname FROM pg_publication_tables WHERE tablename = '{table}'")
+    assert names == [(f"{table}_p",)]
+
+
+def test_a_publication_that_is_there_decides_what_is_told(server, table):
+    server.execute(f"CREATE PUBLICATION {table}_p FOR TABLE {table} WITH (publish = 'insert')")
+    settings = {"publication": f"{table}_p", "bounded": True}
+    assert read(source_of(server, table, **settings)) == []
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+    server.execute(f"UPDATE {table} SET item = 'jam'")
+    server.execute(f"DELETE FROM {table}")
+    assert read(source_of(server, table, snapshot=False, **settings)) == ["+I 1 tea"]
+
+
 def test_long_values_that_an_update_leaves(server, table):
     """The server does not send them again: they come from the row before, if that is whole."""
     server.execute(f"ALTER TABLE {table} ADD COLUMN price INT")

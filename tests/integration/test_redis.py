@@ -3,10 +3,12 @@
 Without the package the tests are left out.
 """
 
+import asyncio
 import logging
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -205,6 +207,52 @@ def test_lookups(server, runtime, wait):
     assert sorted(results) == ["1 tea"] * 50 + ["2 jam"] * 50 + ["3 None"] * 50
     if wait is AsyncDataStream.ordered_wait:
         assert results[:3] == ["1 tea", "2 jam", "3 None"]
+
+
+def test_so_many_requests_are_under_way_at_a_time(server):
+    """The first one waits for the second."""
+    commands = [("BLPOP", "list", 0), ("RPUSH", "list", "x")]
+    asks = RedisLookup(server.url, lambda n: commands[n], lambda n, found: found, connections=2)
+    asks.open(None)
+    try:
+
+        async def ask():
+            return await asyncio.gather(*map(asks.async_invoke, range(2)))
+
+        assert asyncio.run(ask()) == [[("list", "x")], [1]]
+    finally:
+        asks.close()
+
+
+def test_a_lookup_has_one_request_at_a_time_if_it_is_told_to(server):
+    commands = [("BLPOP", "list", 1), ("RPUSH", "list", "x")]
+    asks = RedisLookup(server.url, lambda n: commands[n], lambda n, found: found, connections=1)
+    asks.open(None)
+    try:
+
+        async def ask():
+            return await asyncio.gather(*map(asks.async_invoke, range(2)))
+
+        assert asyncio.run(ask()) == [[None], [1]]
+    finally:
+        asks.close()
+
+
+@pytest.mark.parametrize(("use", "error"), [("sink", SinkError), ("lookup", SourceError)])
+def test_a_server_that_says_nothing_is_given_up(use, error):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = "redis://{}:{}".format(*silent.getsockname())
+        settings = {"timeout_ms": 50, "max_retries": 0}
+        stream = environment().from_collection(["a"], Types.STRING())
+        if use == "sink":
+            stream.sink_to(RedisSink(url, lambda key: ("SET", key, 1), **settings))
+            name = "SET a"
+        else:
+            asks = RedisLookup(url, lambda key: ("GET", key), lambda key, found: key, **settings)
+            AsyncDataStream.ordered_wait(stream, asks, Time.hours(1), 1, Types.STRING()).print()
+            name = "GET a"
+        with pytest.raises(error, match=f"is away for {name}, tried 1 times: Timeout"):
+            stream.get_execution_environment().execute()
 
 
 def test_a_lookup_that_is_refused_fails_the_job(server):

@@ -134,7 +134,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         """Makes a strategy.
 
         Args:
-            max_attempts: How many tries there are, the first included.
+            max_attempts: How many tries may follow the first one, as in PyFlink.
             backoff_time_millis: How long to wait before each further one, in ms.
             result_predicate: Which results are tried again.
             exception_predicate: Which exceptions are tried again.
@@ -176,7 +176,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         """Makes a strategy.
 
         Args:
-            max_attempts: How many tries there are, the first included.
+            max_attempts: How many tries may follow the first one, as in PyFlink.
             initial_delay: How long to wait before the second, in ms.
             max_retry_delay: How long to wait at most, in ms.
             multiplier: By what the wait grows each time.
