@@ -164,6 +164,30 @@ def guarded(tmp_path):
     server.stop()
 
 
+@pytest.mark.parametrize("driver", [None, "org.postgresql.Driver", "psycopg", "psycopg2"])
+def test_who_connects_by_which_package(guarded, driver):
+    """Of the builder's methods, where the URL names nobody, or somebody else."""
+    if driver == "psycopg2":
+        pytest.importorskip("psycopg2")
+    guarded.execute("CREATE ROLE writes LOGIN PASSWORD 'w%w'")
+    guarded.execute("GRANT INSERT, SELECT, UPDATE ON t TO writes")
+    for user in (None, "reads"):
+        url = f"jdbc:{guarded.url_of(user or 'nobody', 'wrong', 'postgres')}"
+        builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url)
+        builder.with_user_name("writes").with_password("w%w")
+        if driver is not None:
+            builder.with_driver_name(driver)
+        env = in_process(1)
+        sink = JdbcSink.sink(
+            "INSERT INTO t (id, name) VALUES (?, 'a%?') ON CONFLICT (id) DO UPDATE SET name = ?",
+            DECLARED,
+            builder.build(),
+        )
+        env.from_collection([Row(1, "a")], DECLARED).add_sink(sink)
+        env.execute()
+        assert guarded.execute("SELECT id, name FROM t") == [(1, "a%?" if user is None else "a")]
+
+
 def test_users_and_rights(guarded):
     for password, database, message in (
         ("hidden", "postgres", "cannot connect to jdbc:postgresql:.*password authentication"),

@@ -5,6 +5,7 @@ import sys
 import pytest
 from penstock.common import Encoder, SimpleStringSchema, Types
 from penstock.datastream.connectors.file_system import (
+    FileCompactor,
     FileCompactStrategy,
     FileSink,
     FileSource,
@@ -61,6 +62,13 @@ def path_columns(*arguments):
             "for_bulk_format: foo://a: no installed package",
         ),
         (lambda: StreamingFileSink.for_row_format("foo://a", TEXTS), "no installed package knows"),
+        (
+            lambda: StreamingFileSink.for_row_format("/x", TEXTS).enable_compact(
+                FileCompactStrategy.builder().set_size_threshold(1).build(),
+                FileCompactor.concat_file_compactor(),
+            ),
+            "StreamingFileSink puts no files together: use FileSink",
+        ),
         (lambda: row_files("s3://user@bucket"), "a URL of S3 is a bucket and a path"),
         (lambda: OutputFileConfig.builder().with_part_prefix("a/b"), "with_part_prefix .* 'a/b'"),
         (lambda: OutputFileConfig.builder().with_part_suffix("/x"), "with_part_suffix .* '/x'"),

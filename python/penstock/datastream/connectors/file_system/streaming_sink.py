@@ -10,7 +10,7 @@ from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system.sink import FileSink
 from penstock.datastream.connectors.file_system.source import path_of_files
 from penstock.datastream.functions.source_sink import SinkFunction
-from penstock.errors import WrongArgumentError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -65,6 +65,21 @@ class StreamingFileSink(SinkFunction):
         def with_rolling_policy(self, policy: RollingPolicy) -> Self:
             """Sets when a new file begins."""
             self._rolling_policy = policy
+            return self
+
+        def enable_compact(self, strategy: object, compactor: object) -> NoReturn:  # noqa: ARG002
+            """Refused: the older sink puts no files together.
+
+            Raises:
+                InvalidProgramError: Always.
+            """
+            raise InvalidProgramError(
+                "StreamingFileSink puts no files together: use FileSink.for_row_format, whose "
+                "enable_compact does"
+            )
+
+        def disable_compact(self) -> Self:
+            """Changes nothing: the older sink puts no files together."""
             return self
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]
