@@ -221,6 +221,22 @@ def test_a_registry_that_stays_away_fails_the_job_and_buries_nothing(registry, p
         env.execute()
 
 
+def test_a_registry_that_says_nothing_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = "http://{}:{}".format(*silent.getsockname())
+        settings = {"timeout_ms": 50, "max_retries": 0}
+        read = ConfluentRegistryAvroDeserializationSchema.for_generic(
+            AvroSchema(FIRST), url, **settings
+        )
+        with pytest.raises(SourceError, match=r"does not answer.*TimeoutError"):
+            read.deserialize(message(1, FIRST, {"id": 4}))
+        write = ConfluentRegistryAvroSerializationSchema.for_generic(
+            "orders-value", AvroSchema(FIRST), url, **settings
+        )
+        with pytest.raises(SourceError, match=r"does not answer.*TimeoutError"):
+            write.serialize(Row(id=4))
+
+
 def test_a_refusal_names_the_subject_and_the_words(registry):
     with pytest.raises(SourceError, match=r"refuses POST /subjects/a%2Fb/versions: 409 .*incompat"):
         writer(registry, FIRST.replace("Order", "Forbidden"), "a/b").serialize(Row(id=1))

@@ -59,6 +59,23 @@ def test_a_snapshot_with_columns_and_a_filter(lake: Lake, table):
     ]
 
 
+def test_appends_with_a_filter(lake, table):
+    """Of the rows that are there, and of those that come."""
+    table.append(numbers(0, 10))
+    stream = in_process(2).from_source(
+        appends(lake, row_filter="n >= 8"), WatermarkStrategy.no_watermarks(), "t"
+    )
+    found = []
+    with stream.execute_and_collect() as elements:
+        for row in elements:
+            found.append(row.n)
+            if len(found) == 2:
+                table.append(numbers(5, 10))
+            if len(found) == 4:
+                break
+    assert sorted(found) == [8, 8, 9, 9]
+
+
 def test_an_empty_table(lake, table):
     assert rows(snapshot(lake)) == []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from integration.kafka.transactional_writer import Context, sink
+from kafka import KafkaAdminClient
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
@@ -22,7 +23,10 @@ from penstock.datastream.connectors.kafka import (
     KafkaTopicSelector,
 )
 from penstock.datastream.connectors.kafka.committer import KafkaCommitter
-from penstock.datastream.connectors.kafka.transactions import KafkaCommittable
+from penstock.datastream.connectors.kafka.transactions import (
+    KafkaCommittable,
+    transactional_id,
+)
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
@@ -82,6 +86,26 @@ def test_waits_for_space_in_the_queue_and_refuses_what_is_too_large(broker, topi
     writer.flush(True)
     writer.close()
     assert topics.values(topic) == sorted(str(n).encode() for n in range(100))
+
+
+def test_brokers_hear_how_long_a_transaction_may_be_open(broker, topics):
+    topic = topics.create()
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.servers)
+    builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    builder.set_record_serializer(values_to(topic).build()).set_transactional_id_prefix(topic)
+    builder.set_property("transaction.timeout.ms", "77000")
+    writer = builder.build().create_writer(Context())
+    admin = KafkaAdminClient(bootstrap_servers=broker.servers)
+    try:
+        writer.write("a", Context())
+        writer.flush(False)
+        name = transactional_id(topic, 0, 1)
+        found = admin.describe_transactions([name])[name]
+        assert found.state.value == "Ongoing"
+        assert found.transaction_timeout_ms == 77_000
+    finally:
+        writer.close()
+        admin.close()
 
 
 def test_elements_that_make_no_record_begin_no_transaction(broker, topics):
