@@ -461,11 +461,16 @@ class SubtaskCheckpointCoordinator:
             self._await_barriers(snapshot)
             if snapshot.is_discarded:
                 # What would be reported now is not all of it.
-                discard_task_state(TaskStateSnapshot(operators), self._environment.files)
+                self._delete(operators)
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
             self._keyed.failed(checkpoint_id)
+            if snapshot.is_discarded:
+                # Whoever gave it up left what is written to be reported, which it is not.  Where
+                # nothing can be written nothing can be deleted, perhaps; the error is the first.
+                with suppress(OSError):
+                    self._delete(operators)
             self._fail(snapshot, error)
             return
         finally:
@@ -498,6 +503,10 @@ class SubtaskCheckpointCoordinator:
                 state if operators or self._is_finished else None,
             )
         )
+
+    def _delete(self, operators: dict[bytes, OperatorSubtaskState]) -> None:
+        """Deletes what nobody will hear of."""
+        discard_task_state(TaskStateSnapshot(operators), self._environment.files)
 
     def _await_barriers(self, snapshot: _Snapshot) -> None:
         """Waits until the aligned barriers have left, or their time is over: then they overtake."""

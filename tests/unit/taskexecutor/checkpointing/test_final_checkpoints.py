@@ -300,6 +300,52 @@ class Database:
     def release(self): ...
 
 
+class Keyed(Database):
+    """A snapshot with keyed state, or one that is given up and then cannot be written."""
+
+    def __init__(self, given_up=None):
+        self.given_up = given_up
+
+    def database_files(self):
+        return None
+
+    def finished(self):
+        if self.given_up is not None:
+            self.given_up()
+            raise OSError("no room")
+        return OperatorSnapshot(1, keyed={"state": ("value", {0: b"entries"})})
+
+
+@pytest.mark.parametrize("kind", ["execution.checkpointing.incremental", "state.changelog.enabled"])
+def test_what_one_operator_has_written_goes_when_another_cannot_be(tmp_path, opened, kind):
+    """Also if the checkpoint is given up before: nobody will hear of that file."""
+    checkpoints = tmp_path / "checkpoints"
+    for name in ("chk-1", "shared"):
+        (checkpoints / b"j".hex() / name).mkdir(parents=True)
+    options = {
+        kind: "true",
+        "state.changelog.storage": "filesystem",
+        "state.changelog.dstl.dfs.base-path": str(tmp_path / "log"),
+        "execution.checkpointing.dir": str(checkpoints),
+        "execution.checkpointing.data-inline-threshold": "0 b",
+    }
+    source = opened(options, FileSystems({}))
+    seen = queue.Queue()
+
+    def given_up():
+        seen.put([path for path in checkpoints.rglob("*") if path.is_file()])
+        source.abort(1)
+
+    source.snapshot_state = lambda *_: {b"1" * 16: Keyed(), b"2" * 16: Keyed(given_up)}
+    source.trigger(1)
+    assert seen.get(timeout=PATIENCE_S)
+    source.checkpoints.close()
+    for thread in threading.enumerate():
+        if thread.name == "source checkpoints":
+            thread.join(PATIENCE_S)
+    assert not [path for path in checkpoints.rglob("*") if path.is_file()]
+
+
 def test_no_file_is_begun_of_a_checkpoint_that_is_given_up(tmp_path, opened, monkeypatch):
     """The job has ended, and its driver has deleted its directory, which stays away.
 

@@ -80,6 +80,7 @@ class Task:
                 job_id=b"j",
                 attempt_id=b"a",
                 local_state=None,
+                files=FileSystems({}),
             ),
             lambda barrier, is_shared: self.open_stream(barrier),
             self._report,
