@@ -28,7 +28,7 @@ from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.file_format import Batch
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import AvroParquetWriters, ParquetBulkWriters
-from penstock.errors import FormatError
+from penstock.errors import FormatError, SinkError
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
 from unit.taskexecutor.test_file_compaction import CompactingSink, every
@@ -94,6 +94,30 @@ def test_the_folder_of_an_element(tmp_path, kind, assigner, bucket):
     (name,) = final_names(test, tmp_path)
     assert name.startswith(f"{bucket}part-")
     test.close()
+
+
+class Chosen(BucketAssigner):
+    """The folder that an element says."""
+
+    def __init__(self):
+        super().__init__(None, None)
+
+    def get_bucket_id(self, element, processing_time_ms):
+        return element
+
+
+def test_a_folder_of_the_user_s_own(tmp_path):
+    name, path = written(texts(tmp_path).with_bucket_assigner(Chosen()), tmp_path, "a..b/.c")
+    assert name.startswith("a..b/.c/part-")
+    assert path.parent == tmp_path / "a..b" / ".c"
+
+
+@pytest.mark.parametrize("bucket", ["/elsewhere", "../x", "a/../../x", "..", "a\0b", None, 5])
+def test_a_folder_that_is_not_below_the_sink_s_is_refused(tmp_path, bucket):
+    folder = tmp_path / "out"
+    with pytest.raises(SinkError, match=r"Chosen.get_bucket_id must return a folder below .*out"):
+        written(texts(folder).with_bucket_assigner(Chosen()), folder, bucket)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(("zone", "bucket"), [("UTC", "20"), ("Asia/Tokyo", "05")])

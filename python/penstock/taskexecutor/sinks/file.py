@@ -169,11 +169,26 @@ class FileSinkOperator(CommittableEmitter):
         del self.parts[bucket]
 
     def _new_part(self, bucket: str, now_ms: int) -> PartFile:
+        self._check_bucket(bucket)
         while True:
             name = f"{self.prefix}{self.next_number}{self.suffix}"
             self.next_number += 1
             if not (self.named_by_subtask and self.folder.has(bucket, name)):
                 return self.folder.begin(bucket, name, now_ms)
+
+    def _check_bucket(self, bucket: Any) -> None:
+        """Refuses what an assigner has made of an element, if it is no folder below the sink's."""
+        if (
+            isinstance(bucket, str)
+            and not bucket.startswith("/")
+            and "\0" not in bucket
+            and ".." not in bucket.split("/")
+        ):
+            return
+        raise SinkError(
+            f"{type(self.assigner).__name__}.get_bucket_id must return a folder below "
+            f"{self.base_path}, as 'day=2020-01-31', got {bucket!r:.200}"
+        )
 
     def _schedule_check(self) -> None:
         self.context.processing_time.register(self.now() + self.check_interval_ms, self._check)
