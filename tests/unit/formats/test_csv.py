@@ -174,6 +174,81 @@ def read_file(data: bytes, adjust, block_bytes: int, **policy):
     return [row for batch in found.read(io.BytesIO(data), what) for row in batch.elements]
 
 
+DIALECTS = {
+    "plain": lambda b: b,
+    "escapes": lambda b: b.set_escape_char("\\"),
+    "no quotes": lambda b: b.disable_quote_char(),
+    "no quotes, escapes": lambda b: b.disable_quote_char().set_escape_char("\\"),
+    "quotes": lambda b: b.set_quote_char("'"),
+    "separator": lambda b: b.set_column_separator("\t"),
+    "null": lambda b: b.set_null_value("NULL"),
+    "null is empty": lambda b: b.set_null_value(""),
+    "null is a number": lambda b: b.set_null_value("1"),
+}
+
+LINES = [
+    b"a,1,1.5",
+    b"a\\,b,1,1",
+    b'"a\\"b",1,1',
+    b'"a""b",1,1',
+    b"'a,b',1,1",
+    b"a\t1\t1",
+    b"NULL,NULL,NULL",
+    b",,",
+    b'"",1,1',
+    b" a , 1 , 1.5 ",
+    b'"a",1,1\n\n\nb,2,2',
+    b"a,1,1\r\nb,2,2\r",
+    b"\xef\xbb\xbfa,1,1",
+    b'a"b,1,1',
+    b'"a" ,1,1',
+    b'"a"b,1,1',
+    b'a,"1","1.5"',
+    b"0x1,1,1",
+    b"a,0x1,1",
+    b"a, -0X1,1",
+    b"a,1,nan",
+    b"a,1,NaN",
+    b"a,1,inf",
+    b"a,1,Infinity",
+    b"a,1,1e400",
+    b"a,+1,+1.0",
+    b"a,1.0,1",
+    b"a,2147483648,1",
+    b"a,1,1,",
+    b"a,1",
+    b'"a\nb",1,1',
+    b"a\\\nb,1,1",
+    b"a,1,1_0",
+    b"\xff,1,1",
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_block_is_read_as_its_lines_are(dialect):
+    """What pyarrow makes of a block at once is what the rules make of each line."""
+
+    def found(data, *, is_slow):
+        def adjust(builder):
+            DIALECTS[dialect](builder.add_number_column("d", Types.DOUBLE()))
+            if is_slow:
+                builder.set_allow_comments()
+
+        try:
+            return repr(read_file(data, adjust, 1000))
+        except FormatError as error:
+            return str(error)
+
+    for line in LINES:
+        assert found(line + b"\n", is_slow=False) == found(line + b"\n", is_slow=True), line
+
+
+def test_lines_that_look_dangerous_are_still_read_at_once(monkeypatch):
+    monkeypatch.setattr(CsvReaderFormat, "_slow_rows", None)
+    data = b'"0x1 ""x""",1\n"a",2\n'
+    assert read_file(data, lambda _: None, 1000) == [Row(s='0x1 "x"', n=1), Row(s="a", n=2)]
+
+
 @pytest.mark.parametrize("block_bytes", [1, 8, 1000])
 def test_quotes_behind_escaped_escapes_close_their_text(block_bytes):
     """Line by line too, which a comment asks for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +21,7 @@ from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
@@ -27,15 +29,11 @@ if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
 
 #: What pyarrow reads as the rules of `CsvRowReader` do.
-_QUICK: Final = (
-    BasicType.STRING,
-    BasicType.BYTE,
-    BasicType.SHORT,
-    BasicType.INT,
-    BasicType.LONG,
-    BasicType.FLOAT,
-    BasicType.DOUBLE,
-)
+_WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
+_QUICK: Final = (BasicType.STRING, *_WHOLE, BasicType.FLOAT, BasicType.DOUBLE)
+
+#: Where pyarrow may see a whole number, and the rules none.
+_HEXADECIMAL: Final = re.compile(rb"0[xX]")
 
 #: Rows that are made at once: with few enough the garbage collector has nothing to look through.
 _ROWS_AT_ONCE: Final = 1024
@@ -163,6 +161,8 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         first, rest, is_closed = 0, list[bytes](), True
         for position, block in line_blocks(file, what, is_at_line=is_behind_others):
             first = first if rest else position
+            if position == 0:  # as a header is read, of which it is no part
+                block = block.removeprefix(BOM_UTF8)
             rest.append(block)
             is_closed ^= self._turns(block)
             if is_closed:
@@ -181,17 +181,67 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
     def _table(self, block: bytes) -> Any | None:
         """A block by pyarrow; None where it cannot say what the rules say."""
         options = self._quick
-        if options is None:
+        if options is None or any(found(block) for found in self._doubts):
             return None
-        from pyarrow import ArrowInvalid, BufferReader
+        from pyarrow import ArrowInvalid, BufferReader, compute
         from pyarrow import csv as arrow_csv
 
         read, parse, convert = options
         read.block_size = len(block) + 1
         try:
-            return arrow_csv.read_csv(BufferReader(block), read, parse, convert)
+            table = arrow_csv.read_csv(BufferReader(block), read, parse, convert)
+            if self._whole and _HEXADECIMAL.search(block):
+                as_texts = arrow_csv.read_csv(BufferReader(block), read, parse, self._as_texts)
+                for name in self._whole:
+                    found = compute.match_substring_regex(as_texts[name], r"^[ \t]*-?0[xX]")
+                    if compute.any(found).as_py():
+                        return None
         except ArrowInvalid:
             return None
+        # It takes inf and nan in any case, the rules NaN and Infinity alone.
+        for name in self._fractional:
+            if compute.all(compute.is_finite(table[name])).as_py() is False:
+                return None
+        return table
+
+    @cached_property
+    def _doubts(self) -> list[Callable[[bytes], Any]]:
+        """What finds in a block that pyarrow reads in another way than the rules."""
+        dialect, doubts = self._schema.settings.dialect, []
+        if dialect.quote is not None:
+            # One that neither begins nor ends a text; most blocks have none at all.
+            quote, separator = (re.escape(c.encode()) for c in (dialect.quote, dialect.separator))
+            others = b"[^" + separator + quote + b"\r\n]"
+            # Begins with the quote, which is found quickly, and looks behind it in the end.
+            stray = re.compile(quote + others + b"(?<=" + others + quote + others + b")").search
+            own = dialect.quote.encode()
+            doubts.append(lambda block: own in block and stray(block))
+        if dialect.escape is not None:
+            escaped_end = re.compile(re.escape(dialect.escape.encode()) + b"[\r\n]").search
+            doubts.append(escaped_end)
+        return doubts
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        return self._names_of(_WHOLE)
+
+    @cached_property
+    def _fractional(self) -> list[str]:
+        return self._names_of((BasicType.FLOAT, BasicType.DOUBLE))
+
+    def _names_of(self, kinds: tuple[BasicType, ...]) -> list[str]:
+        declared: Any = self._schema.row_type
+        types = zip(declared.get_field_names(), declared.get_field_types(), strict=True)
+        return [name for name, kind in types if kind.basic_type in kinds]
+
+    @cached_property
+    def _as_texts(self) -> Any:
+        """What makes texts of the columns of whole numbers."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        types = dict.fromkeys(self._whole, pa.string())
+        return arrow_csv.ConvertOptions(column_types=types, include_columns=self._whole)
 
     @cached_property
     def _quick(self) -> tuple[Any, Any, Any] | None:
