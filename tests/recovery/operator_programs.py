@@ -11,10 +11,11 @@ from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.functions import (
     AsyncFunction,
     BroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessJoinFunction,
 )
-from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
@@ -185,6 +186,50 @@ def expected_interval_join():
     ]
 
 
+# ---- two inputs --------------------------------------------------------------------------------
+
+
+class Totals(KeyedCoProcessFunction):
+    """Adds up what comes of both sides for a key, and emits it at the end, by a timer.
+
+    Each key has elements twice, a long time after each other.
+    """
+
+    LEFT = ValueStateDescriptor("left", Types.LONG())
+    RIGHT = ValueStateDescriptor("right", Types.LONG())
+
+    def open(self, runtime_context):
+        self.left = runtime_context.get_state(self.LEFT)
+        self.right = runtime_context.get_state(self.RIGHT)
+
+    def process_element1(self, value, ctx):
+        self.left.update((self.left.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(2 * ELEMENTS)
+
+    def process_element2(self, value, ctx):
+        self.right.update((self.right.value() or 0) + value)
+
+    def on_timer(self, timestamp, ctx):
+        yield (ctx.get_current_key(), self.left.value(), self.right.value())
+        self.left.clear()
+
+
+def rare_key_of(number):
+    return number % (ELEMENTS // 2)
+
+
+def two_inputs(stream):
+    left = stream.key_by(rare_key_of, Types.LONG())
+    right = stream.map(lambda n: n, Types.LONG()).key_by(rare_key_of, Types.LONG())
+    return left.connect(right).process(Totals())
+
+
+def expected_two_inputs():
+    return [
+        (key, total, total) for key in range(ELEMENTS // 2) for total in [2 * key + ELEMENTS // 2]
+    ]
+
+
 # ---- iterations --------------------------------------------------------------------------------
 
 
@@ -207,6 +252,7 @@ KINDS = {
     "broadcast": (broadcast, expected_broadcast),
     "async": (async_wait, expected_async_wait),
     "interval join": (interval_join, expected_interval_join),
+    "two inputs": (two_inputs, expected_two_inputs),
     "iteration": (iteration, expected_iteration),
 }
 

@@ -19,13 +19,20 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
     assert shown == expected
 
 
-@pytest.mark.parametrize("kind", ["window", "sessions", "timer", "interval join"])
-def test_results_with_state_in_rocksdb(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("kind", "cache"),
+    [
+        *((kind, "64 kb") for kind in ("window", "sessions", "timer", "interval join")),
+        # Of which most rests, and is written after each checkpoint.
+        ("two inputs", "8 mb"),
+    ],
+)
+def test_results_with_state_in_rocksdb(tmp_path, kind, cache):
     """Compiled operators, timers and buffers of joins, through a cache of a few entries."""
     fates(tmp_path / "fates", ["on the way", "told before the sink"])
     options = {
         "state.backend.type": "rocksdb",
-        "penstock.rocksdb.cache.size": "64 kb",
+        "penstock.rocksdb.cache.size": cache,
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "execution.checkpointing.incremental": "true",
     }

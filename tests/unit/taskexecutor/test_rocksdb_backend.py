@@ -582,6 +582,12 @@ def test_what_rests_is_written_while_the_state_is_used_and_checkpointed(make, tm
         storage.uploads.completed(checkpoint_id)
         again = restored(make(), [read(state)])
         assert content(again)[0] == model
+        # Also at another parallelism.
+        halves = [
+            restored(make(key_groups=part), [read(state, key_groups=part)], part)
+            for part in (range(5), range(5, MAX_PARALLELISM))
+        ]
+        assert content(halves[0])[0] | content(halves[1])[0] == model
     assert checkpoint_id > 4
     # What is as in its row need not be in memory.
     assert table.let_go(10_000) > 500
