@@ -85,11 +85,6 @@ class SnapshotSlices:
         if snapshot in self._queue:
             self._queue.remove(snapshot)
 
-    def close(self) -> None:
-        """Gives all up."""
-        while self._queue:
-            self._queue.popleft().close()
-
     def _run(self) -> None:
         self._is_posted = False
         now_ns = time.monotonic_ns()
@@ -106,4 +101,5 @@ class SnapshotSlices:
                 self._is_posted = True
             except MailboxClosedError:
                 # The task has come to its end, and its checkpoints are aborted with it.
-                self.close()
+                while self._queue:
+                    self._queue.popleft().close()

@@ -34,6 +34,7 @@ from penstock.taskexecutor.checkpointing.channel_state import (
     InFlight,
     write_in_flight,
 )
+from penstock.taskexecutor.checkpointing.follow_ups import FollowUps
 from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
@@ -163,8 +164,7 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
-        #: What snapshots leave to be done, which no checkpoint waits for.
-        self._follow_ups = SnapshotSlices(execute)
+        self._follow_ups = FollowUps(register_timer)
         self._writer: WritingThread | None = None
         self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
         self._keyed = KeyedWriting(environment)
@@ -393,15 +393,11 @@ class SubtaskCheckpointCoordinator:
         self._slices.start(snapshot.slices)
 
     def _follow_up(self, snapshot: _Snapshot) -> None:
-        def end(failure: Exception | None) -> None:
-            if failure is not None:
-                raise failure
-
         for operator in snapshot.operators.values():
             # The task may have come to its end while little state was written.
             part = None if snapshot.is_discarded else operator.follow_up()
             if part is not None:
-                self._follow_ups.start(SlicedSnapshot([part], end))
+                self._follow_ups.start(part)
 
     def _write_later(self, snapshot: _Snapshot) -> None:
         if self._needs_no_file(snapshot):

@@ -1,6 +1,6 @@
 """F7: what a state backend has to do after a snapshot is done in slices, and nobody waits for it.
 
-Method: a `SubtaskCheckpointCoordinator` with one operator; the test runs its mailbox by hand.
+Method: a `SubtaskCheckpointCoordinator` with one operator; the test lets its timers fire.
 """
 
 from collections import deque
@@ -56,10 +56,10 @@ class Snapshot:
 
 
 class Task:
-    """The operator, the mailbox and what is reported."""
+    """The operator, the timers and what is reported."""
 
     def __init__(self):
-        self.mails = deque()
+        self.timers = deque()
         self.reports = []
         self.follow_up = None
         environment = SimpleNamespace(
@@ -76,8 +76,8 @@ class Task:
             environment,
             None,
             self.reports.append,
-            self.mails.append,
             None,
+            lambda delay_ms, action: self.timers.append((delay_ms, action)),
             head_id=b"o" * 16,
             outputs=[],
             unconsumed=None,
@@ -93,6 +93,12 @@ class Task:
         self.follow_up = follow_up
         self.coordinator.take_snapshot(CheckpointBarrier(number, 0), AlignmentFigures())
 
+    def fire(self):
+        """Time passes, in which there could be elements."""
+        delay_ms, action = self.timers.popleft()
+        assert delay_ms > 0
+        action()
+
     def reported(self):
         assert all(isinstance(report, AcknowledgeCheckpoint) for report in self.reports)
         return [report.checkpoint_id for report in self.reports]
@@ -103,13 +109,26 @@ def test_no_checkpoint_waits_for_it():
     follow_up = FollowUp(slices=3)
     task.snapshot(1, follow_up)
     assert task.reported() == [1]
-    task.mails.popleft()()
+    task.fire()
     task.snapshot(2)
     assert task.reported() == [1, 2]
-    assert follow_up.slices == 1
-    while task.mails:
-        task.mails.popleft()()
+    assert follow_up.slices == 2
+    while task.timers:
+        task.fire()
     assert follow_up.slices == -1
+
+
+def test_there_is_time_for_elements_between_slices_and_one_comes_after_the_other():
+    task = Task()
+    parts = [FollowUp(slices=2), FollowUp(slices=1)]
+    for number, part in enumerate(parts, 1):
+        task.snapshot(number, part)
+    left = []
+    while task.timers:
+        assert len(task.timers) == 1
+        task.fire()
+        left.append([part.slices for part in parts])
+    assert left == [[1, 1], [0, 1], [-1, 1], [-1, 0], [-1, -1]]
 
 
 def test_it_ends_with_the_task():
@@ -119,15 +138,15 @@ def test_it_ends_with_the_task():
     task.coordinator.close()
     assert follow_up.is_closed
     left = follow_up.slices
-    while task.mails:
-        task.mails.popleft()()
+    while task.timers:
+        task.fire()
     assert follow_up.slices == left
 
 
 def test_its_failure_is_one_of_the_task():
     """As that of a disk that is full."""
     task = Task()
-    task.snapshot(1, FollowUp(slices=1, failure=OSError("no room")))
+    task.snapshot(1, FollowUp(slices=0, failure=OSError("no room")))
     with pytest.raises(OSError, match="no room"):
-        task.mails.popleft()()
+        task.fire()
     assert task.reported() == [1]
