@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from penstock.common import Configuration, Encoder, Row, Types
+from penstock.common import Configuration, Encoder, Row, SimpleStringSchema, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileSink
@@ -30,7 +30,7 @@ from penstock.datastream.formats.csv import (
 from penstock.datastream.formats.json import JsonRowSerializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
-from penstock.errors import FormatError, SinkError
+from penstock.errors import FormatError, SinkError, WrongArgumentError
 from pyiceberg.catalog import load_catalog
 
 pytestmark = pytest.mark.timeout(120)
@@ -165,6 +165,34 @@ def test_what_java_refuses_is_no_record(partition, timestamp, words, monkeypatch
     """The library takes -1 for any partition, and writes what is before 1970."""
     record = ("orders", b"", None, None, partition, timestamp)
     assert words in refusal_of(record, "cannot write to orders: ", monkeypatch)
+
+
+@pytest.mark.parametrize("topic", ["", "a b", "a/b", "x" * 250, None, 5, ["orders"]])
+def test_what_is_no_topic_is_refused_at_once(topic, monkeypatch):
+    """The library would try until the record's time is over."""
+    record = (topic, b"")
+    assert "names of topics" in refusal_of(record, "KafkaSink: a record takes", monkeypatch)
+
+
+@pytest.mark.parametrize("charset", ["UTF-8", "latin-1"])
+@pytest.mark.parametrize(
+    ("element", "error", "words"),
+    [
+        (5, WrongArgumentError, "SimpleStringSchema.serialize: element must be a text, got 5"),
+        ("\ud800", UnicodeEncodeError, "codec can't encode"),
+    ],
+)
+def test_what_is_no_text_names_the_topic(charset, element, error, words, monkeypatch):
+    """In UTF-8, too, where a function of the interpreter's own encodes."""
+    env = environment("native", monkeypatch)
+    schema = KafkaRecordSerializationSchema.builder().set_topic("orders")
+    schema.set_value_serialization_schema(SimpleStringSchema(charset))
+    sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1")
+    elements = env.from_collection([element], Types.PICKLED_BYTE_ARRAY())
+    elements.sink_to(sink.set_record_serializer(schema.build()).build())
+    with pytest.raises(error, match=words) as raised:
+        env.execute()
+    assert "It was to be written to the topic orders." in raised.value.__notes__
 
 
 def refusal_of(record, begins, monkeypatch):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
-
-from penstock.errors import FormatError
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+E = TypeVar("E", bound=Exception)
 
 
 class Misfit(Exception):
@@ -31,15 +31,15 @@ class Misfit(Exception):
 
 @contextmanager
 def meant_for(place: str) -> Iterator[None]:
-    """Has errors of formats say where elements were to be written."""
+    """Has errors say where elements were to be written."""
     try:
         yield
-    except FormatError as error:
+    except Exception as error:
         note_place(error, place)
         raise
 
 
-def note_place(error: FormatError, place: str) -> FormatError:
+def note_place(error: E, place: str) -> E:
     """Has an error say where its element was to be written; gives the error."""
     error.add_note(f"It was to be written to {place}.")
     return error

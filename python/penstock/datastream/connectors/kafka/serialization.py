@@ -12,7 +12,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.datastream.connectors.kafka.partitions import check_topic
 from penstock.datastream.formats.misfit import note_place
-from penstock.errors import FormatError, InvalidProgramError, SinkError
+from penstock.errors import InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ class Composed(KafkaRecordSerializationSchema):
         try:
             value = self._value.serialize(element)
             key = None if self._key is None else self._key.serialize(element)
-        except FormatError as error:
+        except Exception as error:
             note_place(error, f"the topic {topic}")
             raise
         headers = None if self._headers is None else self._headers(element)

@@ -13,6 +13,7 @@ from penstock.common.background import ServerThreads, outcome
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.admin import Connections
 from penstock.datastream.connectors.kafka.client import kafka_library
+from penstock.datastream.connectors.kafka.partitions import check_topic
 from penstock.datastream.connectors.kafka.serialization import Composed
 from penstock.datastream.connectors.kafka.transactions import (
     KafkaCommittable,
@@ -26,8 +27,7 @@ from penstock.datastream.connectors.writer_sink import (
     StatefulSinkWriter,
     WriterInitContext,
 )
-from penstock.datastream.formats.misfit import note_place
-from penstock.errors import FormatError, SinkError
+from penstock.errors import InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 #: Records between two looks at what the library has to say.
 _POLL_EVERY: Final = 500
+
+#: Topics whose names are looked at once.
+_MOST_TOPICS: Final = 10_000
 
 #: Lets the library choose the partition.
 _ANY_PARTITION: Final = -1
@@ -184,6 +187,8 @@ class _RecordWriter(SinkWriter[Any]):
         self._key_of: Callable[[Any], bytes] | None = None
         if type(serializer) is Composed and (plain := serializer.plain()) is not None:
             self._topic, self._value_of, self._key_of = plain
+        #: Names of topics that records have had.
+        self._topics: set[str] = set()
         self._produce: Any = None
         #: Records until the next look at the library; none are left where none has begun.
         self._until_poll = 0
@@ -199,9 +204,9 @@ class _RecordWriter(SinkWriter[Any]):
             return
         try:
             value, key = value_of(element), None if key_of is None else key_of(element)
-        except FormatError as error:
-            note_place(error, f"the topic {self._topic}")
-            raise
+        except Exception:  # comes again there, from who can say more
+            self._write_record(element, at)
+            return
         if self._until_poll == 0:
             self._poll()
         self._until_poll -= 1
@@ -220,6 +225,9 @@ class _RecordWriter(SinkWriter[Any]):
             self._poll()
         self._until_poll -= 1
         assert self._deliveries is not None
+        topic: Any = record.topic
+        if not isinstance(topic, str) or topic not in self._topics:
+            self._note_topic(topic)
         partition, timestamp = record.partition, record.timestamp
         for what, given in (("partition", partition), ("timestamp", timestamp)):
             # Of another kind than a whole number they are refused with all the rest.
@@ -236,6 +244,15 @@ class _RecordWriter(SinkWriter[Any]):
             _ANY_PARTITION if partition is None else partition,
             record.headers,
         )
+
+    def _note_topic(self, topic: Any) -> None:
+        """Refuses what is no name of a topic, which the library would try until it gives up."""
+        try:
+            check_topic("a record", topic)
+        except InvalidProgramError as error:
+            raise SinkError(f"KafkaSink: {error}") from None
+        if len(self._topics) < _MOST_TOPICS:
+            self._topics.add(topic)
 
     def _poll(self) -> None:
         """Hears what the library has to say, now and then; begins where nothing has begun."""
