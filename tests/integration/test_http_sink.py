@@ -117,6 +117,7 @@ def test_what_may_pass_is_tried_again(service, answers):
     ("answers", "settings", "expected"),
     [
         ([400], {}, "does not take 2 elements: 400 Bad Request: says why"),
+        ([302], {}, "does not take 2 elements: 302 Found: says why"),
         ([503] * 3, {"max_retries": 2}, "503 Service Unavailable: says why"),
         ([0], {"max_retries": 0}, "does not take 2 elements: RemoteDisconnected"),
     ],

@@ -147,7 +147,12 @@ def test_what_may_pass_is_tried_again(service, answers):
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"), [([404], "does not answer: 404"), ([503] * 4, "does not answer: 503")]
+    ("answers", "said"),
+    [
+        ([404], "does not answer: 404"),
+        ([302], "does not answer: 302"),  # redirections are not followed
+        ([503] * 4, "does not answer: 503"),
+    ],
 )
 def test_what_does_not_pass_fails_the_job(service, answers, said):
     service.answers = answers

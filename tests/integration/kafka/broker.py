@@ -7,6 +7,7 @@ import time
 import uuid
 from pathlib import Path
 
+from support.certificates import own_certificate
 from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[3] / "build" / "kafka" / "jars"
@@ -16,14 +17,21 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl},\
-CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}
-sasl.enabled.mechanisms=PLAIN
+SSL://127.0.0.1:{tls},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl},\
+SSL://127.0.0.1:{tls}
+ssl.keystore.type=PEM
+ssl.keystore.location={certificate}
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="p w";
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=\\
-CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -42,7 +50,8 @@ log.retention.ms=-1
 class Broker:
     """A broker on ports that the kernel chose; stop it in any case.
 
-    At `sasl_servers` it lets in the user "ann" with the password "p w" alone.
+    At `sasl_servers` it lets in the user "ann" with the password "p w" alone, at `tls_servers` who
+    trusts its `certificate`.
     """
 
     def __init__(self, folder):
@@ -57,6 +66,10 @@ class Broker:
     @property
     def sasl_servers(self):
         return f"127.0.0.1:{self.sasl_port}"
+
+    @property
+    def tls_servers(self):
+        return f"127.0.0.1:{self.tls_port}"
 
     def start(self):
         """Starts it, and waits until it answers."""
@@ -93,11 +106,17 @@ class Broker:
         return [java, "-Xmx256m", level, "-cp", f"{JARS}/*"]
 
     def _format(self):
-        self.port, self.sasl_port, controller = reserved_ports(3)
+        self.port, self.sasl_port, self.tls_port, controller = reserved_ports(4)
+        self.certificate = own_certificate(self.folder / "certificate.pem")
         properties = self.folder / "server.properties"
         properties.write_text(
             _PROPERTIES.format(
-                port=self.port, sasl=self.sasl_port, controller=controller, folder=self.folder
+                port=self.port,
+                sasl=self.sasl_port,
+                tls=self.tls_port,
+                certificate=self.certificate,
+                controller=controller,
+                folder=self.folder,
             )
         )
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -109,6 +128,8 @@ class Broker:
                 f"--cluster-id={cluster}",  # which may begin with a dash
                 "-c",
                 str(properties),
+                *("--add-scram", "SCRAM-SHA-256=[name=ann,password=p w]"),
+                *("--add-scram", "SCRAM-SHA-512=[name=ann,password=p w]"),
             ],
             check=True,
         )

@@ -54,6 +54,59 @@ def test_a_user_with_a_password(broker, topics, guarantee):
     assert elements(with_password(bounded(broker, topic), broker, "p w").build()) == ["a"]
 
 
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(
+    "guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE]
+)
+def test_a_user_whose_password_is_not_sent(broker, topics, guarantee, mechanism):
+    topic = topics.create()
+    login = f'{SCRAM} required username="ann" password="p w";'
+
+    def known(builder):
+        builder.set_bootstrap_servers(broker.sasl_servers)
+        builder.set_property("security.protocol", "SASL_PLAINTEXT")
+        builder.set_property("sasl.mechanism", mechanism)
+        return builder.set_property("sasl.jaas.config", login).build()
+
+    write(known(sink_builder(broker, topic, guarantee)))
+    assert elements(known(bounded(broker, topic))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE]
+)
+def test_brokers_are_reached_by_tls(broker, topics, guarantee):
+    topic = topics.create()
+
+    def trusting(builder):
+        builder.set_bootstrap_servers(broker.tls_servers)
+        builder.set_property("security.protocol", "SSL")
+        return builder.set_property("ssl.ca.location", str(broker.certificate)).build()
+
+    write(trusting(sink_builder(broker, topic, guarantee)))
+    assert elements(trusting(bounded(broker, topic))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "limit"),
+    [
+        (None, "default.api.timeout.ms"),
+        (DeliveryGuarantee.AT_LEAST_ONCE, "delivery.timeout.ms"),
+        (DeliveryGuarantee.EXACTLY_ONCE, "max.block.ms"),
+    ],
+)
+def test_a_certificate_that_nobody_vouches_for(broker, topics, guarantee, limit):
+    topic, is_source = topics.create(), guarantee is None
+    builder = bounded(broker, topic) if is_source else sink_builder(broker, topic, guarantee)
+    builder.set_bootstrap_servers(broker.tls_servers).set_property("security.protocol", "SSL")
+    built = builder.set_property(limit, "1500").build()
+    with pytest.raises((SourceError, SinkError), match=r"(?i)certificate.verif"):
+        elements(built) if is_source else write(built)
+
+
 @pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
 def test_a_wrong_password_of_a_sink(broker, topics, guarantee):
     sink = with_password(sink_builder(broker, topics.create(), guarantee), broker, "hidden")
