@@ -10,7 +10,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from penstock._native.capi cimport PS_RAISED, import_capi, ps_is_raised, raise_last_error
 from penstock._native.gil_turn cimport ps_begin_gil_turn, ps_end_gil_turn
-from penstock._native.text cimport PsLookahead, cache, ps_learn, ps_look_ahead
+from penstock._native.text cimport PsLookahead, ps_learn, ps_look_ahead, text_cache
 from penstock._native.wire cimport ps_load32, ps_load64
 
 from penstock.errors import CorruptStreamError
@@ -198,10 +198,10 @@ cdef class StreamInputProcessor:
             if size > <size_t>(end - data):
                 raise CorruptStreamError(f"a record of {size} bytes, {end - data} are left")
             if ahead.offset > 0:
-                ps_look_ahead(&ahead, &cache, data + size, end)
+                ps_look_ahead(&ahead, &text_cache, data + size, end)
             self.process_element(channel, codec, target, data, size)
             if first:
-                ps_learn(&ahead, &cache, data, size)
+                ps_learn(&ahead, &text_cache, data, size)
                 first = False
             data += size
         return 0

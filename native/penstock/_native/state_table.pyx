@@ -14,7 +14,7 @@ from penstock._native.state_map cimport (
     ps_hash_word, ps_hold, ps_insert, ps_integer, ps_integer_word, ps_is_integer, ps_never_changes,
     ps_pack, ps_prefetch, ps_release, ps_release_entries, ps_take_out, ps_unpack,
 )
-from penstock._native.text cimport cache
+from penstock._native.text cimport text_cache
 from penstock._native.wire cimport Reader, get8
 
 from penstock.errors import CorruptStreamError, IllegalStateError
@@ -94,7 +94,7 @@ cdef class StateMap:
         if position >= 0 and self.map.entries[position].key == word:
             return position
         ps_hash_word(word, hash)
-        position = ps_find_again(&self.map, &cache, word, hash[0])
+        position = ps_find_again(&self.map, &text_cache, word, hash[0])
         if position >= 0:
             self.used_last = position
         return position
@@ -130,7 +130,7 @@ cdef class StateMap:
         cdef uint32_t hash
         cdef int32_t position
         ps_hash_word(word, &hash)
-        position = ps_find_again(&self.map, &cache, word, hash)
+        position = ps_find_again(&self.map, &text_cache, word, hash)
         if position < 0 and self.is_stored:
             return self.fetched(key, word, hash)
         return position

@@ -13,7 +13,7 @@ cdef extern from "text_cache.h":
         PsLookahead *ahead, PsTextCache *cache, const uint8_t *next, const uint8_t *end
     )
 
-cdef PsTextCache cache
+cdef PsTextCache text_cache
 
 cdef bytes encode_utf8(object text)
 cdef object decode_utf8(const char *data, Py_ssize_t size)

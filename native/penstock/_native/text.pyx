@@ -15,7 +15,7 @@ cdef extern from "text_cache.h":
 
 cdef object cached_ascii(const uint8_t *data, Py_ssize_t size):
     """A str of 2 to CACHED_TEXT_BYTES ASCII bytes, an earlier one if it is still known."""
-    return ps_cached_text(&cache, data, size)
+    return ps_cached_text(&text_cache, data, size)
 
 
 cdef bytes encode_utf8(object text):
