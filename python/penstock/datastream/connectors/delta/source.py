@@ -64,13 +64,14 @@ class DeltaSource:
             )
         )
         uris = [sink_path(uri) for uri in table.file_uris()]
+        actions = pa.table(table.get_add_actions(flatten=True))
         if partitions:
-            values = _partition_values(table, partitions, wanted)
+            values = _partition_values(actions, partitions, wanted)
             by_name = {uri: values[uri.rpartition("/")[2]] for uri in uris}
             file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), by_name)
         store = None
         if storage_options is not None and "://" in sink_path(table_uri):
-            store = _TableFiles(sink_path(table_uri), storage_options, _sizes(table, uris))
+            store = _TableFiles(sink_path(table_uri), storage_options, _sizes(actions, uris))
         return FileSource(file_format, tuple(uris), store=store)
 
     @staticmethod
@@ -186,27 +187,23 @@ class _TableFiles:
             return files.open_input_file(name)
 
 
-def _sizes(table: Any, uris: list[str]) -> dict[str, int]:
-    """By its URL the size of each file of a table."""
-    import pyarrow as pa
-
-    actions = pa.table(table.get_add_actions(flatten=True))
-    names = [_file_name(path) for path in actions["path"].to_pylist()]
-    sizes = dict(zip(names, actions["size_bytes"].to_pylist(), strict=True))
+def _sizes(actions: Any, uris: list[str]) -> dict[str, int]:
+    """By its URL the size of each file of a table, from what its log says of them."""
+    sizes = dict(zip(_file_names(actions), actions["size_bytes"].to_pylist(), strict=True))
     return {uri: sizes[uri.rpartition("/")[2]] for uri in uris}
 
 
-def _file_name(path: str) -> str:
-    """The name of a file, as its URL has it, of its path in a log, which is encoded once more."""
-    return unquote(path).rpartition("/")[2]
+def _file_names(actions: Any) -> list[str]:
+    """The names of files, as their URLs have them; the paths in a log are encoded once more."""
+    return [unquote(path).rpartition("/")[2] for path in actions["path"].to_pylist()]
 
 
-def _partition_values(table: Any, partitions: list[str], schema: Any) -> dict[str, dict[str, Any]]:
+def _partition_values(
+    actions: Any, partitions: list[str], schema: Any
+) -> dict[str, dict[str, Any]]:
     """By the name of a file the values of its rows in the columns of partitions."""
     import pyarrow as pa
 
-    actions = pa.table(table.get_add_actions(flatten=True))
-    names = [_file_name(path) for path in actions["path"].to_pylist()]
     columns = [
         column_values(
             actions[f"partition.{name}"],
@@ -216,7 +213,7 @@ def _partition_values(table: Any, partitions: list[str], schema: Any) -> dict[st
     ]
     return {
         name: dict(zip(partitions, values, strict=True))
-        for name, *values in zip(names, *columns, strict=True)
+        for name, *values in zip(_file_names(actions), *columns, strict=True)
     }
 
 
