@@ -121,11 +121,6 @@ class InternalTimerService:
         self.current_watermark = timestamp
         self._fire(self._event_timers, timestamp, True)
 
-    def drop_event_timers(self) -> None:
-        """Forgets the event-time timers, which fire for nobody."""
-        while self._event_timers.take(MAX_TIMESTAMP):
-            pass
-
     def take_event_timers(self) -> list[tuple[int, Any, Any]]:
         """Forgets the event-time timers, which fire for nobody; their times, keys, namespaces."""
         timers, taken = self._event_timers, []

@@ -204,7 +204,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the windows that were restored."""
-        self.timers.drop_event_timers()  # those that the general operator has left
+        self.timers.take_event_timers()  # those that the general operator has left
         self.windows = {
             contents.namespace.start: contents
             for contents in self.table.namespaces()
