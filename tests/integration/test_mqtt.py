@@ -21,7 +21,7 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
 from support.packages import required
-from support.relay import Relay
+from support.relay import Relay, assert_gives_up
 from support.reserved_ports import reserved_ports
 from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure
@@ -336,17 +336,7 @@ def test_a_sink_gives_a_broker_up_that_says_nothing(broker):
     relay = Relay(("127.0.0.1", broker.port))
     writer = MqttSink("mqtt://{}:{}".format(*relay.address), "open/a", timeout_ms=300)
     writer = writer.create_writer(None)
-    try:
-        writer.write("x", None)
-        writer.flush(False)
-        relay.hold()
-        writer.write("y", None)
-        with pytest.raises(SinkError, match=r"MqttSink of 'open/a': .*timeout_ms"):
-            writer.flush(False)
-    finally:
-        relay.go_on()
-        writer.close()
-        relay.close()
+    assert_gives_up(writer, relay, r"MqttSink of 'open/a': .*timeout_ms")
 
 
 def test_sinks_choose_topics_and_retain(broker, runtime):

@@ -20,7 +20,7 @@ from penstock.datastream.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
-from support.relay import Relay
+from support.relay import Relay, assert_gives_up
 
 pytest.importorskip("pika")
 from support.rabbitmq_server import Client, RabbitMQ
@@ -336,17 +336,7 @@ def test_a_sink_gives_a_broker_up_that_says_nothing(broker, client):
     relay = Relay(("127.0.0.1", broker.port))
     config = builder(broker, port=relay.address[1]).build()
     writer = RMQSink(config, "silent", TEXT, timeout_ms=300)._as_sink().create_writer(None)
-    try:
-        writer.write("x", None)
-        writer.flush(False)
-        relay.hold()
-        writer.write("y", None)
-        with pytest.raises(SinkError, match=r"RMQSink of queue 'silent': .*timeout_ms"):
-            writer.flush(False)
-    finally:
-        relay.go_on()
-        writer.close()
-        relay.close()
+    assert_gives_up(writer, relay, r"RMQSink of queue 'silent': .*timeout_ms")
     client.channel.queue_delete("silent")
 
 

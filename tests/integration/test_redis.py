@@ -209,33 +209,31 @@ def test_lookups(server, runtime, wait):
         assert results[:3] == ["1 tea", "2 jam", "3 None"]
 
 
-def test_so_many_requests_are_under_way_at_a_time(server):
-    """The first one waits for the second."""
-    commands = [("BLPOP", "list", 0), ("RPUSH", "list", "x")]
-    asks = RedisLookup(server.url, lambda n: commands[n], lambda n, found: found, connections=2)
+def both_at_once(server, commands, connections):
+    """What two commands give that are asked for together."""
+    asks = RedisLookup(
+        server.url, lambda n: commands[n], lambda n, found: found, connections=connections
+    )
     asks.open(None)
     try:
 
         async def ask():
             return await asyncio.gather(*map(asks.async_invoke, range(2)))
 
-        assert asyncio.run(ask()) == [[("list", "x")], [1]]
+        return asyncio.run(ask())
     finally:
         asks.close()
+
+
+def test_so_many_requests_are_under_way_at_a_time(server):
+    """The first one waits for the second."""
+    commands = [("BLPOP", "list", 0), ("RPUSH", "list", "x")]
+    assert both_at_once(server, commands, connections=2) == [[("list", "x")], [1]]
 
 
 def test_a_lookup_has_one_request_at_a_time_if_it_is_told_to(server):
     commands = [("BLPOP", "list", 1), ("RPUSH", "list", "x")]
-    asks = RedisLookup(server.url, lambda n: commands[n], lambda n, found: found, connections=1)
-    asks.open(None)
-    try:
-
-        async def ask():
-            return await asyncio.gather(*map(asks.async_invoke, range(2)))
-
-        assert asyncio.run(ask()) == [[None], [1]]
-    finally:
-        asks.close()
+    assert both_at_once(server, commands, connections=1) == [[None], [1]]
 
 
 @pytest.mark.parametrize(("use", "error"), [("sink", SinkError), ("lookup", SourceError)])

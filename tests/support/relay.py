@@ -4,6 +4,9 @@ import contextlib
 import socket
 import threading
 
+import pytest
+from penstock.errors import SinkError
+
 
 class Relay:
     """Listens at ``address``; whoever connects there speaks with ``target``."""
@@ -83,3 +86,18 @@ class Relay:
                 sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
+
+
+def assert_gives_up(writer, relay: Relay, match: str) -> None:
+    """A sink's writer, whose broker the relay holds, fails with a `SinkError` like this."""
+    try:
+        writer.write("x", None)
+        writer.flush(False)
+        relay.hold()
+        writer.write("y", None)
+        with pytest.raises(SinkError, match=match):
+            writer.flush(False)
+    finally:
+        relay.go_on()
+        writer.close()
+        relay.close()
