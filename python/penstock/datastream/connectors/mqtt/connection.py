@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import sys
 import threading
 import time
@@ -27,6 +28,21 @@ _RECONNECT_S: Final = (1, 2)
 
 #: The reasons of a refusal that may pass: the server is unavailable, is busy, or has too many.
 _PASSING: Final = frozenset({136, 137, 151, 159})
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """A socket that is closed if its handshake fails.
+
+    The library leaves it to the garbage collector, one for each time that it tries.
+    """
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Agrees on keys with the broker."""
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
 
 
 class MqttServer:
@@ -99,12 +115,14 @@ class MqttServer:
             client.username_pw_set(self._name, self._password)
         if self._has_tls:
             try:
-                client.tls_set(ca_certs=self._ca_file)
+                context = ssl.create_default_context(cafile=self._ca_file)
             except OSError as error:
                 raise InvalidProgramError(
                     f"{self.user}: ca_file names a file of certificates in PEM that the worker can "
                     f"read, {self._ca_file!r} is none: {error}"
                 ) from error
+            context.sslsocket_class = _TlsSocket
+            client.tls_set_context(context)
         return client
 
     def connect(self, client: Any, clean_start: Any, properties: Any = None) -> None:
