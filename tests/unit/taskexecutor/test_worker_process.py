@@ -1,9 +1,12 @@
 """A TaskExecutor as a child process: its launch line, its log and its end."""
 
+import os
 import signal
 import socket
+import subprocess
 
 import psutil
+import pytest
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 
@@ -13,6 +16,21 @@ def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
     assert "the launch line is not valid" in worker.log_tail
     assert "the launch line is not valid" in capfd.readouterr().err
     assert not psutil.pid_exists(worker.pid)
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_its_end_is_noticed_when_it_comes(monkeypatch, has_descriptors):
+    """Nobody looks again and again, unless the interpreter has no descriptors of processes."""
+    looks = []
+    sleep = subprocess.time.sleep
+    monkeypatch.setattr(subprocess.time, "sleep", lambda s: (looks.append(s), sleep(s)))
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open")
+    with WorkerProcess({"runtime": "pure"}) as worker:
+        assert worker.wait(60) == 1
+        assert worker.wait(60) == 1
+    if has_descriptors:
+        assert looks == []
 
 
 def test_a_process_that_goes_on_is_killed_at_the_end():
