@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
@@ -130,6 +131,7 @@ class Client:
     def close(self):
         self._client.disconnect()
         self._client.loop_stop()
+        self._client.reinitialise()  # closes what wakes its thread
 
     def _on_message(self, client, userdata, message):
         with self._news:
@@ -337,6 +339,20 @@ def test_a_sink_gives_a_broker_up_that_says_nothing(broker):
     writer = MqttSink("mqtt://{}:{}".format(*relay.address), "open/a", timeout_ms=300)
     writer = writer.create_writer(None)
     assert_gives_up(writer, relay, r"MqttSink of 'open/a': .*timeout_ms")
+
+
+def test_a_writer_that_is_closed_leaves_no_socket(broker):
+    def sockets():
+        return {connection.fd for connection in psutil.Process().net_connections()}
+
+    before = sockets()
+    writer = MqttSink(broker.url, "open/a").create_writer(None)
+    writer.write("x", None)
+    writer.flush(False)
+    own = sockets() - before
+    writer.close()
+    assert own
+    assert not own & sockets()
 
 
 def test_sinks_choose_topics_and_retain(broker, runtime):

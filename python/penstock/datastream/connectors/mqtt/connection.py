@@ -200,6 +200,8 @@ class MqttConnection:
         """Ends connection and thread."""
         self.client.disconnect()
         self.client.loop_stop()
+        # Closes the two sockets by which the library wakes its thread; garbage would else.
+        self.client.reinitialise()
 
     def _on_connect(
         self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
