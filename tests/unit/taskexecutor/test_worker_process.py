@@ -1,5 +1,6 @@
 """A TaskExecutor as a child process: its launch line, its log and its end."""
 
+import errno
 import os
 import signal
 import socket
@@ -18,18 +19,24 @@ def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
     assert not psutil.pid_exists(worker.pid)
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
-def test_its_end_is_noticed_when_it_comes(monkeypatch, has_descriptors):
-    """Nobody looks again and again, unless the interpreter has no descriptors of processes."""
+@pytest.mark.parametrize("descriptors", ["there", "not in this Python", "not in this kernel"])
+def test_its_end_is_noticed_when_it_comes(monkeypatch, descriptors):
+    """Nobody looks again and again, unless there are no descriptors of processes."""
+
+    def not_there(pid):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
     looks = []
     sleep = subprocess.time.sleep
     monkeypatch.setattr(subprocess.time, "sleep", lambda s: (looks.append(s), sleep(s)))
-    if not has_descriptors:
+    if descriptors == "not in this Python":
         monkeypatch.delattr(os, "pidfd_open")
+    elif descriptors == "not in this kernel":
+        monkeypatch.setattr(os, "pidfd_open", not_there)
     with WorkerProcess({"runtime": "pure"}) as worker:
         assert worker.wait(60) == 1
         assert worker.wait(60) == 1
-    if has_descriptors:
+    if descriptors == "there":
         assert looks == []
 
 

@@ -43,7 +43,7 @@ class _StartedProcess(subprocess.Popen[bytes]):
             return super().wait(timeout)
         try:
             descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:  # another thread has seen its end meanwhile
+        except OSError:  # an old kernel, a sandbox; or another thread has seen its end meanwhile
             return super().wait(timeout)
         try:
             looking = select.poll()
