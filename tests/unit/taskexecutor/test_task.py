@@ -4,8 +4,15 @@ Method: a fake network that counts what is open, invokables that stop at chosen 
 listener that records reports.
 """
 
+import builtins
+import contextlib
+import importlib
+import logging
+import sys
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -20,6 +27,7 @@ from penstock.rpc.task_deployment import (
 )
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task
+from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 
 END_S = 30
 
@@ -366,6 +374,84 @@ def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None
     assert invokable.reached.wait(END_S)
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
+
+
+def test_an_import_is_not_interrupted(
+    invokable: type[Invokable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would leave Python's lock of imports locked, or half a module."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import builtins\n"
+        "builtins.reached.set()\n"
+        "while not builtins.may_go_on.is_set():\n"
+        "    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    may_go_on = threading.Event()
+    monkeypatch.setattr(builtins, "may_go_on", may_go_on, raising=False)
+    monkeypatch.setattr(builtins, "reached", invokable.reached, raising=False)
+    attempts = threading.Semaphore(0)
+    interrupt = InterruptibleSection.interrupt
+
+    def counted(section: InterruptibleSection) -> bool:
+        was_raised = interrupt(section)
+        attempts.release()
+        return was_raised
+
+    monkeypatch.setattr(InterruptibleSection, "interrupt", counted)
+
+    def imports(self: Invokable) -> None:
+        importlib.import_module("slow_to_import")
+        while True:
+            pass
+
+    invokable.on_invoke = staticmethod(imports)
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    for _ in range(2):
+        assert attempts.acquire(timeout=END_S)
+    may_go_on.set()
+    assert setup.end()[-1] == "CANCELED"
+    assert "slow_to_import" in sys.modules
+    del sys.modules["slow_to_import"]
+
+
+def test_a_lock_is_not_left_by_an_interrupt() -> None:
+    """A thread that waits for a handler of logging would end with its lock."""
+    handler = logging.Handler()
+    section = InterruptibleSection()
+
+    def logs() -> None:
+        with contextlib.suppress(CancelTaskError), section:
+            handler.acquire()
+            handler.release()
+            while True:
+                pass
+
+    thread = threading.Thread(target=logs, daemon=True)
+    handler.acquire()
+    thread.start()
+    wait_until(lambda: is_within(thread, handler.acquire))
+    assert not section.interrupt()
+    handler.release()
+    wait_until(section.interrupt)
+    thread.join(END_S)
+    assert handler.lock is not None
+    assert handler.lock.acquire(timeout=END_S)
+
+
+def is_within(thread: threading.Thread, function: Any) -> bool:
+    assert thread.ident is not None
+    frame = sys._current_frames().get(thread.ident)
+    return frame is not None and frame.f_code is function.__code__
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("interval_s", [0.05, 3600.0])

@@ -48,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 INTERRUPT_AFTER_S = 1.0
 """Time that woken user code gets to end by itself before it is interrupted."""
+INTERRUPT_AGAIN_S = 0.02
+"""Time until the next attempt where it could not be interrupted, as in an import."""
 CONSUMED_POLL_MS = 1000
 
 TERMINAL_STATES = frozenset({"FINISHED", "CANCELED", "FAILED"})
@@ -513,7 +515,9 @@ class Task:
                 return
             if self._section.interrupt():
                 logger.warning("%s: interrupted, %.0f s after cancellation", self.name, waited_s)
-            pause_s = self._cancellation_interval_s
+                pause_s = self._cancellation_interval_s
+            else:
+                pause_s = min(INTERRUPT_AGAIN_S, self._cancellation_interval_s)
 
 
 def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:

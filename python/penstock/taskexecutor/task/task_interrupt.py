@@ -3,17 +3,31 @@
 Python can raise an exception in another thread between two bytecodes.  That reaches endless
 loops, not a call into C that never returns; the watchdog of `Task` covers those.  The section
 makes sure that no such exception arrives once the task has begun to clean up.
+
+Nor does one arrive in an import, or where a lock of logging or threading is taken or given back.
+These are plain Python: a lock that an exception leaves between two bytecodes stays locked, and what
+other tasks import or log next waits for it for ever.  An exception arrives where the thread was
+seen, since a thread gives up the interpreter only where it also looks for one.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from penstock.errors import CancelTaskError
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+#: Globals of the functions that import.
+_IMPORTING: Final = vars(sys.modules["_frozen_importlib"])
+_WITH_LOCKS: Final = (vars(logging), vars(threading))
+_LOCKING: Final = frozenset(
+    {"acquire", "release", "__enter__", "__exit__", "_acquireLock", "_releaseLock"}
+)
 
 
 class InterruptibleSection:
@@ -45,9 +59,13 @@ class InterruptibleSection:
                 continue
 
     def interrupt(self) -> bool:
-        """Raises `CancelTaskError` in the thread; returns whether it is in the section."""
+        """Raises `CancelTaskError` in the thread, if it is in the section.
+
+        Returns:
+            Whether it was raised: not where a lock might be left behind, so ask again soon.
+        """
         with self._lock:
-            if self._thread_id is None:
+            if self._thread_id is None or _is_at_locks(self._thread_id):
                 return False
             self._raised = True
             _raise_in(self._thread_id, CancelTaskError)
@@ -58,6 +76,19 @@ class InterruptibleSection:
             thread_id, self._thread_id = self._thread_id, None
             if self._raised and thread_id is not None:
                 _raise_in(thread_id, None)
+
+
+def _is_at_locks(thread_id: int) -> bool:
+    frame = sys._current_frames().get(thread_id)
+    if frame is None:
+        return False
+    if frame.f_code.co_name in _LOCKING and any(frame.f_globals is of for of in _WITH_LOCKS):
+        return True
+    while frame is not None:
+        if frame.f_globals is _IMPORTING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
