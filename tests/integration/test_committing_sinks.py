@@ -1,6 +1,7 @@
 """Sinks that commit with checkpoints, as parts of whole programs: plans, topologies, their ends."""
 
 import json
+import threading
 
 import pytest
 from penstock.common import Types
@@ -21,6 +22,7 @@ from penstock.datastream.connectors.file_system import (
     RollingPolicy,
     StreamingFileSink,
 )
+from penstock.datastream.functions import CheckpointListener, ParallelSourceFunction
 from penstock.errors import WrongArgumentError
 from support.environments import in_process
 
@@ -178,3 +180,33 @@ def test_the_older_sink_of_files_names_them_by_subtask(tmp_path):
         "part-0-0": "abc\ndef\n",
         "part-0-1": "g\nh\n",
     }
+
+
+class UntilCheckpoints(ParallelSourceFunction, CheckpointListener):
+    """One subtask ends at once, the other one when three checkpoints are complete."""
+
+    def open(self, runtime_context):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.complete = 0
+        self.cancelled = threading.Event()
+
+    def run(self, ctx):
+        ctx.collect(f"{self.subtask}")
+        while self.subtask and self.complete < 3 and not self.cancelled.wait(0.001):
+            ctx.collect(f"{self.subtask}")
+
+    def cancel(self):
+        self.cancelled.set()
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.complete += 1
+
+
+def test_the_older_sink_of_files_goes_on_when_one_of_its_subtasks_has_finished(tmp_path):
+    """A checkpoint holds no union of the states of some subtasks."""
+    env = in_process(2, execution_checkpointing_interval="10 ms")
+    sink = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    env.add_source(UntilCheckpoints(), type_info=Types.STRING()).add_sink(sink)
+    env.execute()
+    lines = {line for path in tmp_path.rglob("part-*") for line in path.read_text().splitlines()}
+    assert lines == {"0", "1"}

@@ -319,6 +319,26 @@ def test_the_counter_of_all_subtasks_counts_when_their_number_changes(tmp_path):
     sink.close()
 
 
+def test_a_name_that_a_hidden_file_is_to_get_is_not_given_again(tmp_path):
+    """Another subtask counted on may hold it, which had finished when the checkpoint was taken."""
+    policy = RollingPolicy.on_checkpoint_rolling_policy()
+    sink = Sink(tmp_path, policy, named_by_subtask=True)
+    writer, _ = sink.snapshot(1)
+    finished = Sink(tmp_path, policy, named_by_subtask=True)
+    finished.write("of the finished one")
+    finished.snapshot(1)
+    sink.close()
+    sink = Sink(tmp_path, policy, (writer, None), named_by_subtask=True)
+    sink.write("a")
+    sink.snapshot(2)
+    finished.complete(1)
+    sink.complete(2)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "part-0-0": "of the finished one\n",
+        "part-0-1": "a\n",
+    }
+
+
 def test_a_name_that_somebody_has_taken_is_not_taken_from_them(tmp_path):
     sink = Sink(tmp_path, RollingPolicy.on_checkpoint_rolling_policy(), named_by_subtask=True)
     sink.write("a")

@@ -84,8 +84,10 @@ class FileSinkOperator(CommittableEmitter):
             ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
         )
         if self.named_by_subtask:
-            # Of all subtasks: with another parallelism their files may be those of any other.
-            self.counter_state = store.get_union_list_state(
+            # Not of all subtasks: a checkpoint lacks the state of those that have finished, and
+            # takes no union of the others.  With another parallelism names that are taken, also
+            # by files that are hidden still, are skipped.
+            self.counter_state = store.get_list_state(
                 ListStateDescriptor("max-part-counter", Types.LONG())
             )
             self.next_number = max(self.counter_state.get(), default=0)
@@ -173,8 +175,14 @@ class FileSinkOperator(CommittableEmitter):
         while True:
             name = f"{self.prefix}{self.next_number}{self.suffix}"
             self.next_number += 1
-            if not (self.named_by_subtask and self.folder.has(bucket, name)):
+            if not (self.named_by_subtask and self._is_taken(bucket, name)):
                 return self.folder.begin(bucket, name, now_ms)
+
+    def _is_taken(self, bucket: str, name: str) -> bool:
+        if self.folder.has(bucket, name):
+            return True
+        # Only what an earlier attempt has left can be in the way.
+        return self.is_restored and self.folder.has_hidden(bucket, name)
 
     def _check_bucket(self, bucket: Any) -> None:
         """Refuses what an assigner has made of an element, if it is no folder below the sink's."""

@@ -197,6 +197,6 @@ def ended_since(held: InProgressFile, way_back: str) -> SinkError:
     )
 
 
-def hidden_path(folder: str, final_name: str) -> str:
-    """What a file is called that nobody is to see yet; no two are called the same."""
-    return f"{folder}/.{final_name}.inprogress.{uuid.uuid4()}"
+def hidden_path(folder: str, final_name: str, end: object = None) -> str:
+    """What a file is called that nobody is to see yet; without an end it is the only one so."""
+    return f"{folder}/.{final_name}.inprogress.{uuid.uuid4() if end is None else end}"

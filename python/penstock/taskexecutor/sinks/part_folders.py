@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import uuid
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from penstock.taskexecutor.sinks.object_part_file import MAX_PART_BYTES, ObjectPartFile
-from penstock.taskexecutor.sinks.part_file import PartFile
+from penstock.taskexecutor.sinks.part_file import PartFile, hidden_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -33,6 +34,9 @@ class PartFolder(Protocol):
 
     def has(self, bucket: str, name: str) -> bool:
         """Whether a bucket has a file of that name."""
+
+    def has_hidden(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has a file that is to get that name."""
 
     def bucket_of(self, final_path: str) -> str:
         """The bucket of a part."""
@@ -79,6 +83,10 @@ class LocalFolder:
         """Whether a bucket has a file of that name."""
         return (self._base / bucket / name).exists()
 
+    def has_hidden(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has a file that is to get that name."""
+        return any((self._base / bucket).glob(hidden_path("", escape(name), "*")[1:]))
+
     def bucket_of(self, final_path: str) -> str:
         """The bucket of a part."""
         return str(Path(final_path).parent.relative_to(self._base))
@@ -119,6 +127,11 @@ class ObjectFolder:
     def has(self, bucket: str, name: str) -> bool:
         """Whether a bucket has an object of that name."""
         return self._store.exists(f"{self._folder(bucket)}/{name}")
+
+    def has_hidden(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has an object that is to get that name."""
+        hidden = hidden_path("", name, "")[1:]
+        return any(found.startswith(hidden) for found in self._store.names(self._folder(bucket)))
 
     def bucket_of(self, final_path: str) -> str:
         """The bucket of a part."""
