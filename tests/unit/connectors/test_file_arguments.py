@@ -97,6 +97,12 @@ def path_columns(*arguments):
         (lambda: AvroBulkWriters.for_generic_record(AVRO, "x"), "codec is null, .* got 'x'"),
         (lambda: AvroBulkWriters.for_generic_record(AVRO, None), "codec is null, .* got None"),
         (lambda: OrcBulkWriters.for_row_type(ROW, 5), "writer_properties is a Configuration"),
+        (
+            lambda: OrcBulkWriters.for_row_type(
+                Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.LIST(Types.SQL_TIME())])
+            ),
+            "ORC has no type for the field 'b' of list",
+        ),
         (lambda: StreamFormat.line_format(SimpleStringSchema(), skip_malformed="x"), "True or Fal"),
         (lambda: DeserializeFunction(SimpleStringSchema(), skip_malformed=1), "True or False"),
         (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.formats.arrow_types import row_type_of
+from penstock.datastream.formats.arrow_types import arrow_schema, row_type_of
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import OrcFormat, RowsOfColumns
 from penstock.datastream.formats.hadoop import refuse_hadoop
@@ -13,6 +14,7 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from penstock.common.serialization import BulkWriterFactory
+    from penstock.common.typeinfo import RowTypeInfo
 
 __all__ = [
     "OrcBulkWriters",
@@ -38,7 +40,8 @@ class OrcBulkWriters:
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
 
         Raises:
-            InvalidProgramError: The row type is none, or a setting is another one.
+            InvalidProgramError: The row type is none or has a field of which ORC has no type, or
+                a setting is another one.
             DependencyError: pyarrow is not installed.
         """
         refuse_hadoop(hadoop_config, "OrcBulkWriters.for_row_type")
@@ -59,7 +62,23 @@ class OrcBulkWriters:
                 "OrcBulkWriters.for_row_type heeds orc.compress and orc.stripe.size, not "
                 f"{sorted(settings)}"
             )
+        _check_fields(declared)
         return ColumnWriters("orc", declared, options=options)
+
+
+def _check_fields(row_type: RowTypeInfo) -> None:
+    import pyarrow as pa
+    from pyarrow import orc
+
+    for field in arrow_schema(row_type):
+        try:
+            with orc.ORCWriter(io.BytesIO()) as writer:
+                writer.write(pa.schema([field]).empty_table())
+        except pa.ArrowNotImplementedError as error:
+            raise InvalidProgramError(
+                f"OrcBulkWriters.for_row_type: ORC has no type for the field {field.name!r} of "
+                f"{field.type}; declare it of another type, such as a text"
+            ) from error
 
 
 def _compression(name: str) -> str:
