@@ -10,7 +10,6 @@ import importlib
 import logging
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from penstock.rpc.task_deployment import (
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
+from support.sessions import eventually
 
 END_S = 30
 
@@ -432,10 +432,10 @@ def test_a_lock_is_not_left_by_an_interrupt() -> None:
     thread = threading.Thread(target=logs, daemon=True)
     handler.acquire()
     thread.start()
-    wait_until(lambda: is_within(thread, handler.acquire))
+    eventually(lambda: is_within(thread, handler.acquire), "it waits for the lock")
     assert not section.interrupt()
     handler.release()
-    wait_until(section.interrupt)
+    eventually(section.interrupt, "it is interrupted")
     thread.join(END_S)
     assert handler.lock is not None
     assert handler.lock.acquire(timeout=END_S)
@@ -445,13 +445,6 @@ def is_within(thread: threading.Thread, function: Any) -> bool:
     assert thread.ident is not None
     frame = sys._current_frames().get(thread.ident)
     return frame is not None and frame.f_code is function.__code__
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + END_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("interval_s", [0.05, 3600.0])

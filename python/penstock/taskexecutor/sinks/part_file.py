@@ -197,6 +197,11 @@ def ended_since(held: InProgressFile, way_back: str) -> SinkError:
     )
 
 
-def hidden_path(folder: str, final_name: str, end: object = None) -> str:
-    """What a file is called that nobody is to see yet; without an end it is the only one so."""
-    return f"{folder}/.{final_name}.inprogress.{uuid.uuid4() if end is None else end}"
+def hidden_path(folder: str, final_name: str) -> str:
+    """What a file is called that nobody is to see yet; no two are called the same."""
+    return f"{folder}/{hidden_prefix(final_name)}{uuid.uuid4()}"
+
+
+def hidden_prefix(final_name: str) -> str:
+    """What the names begin with of all such files that are to get a name."""
+    return f".{final_name}.inprogress."

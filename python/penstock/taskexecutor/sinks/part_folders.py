@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from penstock.taskexecutor.sinks.object_part_file import MAX_PART_BYTES, ObjectPartFile
-from penstock.taskexecutor.sinks.part_file import PartFile, hidden_path
+from penstock.taskexecutor.sinks.part_file import PartFile, hidden_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -85,7 +85,7 @@ class LocalFolder:
 
     def has_hidden(self, bucket: str, name: str) -> bool:
         """Whether a bucket has a file that is to get that name."""
-        return any((self._base / bucket).glob(hidden_path("", escape(name), "*")[1:]))
+        return any((self._base / bucket).glob(f"{escape(hidden_prefix(name))}*"))
 
     def bucket_of(self, final_path: str) -> str:
         """The bucket of a part."""
@@ -130,7 +130,7 @@ class ObjectFolder:
 
     def has_hidden(self, bucket: str, name: str) -> bool:
         """Whether a bucket has an object that is to get that name."""
-        hidden = hidden_path("", name, "")[1:]
+        hidden = hidden_prefix(name)
         return any(found.startswith(hidden) for found in self._store.names(self._folder(bucket)))
 
     def bucket_of(self, final_path: str) -> str:
