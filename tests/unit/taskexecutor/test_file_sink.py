@@ -337,6 +337,8 @@ def test_a_name_that_a_hidden_file_is_to_get_is_not_given_again(tmp_path):
         "part-0-0": "of the finished one\n",
         "part-0-1": "a\n",
     }
+    finished.close()
+    sink.close()
 
 
 def test_a_name_that_somebody_has_taken_is_not_taken_from_them(tmp_path):

@@ -61,6 +61,27 @@ def folder(server):
     return Folder(server)
 
 
+def test_a_name_that_a_hidden_object_is_to_get_is_not_given_again(folder):
+    """As in a folder: a subtask that had finished when the checkpoint was taken may hold it."""
+    policy = RollingPolicy.on_checkpoint_rolling_policy()
+    sink = folder.sink(policy, named_by_subtask=True)
+    writer, _ = sink.snapshot(1)
+    finished = folder.sink(policy, named_by_subtask=True)
+    finished.write("of the finished one")
+    finished.snapshot(1)
+    sink.close()
+    sink = folder.sink(policy, (writer, None), named_by_subtask=True)
+    sink.write("a")
+    sink.snapshot(2)
+    finished.complete(1)
+    sink.complete(2)
+    names = [key.rpartition("/")[2] for key in sorted(folder.keys())]
+    assert names == ["part-0-0", "part-0-1"]
+    assert folder.visible == ["a\n", "of the finished one\n"]
+    finished.close()
+    sink.close()
+
+
 def test_a_part_gets_its_name_when_a_checkpoint_with_its_end_is_complete(folder):
     sink = folder.sink(RollingPolicy.on_checkpoint_rolling_policy(), part_suffix=".txt")
     sink.write("a", "b")
