@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -135,9 +136,10 @@ class WatermarkStrategy:
         return self
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """A strategy whose input counts as idle after so long without elements.
+        """Return a strategy whose input counts as idle after so long without records.
 
-        As in PyFlink the new strategy has no timestamp assigner: set it afterwards.
+        Everything else is as in this strategy, the timestamp assigner included: the order of
+        the calls does not matter, as in Java.
 
         Raises:
             InvalidProgramError: The timeout is not positive or no Duration.
@@ -145,9 +147,8 @@ class WatermarkStrategy:
         timeout_ms = _millis(idle_timeout, "with_idleness")
         if timeout_ms <= 0:
             raise InvalidProgramError(f"an idle timeout must be positive, got {idle_timeout!r}")
-        strategy = WatermarkStrategy(self._generator_supplier)
+        strategy = copy(self)
         strategy.idle_timeout_ms = timeout_ms
-        strategy.alignment = self.alignment
         return strategy
 
     def with_watermark_alignment(
@@ -156,17 +157,16 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration,
         update_interval: Duration | None = None,
     ) -> WatermarkStrategy:
-        """A strategy whose sources wait for the slowest of their group.
+        """Return a strategy whose sources wait for the slowest of their group.
 
-        As in PyFlink the new strategy has no timestamp assigner: set it afterwards.
+        Everything else is as in this strategy, the timestamp assigner included.
 
         Args:
             watermark_group: The name of the group.
             max_allowed_watermark_drift: How far a source may be ahead.
             update_interval: How often the watermarks are compared; 1 s when None.
         """
-        strategy = WatermarkStrategy(self._generator_supplier)
-        strategy.idle_timeout_ms = self.idle_timeout_ms
+        strategy = copy(self)
         strategy.alignment = WatermarkAlignment(
             watermark_group,
             _millis(max_allowed_watermark_drift, "with_watermark_alignment"),
