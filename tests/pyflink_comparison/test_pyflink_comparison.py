@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.timeout(300)
 
 
-CASES = ["calls", "values", "programs"]
+CASES = ["calls", "values", "programs", "plans"]
 
 
 @pytest.mark.parametrize(

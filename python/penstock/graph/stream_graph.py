@@ -1,8 +1,9 @@
 """The StreamGraph: one node per operator, one edge per way that elements travel between two.
 
 Partitioners, output tags and selections have no node of their own.  While the graph is built they
-are virtual nodes; adding an edge resolves them into properties of that edge, and of several
-partitioners (or tags, or selections) in a row the most downstream one counts.
+are virtual nodes; adding an edge resolves them into properties of that edge.  Of several
+partitioners (or tags, or selections) in a row the most downstream one counts, but FORWARD leaves
+elements in the subtask that a key or a function of the user's has chosen.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ class StreamGraph:
         while upstream_id in self._virtual:
             virtual = self._virtual[upstream_id]
             upstream_id = virtual.original_id
-            if virtual.partitioner is not None and partitioner is None:
+            if virtual.partitioner is not None and _gives_way(partitioner, virtual.partitioner):
                 partitioner = virtual.partitioner
                 exchange_mode = virtual.exchange_mode
             if virtual.tag is not None and tag is None:
@@ -245,3 +246,9 @@ class StreamGraph:
     def _require_new_id(self, node_id: int) -> None:
         if node_id in self.nodes or node_id in self._virtual:
             raise IllegalGraphStateError(f"the graph already has a node with id {node_id}")
+
+
+def _gives_way(downstream: PartitionerSpec | None, upstream: PartitionerSpec) -> bool:
+    if downstream is None:
+        return True
+    return downstream.is_forward and upstream.kind in ("KEY_GROUP", "CUSTOM")

@@ -185,7 +185,19 @@ PROGRAMS: dict[str, Judgement] = {
 }
 
 
+PLANS: dict[str, Judgement] = {
+    "a window over all elements": _case(r": window_all$|all windowed: "),
+    "a stream that is no operator is cached": _case(": cache$"),
+    "an assigner for a keyed stream": _case(": assign_timestamps_and_watermarks of Python$"),
+    "inputs beside a custom partition": _case("^custom: connect"),
+    "a side output of no operator": _case("^(side output|custom): get_side_output$"),
+    "a function of the wrong kind": _case("^connected.*: process with keys$"),
+    "a sink of one subtask": _case("^union of keyed: print of one subtask$"),
+}
+
+
 def kind_of(name: str, case: str, pyflink: str, penstock: str) -> str | None:
     """The kind of a difference; None if nobody has judged it."""
-    judgements = {"calls": CALLS, "values": VALUES, "programs": PROGRAMS}[name]
+    kinds = {"calls": CALLS, "values": VALUES, "programs": PROGRAMS, "plans": PLANS}
+    judgements = kinds[name]
     return next((k for k, fits in judgements.items() if fits(case, pyflink, penstock)), None)

@@ -1,7 +1,7 @@
 """Runs cases under PyFlink, which records, or under penstock, which compares.
 
-python -m pyflink_oracle.run record [calls|values|programs]
-python -m pyflink_oracle.run compare [calls|values|programs] [--all] [--accept]
+python -m pyflink_oracle.run record [calls|values|programs|plans]
+python -m pyflink_oracle.run compare [calls|values|programs|plans] [--all] [--accept]
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from typing import Any
 from pyflink_oracle import coders, kinds, outcomes, recording, values
 from pyflink_oracle.calls import call_cases
 from pyflink_oracle.library import Library
+from pyflink_oracle.plans import check_complete, run_plans
 from pyflink_oracle.programs import USES, programs
 from pyflink_oracle.programs.flink import Flink
+
+CASES = ("calls", "values", "programs", "plans")
 
 #: Of the cases that cost a job each, so many are left out but one.
 SAMPLE = 16
@@ -136,6 +139,18 @@ def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
     return found
 
 
+def record_plans(library: Library) -> None:
+    """Records how elements travel behind each method of each kind of stream."""
+    check_complete(library)
+    recording.save("plans.json", recording.by_outcome(run_plans(library)))
+
+
+def compare_plans() -> tuple[dict[str, str], dict[str, str]]:
+    """The recorded outcomes and penstock's; a case that is not recorded has nothing."""
+    found = run_plans(Library("penstock"))
+    return dict.fromkeys(found, "nothing") | recording.by_case(recording.load("plans.json")), found
+
+
 def compare_programs(only: str, everything: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The recorded outcomes and penstock's; of large subjects a sample, another for each runtime."""
     recorded = recording.load("programs.json")
@@ -184,7 +199,7 @@ def compare_values(everything: bool) -> tuple[dict[str, str], dict[str, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("action", choices=["record", "compare"])
-    parser.add_argument("cases", nargs="?", choices=["calls", "values", "programs"])
+    parser.add_argument("cases", nargs="?", choices=CASES)
     parser.add_argument("--all", action="store_true", help="without sampling")
     parser.add_argument("--only", default="", help="programs whose names contain this")
     parser.add_argument("--accept", action="store_true", help="write the differences down as known")
@@ -196,7 +211,7 @@ def main() -> int:
         os._exit(0)  # threads of PyFlink's would keep the process
     args = parser.parse_args()
     signal.signal(signal.SIGALRM, values.give_up)
-    wanted = ("calls", "values", "programs") if args.cases is None else (args.cases,)
+    wanted = CASES if args.cases is None else (args.cases,)
     if args.action == "record":
         for name in wanted:
             if name == "programs":
@@ -204,7 +219,7 @@ def main() -> int:
                 continue
             library = Library("pyflink")
             library.share_python_workers()
-            {"calls": record_calls, "values": record_values}[name](library)
+            {"calls": record_calls, "values": record_values, "plans": record_plans}[name](library)
         return 0
     os.environ["PENSTOCK_CONFIGURATION"] = json.dumps({"execution.target": "in-process"})
     failed = False
@@ -213,6 +228,7 @@ def main() -> int:
             "calls": compare_calls,
             "values": lambda: compare_values(args.all),
             "programs": lambda: compare_programs(args.only, args.all or bool(args.only)),
+            "plans": compare_plans,
         }[name]()
         failed |= report(name, recorded, found, accept=args.accept)
     return int(failed)

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.interval_joined import IntervalJoin
-    from penstock.datastream.data_stream.sink import DataStreamSink
     from penstock.datastream.data_stream.windowed import WindowedStream
-    from penstock.datastream.functions import SinkFunction
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
@@ -89,6 +87,9 @@ class KeyedStream(DataStream[T], Generic[T]):
 
     def _plain(self) -> DataStream[T]:
         return self._origin
+
+    def _unkeyed(self) -> DataStream[T]:
+        return DataStream(self._environment, self._transformation)
 
     def _keys(self) -> tuple[Any, TypeInformation | None]:
         return self._key_selector, self._key_type
@@ -213,24 +214,6 @@ class KeyedStream(DataStream[T], Generic[T]):
         if not isinstance(given, KeyedStream):
             raise InvalidProgramError(f"interval_join takes a KeyedStream, got {given!r}")
         return IntervalJoin(self, other)
-
-    # What goes back to the elements -----------------------------------------------------------
-
-    def union(self, *streams: DataStream[T]) -> DataStream[T]:
-        """All elements of this stream and others of its type, without keys."""
-        return self._origin.union(*streams)
-
-    def project(self, *field_indexes: int) -> DataStream[Any]:
-        """Keeps some fields of tuples, without keys."""
-        return self._origin.project(*field_indexes)
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes elements to the standard output of the workers."""
-        return self._origin.print(sink_identifier)
-
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Gives each element to a sink function of the user's."""
-        return self._origin.add_sink(sink_func)
 
     # What a partitioned stream has not --------------------------------------------------------
 

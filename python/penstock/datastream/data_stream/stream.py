@@ -150,7 +150,7 @@ class DataStream(StreamSettings, Generic[T]):
         Raises:
             InvalidProgramError: The elements are no tuples, or a field does not exist.
         """
-        row = self.get_type()
+        row = self._plain().get_type()
         if not isinstance(row, TupleTypeInfo):
             raise InvalidProgramError(f"only a stream of TUPLE can be projected, this is {row}")
         fields = row.get_field_types()
@@ -160,7 +160,7 @@ class DataStream(StreamSettings, Generic[T]):
         for index in indexes:
             if type(index) is not int or not 0 <= index < len(fields):
                 raise WrongArgumentError(f"project(): {row} has no field {index!r}")
-        return self._typed_one_input(
+        return self._unkeyed()._typed_one_input(
             operators.Project(field_indexes),
             "Projection",
             Types.TUPLE([fields[index] for index in field_indexes]),
@@ -201,20 +201,23 @@ class DataStream(StreamSettings, Generic[T]):
     # Several streams --------------------------------------------------------------------------
 
     def union(self, *streams: DataStream[T]) -> DataStream[T]:
-        """All elements of this stream and others of its type.
+        """Return all elements of this stream and others of its type.
+
+        The union has no key, but elements of a keyed stream reach the subtask of their key.
 
         Raises:
             InvalidProgramError: A stream has another type.
         """
-        members = [self._plain(), *(stream._plain() for stream in streams)]
+        members = [self, *streams]
+        declared = self._plain().get_type()
         for stream in members[1:]:
-            if stream.get_type() != members[0].get_type():
+            other = stream._plain().get_type()
+            if other != declared:
                 raise InvalidProgramError(
-                    "Cannot union streams of different types: "
-                    f"{members[0].get_type()} and {stream.get_type()}"
+                    f"Cannot union streams of different types: {declared} and {other}"
                 )
         if len(members) == 1:
-            return members[0]
+            return self._unkeyed()
         return DataStream(
             self._environment, UnionTransformation([s._transformation for s in members])
         )
@@ -550,7 +553,11 @@ class DataStream(StreamSettings, Generic[T]):
     # For the builders -------------------------------------------------------------------------
 
     def _plain(self) -> DataStream[T]:
-        """The stream without its keys."""
+        """Return the stream before its `key_by`."""
+        return self
+
+    def _unkeyed(self) -> DataStream[T]:
+        """Return the stream without keys; its elements still reach the subtask of their key."""
         return self
 
     def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:

@@ -34,7 +34,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
     refuse_unbounded(environment, where)
     row_type, is_single = columns_of_stream(stream, schema, where)
     as_arrow = arrow_schema(row_type)
-    before = stream._plain().transformation
+    before = stream.transformation
     columns = OneInputTransformation(
         before,
         "Columns",

@@ -1,0 +1,70 @@
+"""Elements of a key stay in one subtask behind what PyFlink has not, too."""
+
+import pytest
+from penstock.common import Time, Types
+from penstock.datastream import AsyncDataStream, AsyncFunction
+from penstock.datastream.functions import SinkFunction
+from support.environments import in_process
+
+PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
+
+
+class Sink(SinkFunction):
+    def invoke(self, value, context):
+        pass
+
+
+class Ask(AsyncFunction):
+    async def async_invoke(self, value):
+        return [value]
+
+
+def first(pair):
+    return pair[0]
+
+
+def iterated(keyed, other):
+    loop = keyed.iterate()
+    loop.close_with(loop.map(lambda v: v, PAIR))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda keyed, other: keyed.add_sink(Sink()), id="add_sink"),
+        pytest.param(lambda keyed, other: keyed.union().map(str), id="union of one"),
+        pytest.param(lambda keyed, other: keyed.union(other).forward().map(str), id="forward"),
+        pytest.param(lambda keyed, other: keyed.split(str).select("a").map(str), id="split"),
+        pytest.param(
+            lambda keyed, other: AsyncDataStream.unordered_wait(keyed, Ask(), Time.seconds(1)),
+            id="async",
+        ),
+        pytest.param(iterated, id="iterate"),
+    ],
+)
+def test_elements_of_a_key_stay_together(use):
+    env = in_process(parallelism=2)
+    keyed, other = (
+        env.from_collection([("a", 1)], PAIR).map(lambda v: v, PAIR).name("before").key_by(first)
+        for _ in range(2)
+    )
+    use(keyed, other)
+    graph = env.get_stream_graph()
+    left = [edge for edge in graph.edges() if graph.nodes[edge.source_id].name == "before"]
+    assert {edge.partitioner.ship_strategy for edge in left} == {"HASH"}
+
+
+def test_forward_undoes_a_rebalance():
+    env = in_process(parallelism=2)
+    env.from_collection([1]).map(str).rebalance().forward().print()
+    assert [edge.partitioner.kind for edge in env.get_stream_graph().edges()][-1] == "FORWARD"
+
+
+def test_a_projected_keyed_stream_has_no_key():
+    env = in_process()
+    keyed = env.from_collection([("a", 1)], PAIR).key_by(first)
+    projected = keyed.project(1)
+    assert projected.get_type() == Types.TUPLE([Types.INT()])
+    assert projected.transformation.key_selector is None
+    assert keyed.union(keyed).get_type() == PAIR
+    assert keyed.union().get_type() == PAIR
