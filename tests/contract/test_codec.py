@@ -235,6 +235,7 @@ def test_nan_passes(kind):
         Row(name="ann", age=3),
         Row(age=3, name="ann"),
         Row(age=3, height=180, name="ann"),
+        Row(f0="ann", f1=3),  # as a type without names calls its fields
     ],
 )
 def test_row_forms(kind, value):

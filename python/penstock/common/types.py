@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -86,3 +87,29 @@ def _restore_row(fields: list[str] | None, values: list[Any], kind: RowKind) -> 
         row.set_field_names(list(fields))
     row.set_row_kind(kind)
     return row
+
+
+def values_in_order(row: Row, names: list[str]) -> list[Any]:
+    """Return the values of a row in the order in which a type or a sink names its fields.
+
+    A row whose fields have no names, or the names f0, f1, … of a type without names, goes by
+    position.  A row whose fields the program named goes by these names; it may have others.
+
+    Raises:
+        ValueError: A name is not one of the row's; the text has the names of both.
+    """
+    own = row._field_names()
+    if own is None or own == names:
+        return list(row)
+    if len(own) == len(row):
+        if set(names) <= set(own):
+            return row.get_fields_by_names(names)
+        if own == _unchosen_names(len(own)):
+            return list(row)
+    raise ValueError(f"its fields are {own}, not {names}")
+
+
+@cache
+def _unchosen_names(count: int) -> list[str]:
+    """Return the names that a type gives its fields when the program chose none."""
+    return [f"f{i}" for i in range(count)]

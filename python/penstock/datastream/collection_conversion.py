@@ -28,7 +28,7 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
     Types,
 )
-from penstock.common.types import Row
+from penstock.common.types import Row, values_in_order
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _row(declared: RowTypeInfo, fields: list[Convert]) -> Convert:
             values: Any = [value.get(name) for name in names]
         elif isinstance(value, Row):
             try:
-                values = value.get_fields_by_names(names)
+                values = values_in_order(value, names)
             except ValueError as error:
                 raise Misfit(f"{_refuse(value, declared)}: {error}") from None
         else:

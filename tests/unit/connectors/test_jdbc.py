@@ -54,6 +54,17 @@ def harness(connection, *, sql=UPSERT, **settings):
     return OneInputStreamOperatorTestHarness(operators.SinkWriter(sink))
 
 
+def test_rows_of_a_type_without_names_go_to_the_marks_by_position(database):
+    row = Row(1, "a")
+    row.set_field_names(["f0", "f1"])
+    with harness(options(database)) as test:
+        test.process_element(row)
+        with pytest.raises(FormatError, match=r"\['id', 'surname'\], not \['id', 'name'\]"):
+            test.process_element(Row(id=1, surname="a"))
+        test.end_input()
+    assert rows(database) == [(1, "a")]
+
+
 def test_rows_are_written_in_batches_and_before_checkpoints(database):
     with harness(options(database), with_batch_size=2) as test:
         test.process_element(Row(id=1, name="a"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
@@ -18,11 +18,12 @@ from penstock.common.composite_types import (
 from penstock.common.optional_library import optional_library
 from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.formats.json_values import named_row
+from penstock.datastream.formats.json_values import field_values, named_row
+from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -257,7 +258,7 @@ def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
 
 
 #: What a column is refused by; pyarrow's errors are of these classes.
-_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, Misfit, TypeError, ValueError)
 
 
 def _unfit(value: Any, declared: TypeInformation) -> Exception | None:
@@ -272,11 +273,10 @@ def _unfit(value: Any, declared: TypeInformation) -> Exception | None:
 def _misfit(value: Any, declared: TypeInformation) -> tuple[list[str], TypeInformation, Any]:
     """The path to the part of a value that is none of its type, that type, and why."""
     parts: list[tuple[str, TypeInformation, Any]] = []
-    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)) and isinstance(value, Iterable):
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         names, types = [name for name, _ in _fields(declared)], declared.get_field_types()
-        given = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
-        if len(given) == len(names):
-            parts = list(zip(names, types, given, strict=True))
+        with suppress(Misfit):  # the value as a whole is told of, then
+            parts = list(zip(names, types, field_values(value, names), strict=True))
     elif isinstance(declared, MapTypeInfo) and isinstance(value, dict):
         parts = [(str(key), declared.value_type, each) for key, each in value.items()]
     elif isinstance(declared, _LISTS) and isinstance(value, (list, tuple)):
@@ -335,8 +335,7 @@ def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
         fields = [value_writer(kind) or _same for kind in declared.get_field_types()]
 
         def convert(row: Any) -> Any:
-            values = [row.get(name) for name in names] if isinstance(row, dict) else list(row)
-            members = zip(names, fields, values, strict=True)
+            members = zip(names, fields, field_values(row, names), strict=True)
             return {name: write(value) for name, write, value in members}
 
     if convert is None:

@@ -338,11 +338,13 @@ def text_writer(
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         types = declared.get_field_types()
         writers = [text_writer(kind, dialect, array_separator)[0] for kind in types]
+        named = declared if isinstance(declared, RowTypeInfo) else RowTypeInfo(types)
+        names = named.get_field_names()
         return (
             lambda value: _joined(
                 [
                     null if each is None else write(each)
-                    for write, each in zip(writers, value, strict=True)
+                    for write, each in zip(writers, field_values(value, names), strict=True)
                 ],
                 array_separator,
             ),

@@ -30,7 +30,7 @@ from penstock.common.temporal_types import (
     TimeTypeInfo,
 )
 from penstock.common.typeinfo import Types
-from penstock.common.types import Row
+from penstock.common.types import Row, values_in_order
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import InvalidProgramError
 
@@ -375,25 +375,23 @@ def _row_writer(declared: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], Any]:
 
 
 def field_values(value: Any, names: list[str]) -> list[Any]:
-    """The fields of a row, a tuple or a dictionary, in the order of the names.
+    """Return the fields of a row, a tuple or a dictionary in the order of the names.
 
     Raises:
-        Misfit: It is none of these, or has another number of fields.
+        Misfit: It is none of these, has another number of fields, or is a row whose fields the
+            program named otherwise.
     """
-    if isinstance(value, Row):
-        try:
-            values = value.get_fields_by_names(names)
-        except ValueError as error:
-            raise Misfit(str(error)) from None
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         return [value.get(name) for name in names]
-    elif isinstance(value, (tuple, list)):
-        values = list(value)
-    else:
+    is_row = isinstance(value, Row)
+    if not is_row and not isinstance(value, (tuple, list)):
         raise Misfit(f"{_shown(value)} is no row")
-    if len(values) != len(names):
-        raise Misfit(f"{_shown(value)} has {len(values)} fields, not the {len(names)} of {names}")
-    return values
+    if len(value) != len(names):
+        raise Misfit(f"{_shown(value)} has {len(value)} fields, not the {len(names)} of {names}")
+    try:
+        return values_in_order(value, names) if is_row else list(value)
+    except ValueError as error:
+        raise Misfit(f"{_shown(value)} is another row: {error}") from None
 
 
 def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:

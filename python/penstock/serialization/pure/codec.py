@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.common.types import Row, RowKind
+from penstock.common.types import Row, RowKind, values_in_order
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.conversions import whole_number
 from penstock.serialization.loaded_numpy import is_numpy_bool
@@ -304,13 +304,10 @@ def row_values(value: Any, field_names: list[str], type_name: str) -> tuple[int,
     """
     if not isinstance(value, Row):
         raise Misfit(value, type_name, "not a Row")
-    own = value._field_names()
-    kind = value.get_row_kind().value
-    if own is None or own == field_names:
-        return kind, list(value)
-    if len(own) == len(value) and set(field_names) <= set(own):
-        return kind, value.get_fields_by_names(field_names)
-    raise Misfit(value, type_name, f"its fields are {own}, not {field_names}")
+    try:
+        return value.get_row_kind().value, values_in_order(value, field_names)
+    except ValueError as error:
+        raise Misfit(value, type_name, str(error)) from None
 
 
 class _ListNode(Node):
