@@ -11,7 +11,7 @@ import operator
 import pytest
 from penstock.common.typeinfo import Types
 from penstock.errors import SerializationError
-from penstock.expressions.evaluation import Evaluation
+from penstock.expressions.evaluation import Evaluation, Stage
 from penstock.serialization.key_types import sent_key_type
 
 from contract.codecs import NATIVE_IS_BUILT
@@ -49,7 +49,9 @@ def exchange_of(plane, declared, position, key_type=None, channels=CHANNELS):
 def computed(function, values, filtered=None):
     from penstock._native.expression import Expression
 
-    stages = [(function, False)] if filtered is None else [(filtered, True), (function, False)]
+    stages = [Stage(function)]
+    if filtered is not None:
+        stages.insert(0, Stage(filtered, is_filter=True))
     program = Evaluation().program_of_stages(stages)
     assert program is not None, "the function is not evaluated, so this would show nothing"
 

@@ -61,7 +61,8 @@ __attribute__((hot)) static int ps_run(PsMade *made, PsValue *result) {
 #define PS_PLACE(OPERATION) [OPERATION] = &&at_##OPERATION
     static const void *const places[] = {
         PS_PLACE(PS_MOVE), PS_PLACE(PS_CELL), PS_PLACE(PS_GLOBAL), PS_PLACE(PS_FIELD),
-        PS_PLACE(PS_ROW_FIELD), PS_PLACE(PS_UNPACK), PS_PLACE(PS_SUBSCRIPT), PS_PLACE(PS_ADD),
+        PS_PLACE(PS_ROW_FIELD), PS_PLACE(PS_NAMED_FIELD), PS_PLACE(PS_UNPACK),
+        PS_PLACE(PS_SUBSCRIPT), PS_PLACE(PS_ADD),
         PS_PLACE(PS_SUBTRACT), PS_PLACE(PS_MULTIPLY), PS_PLACE(PS_FLOOR_DIVIDE),
         PS_PLACE(PS_REMAINDER), PS_PLACE(PS_AND), PS_PLACE(PS_OR), PS_PLACE(PS_XOR),
         PS_PLACE(PS_LEFT_SHIFT), PS_PLACE(PS_RIGHT_SHIFT), PS_PLACE(PS_TRUE_DIVIDE),
@@ -103,11 +104,11 @@ at_PS_FIELD:
     }
     PS_NEXT_IF_DONE(ps_item(made, target, left, instruction->number));
 at_PS_ROW_FIELD:
-    PS_NEXT_IF_DONE(ps_row_field(made, target, left->object, right->object, instruction->number));
+    PS_NEXT_IF_DONE(ps_row_field(made, instruction, instruction->number));
+at_PS_NAMED_FIELD:
+    PS_NEXT_IF_DONE(ps_row_field(made, instruction, -1));
 at_PS_UNPACK:
-    object = left->object;
-    if (object == NULL || !PyTuple_CheckExact(object) ||
-        PyTuple_GET_SIZE(object) != instruction->number) {
+    if (!ps_unpacks(left, instruction->number)) {
         return PS_NOT_HERE;
     }
     PS_NEXT;
@@ -131,7 +132,7 @@ at_PS_POWER:
     PS_COMPARISON(PS_GREATER, >);
     PS_COMPARISON(PS_GREATER_OR_EQUAL, >=);
 at_PS_SUBSCRIPT:
-    PS_NEXT_IF_DONE(ps_subscript(made, target, left, right));
+    PS_NEXT_IF_DONE(ps_subscript(made, instruction));
 at_PS_IS:
 at_PS_IS_NOT:
     PS_NEXT_IF_DONE(ps_is(target, left, right, instruction->operation == PS_IS_NOT));
@@ -220,7 +221,13 @@ static inline int ps_begin(PsProgram *program, PsMade *made, PsValue *result, in
     made->count = 0;
     made->leaves_fields = leaves_fields;
     outcome = ps_run(made, result);
-    program->failures = outcome == PS_NOT_HERE ? program->failures + 1 : 0;
+    if (outcome == PS_NOT_HERE) {
+        program->failures++;
+        program->given_up++;
+    } else {
+        program->failures = 0;
+        program->evaluated++;
+    }
     if (outcome == PS_FIELDS) {
         return outcome;
     }

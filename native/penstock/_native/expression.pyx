@@ -18,6 +18,7 @@ from penstock._native.integer_run cimport IntegerRun, integer_of
 from penstock._native.registers cimport (
     PS_MAX_REGISTERS, PsInstruction, PsMade, PsProgram, PsValue, ps_as_number,
 )
+from penstock._native.row cimport RowBase
 from penstock._native.timestamps cimport timestamp_of
 
 from penstock.common.types import Row
@@ -41,7 +42,8 @@ cdef extern from "evaluator.h":
         PS_DONE
         PS_DROPPED
         PS_FIELDS
-        PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_ROW_FIELD, PS_UNPACK, PS_SUBSCRIPT
+        PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_ROW_FIELD, PS_NAMED_FIELD
+        PS_UNPACK, PS_SUBSCRIPT
         PS_ADD, PS_SUBTRACT, PS_MULTIPLY, PS_FLOOR_DIVIDE, PS_REMAINDER, PS_AND, PS_OR, PS_XOR
         PS_LEFT_SHIFT, PS_RIGHT_SHIFT, PS_TRUE_DIVIDE, PS_POWER
         PS_LESS, PS_LESS_OR_EQUAL, PS_EQUAL, PS_NOT_EQUAL, PS_GREATER, PS_GREATER_OR_EQUAL
@@ -52,8 +54,8 @@ cdef extern from "evaluator.h":
         PS_DROP_IF_FALSE, PS_RETURN
         PS_MAX_OPERANDS
     PyObject *ps_row_class
-    PyObject *ps_row_values
-    PyObject *ps_row_names
+    size_t ps_row_values_offset
+    size_t ps_row_names_offset
     PyTypeObject *ps_datetime_class
     PyTypeObject *ps_date_class
     PyTypeObject *ps_time_class
@@ -68,6 +70,17 @@ cdef extern from "evaluator.h":
     int ps_begin(PsProgram *program, PsMade *made, PsValue *result, bint leaves_fields) except -1
     object ps_make_tuple(PsMade *made)
 
+# Cython takes no address of a field that holds an object, so the offsets come from C; a field that
+# is renamed does not compile.
+cdef extern from *:
+    """
+    #define ps_row_offset(field) offsetof(struct __pyx_obj_8penstock_7_native_3row_RowBase, field)
+    #define ps_offset_of_values() ps_row_offset(values)
+    #define ps_offset_of_names() ps_row_offset(names)
+    """
+    size_t ps_offset_of_values() noexcept
+    size_t ps_offset_of_names() noexcept
+
 if programs.LIMIT > PS_MAX_REGISTERS:
     raise ImportError(f"programs of {programs.LIMIT} places, room for {PS_MAX_REGISTERS}")
 if programs.MAX_OPERANDS > PS_MAX_OPERANDS:
@@ -75,7 +88,7 @@ if programs.MAX_OPERANDS > PS_MAX_OPERANDS:
 
 cdef dict OPERATIONS = {
     "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL,
-    "field": PS_FIELD, "row field": PS_ROW_FIELD,
+    "field": PS_FIELD, "row field": PS_ROW_FIELD, "named field": PS_NAMED_FIELD,
     "unpack": PS_UNPACK, "subscript": PS_SUBSCRIPT,
     "+": PS_ADD, "-": PS_SUBTRACT, "*": PS_MULTIPLY, "//": PS_FLOOR_DIVIDE, "%": PS_REMAINDER,
     "&": PS_AND, "|": PS_OR, "^": PS_XOR, "<<": PS_LEFT_SHIFT, ">>": PS_RIGHT_SHIFT,
@@ -93,11 +106,11 @@ if OPERATIONS.keys() != programs.OPERATIONS:
     raise ImportError(f"operations that differ: {OPERATIONS.keys() ^ programs.OPERATIONS}")
 
 
-# For ever there, as this module is.
-cdef tuple ROW = (Row, "_values", "_fields")
-ps_row_class = <PyObject *>ROW[0]
-ps_row_values = <PyObject *>ROW[1]
-ps_row_names = <PyObject *>ROW[2]
+# Rows are plain Python objects where the process was started for the pure runtime.
+if issubclass(Row, RowBase):
+    ps_row_class = <PyObject *>Row  # it lives as long as its module
+    ps_row_values_offset = ps_offset_of_values()
+    ps_row_names_offset = ps_offset_of_names()
 
 ps_datetime_class = <PyTypeObject *>datetime.datetime
 ps_date_class = <PyTypeObject *>datetime.date
@@ -157,6 +170,16 @@ cdef class Expression:
             ):
                 raise ValueError(f"{origin!r} has changed since its program was made")
             ps_rely_on(machine, <PyObject *>origin, defaults is not None)
+
+    @property
+    def evaluated(self):
+        """The number of evaluations so far that computed a result."""
+        return self.machine.evaluated
+
+    @property
+    def given_up(self):
+        """The number of evaluations so far that were given up, so that the function was called."""
+        return self.machine.given_up
 
     def callable(self):
         """A builtin function of positional arguments that returns what the function returns."""

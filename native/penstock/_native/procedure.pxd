@@ -18,7 +18,7 @@ cdef enum Outcome:
 
 @cython.final
 cdef class Procedure:
-    cdef Expression expression
+    cdef readonly Expression expression
     cdef InternalTimerService timers
     cdef KeyContext state
     cdef bint uses_key

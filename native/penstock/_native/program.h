@@ -17,7 +17,8 @@ typedef enum {
     PS_GLOBAL,           /* target = what the dict `right` holds for the name `left` */
     PS_FIELD,            /* target = field `number` of the tuple, list or row `left` */
     PS_ROW_FIELD,        /* target = the field `right`, by its type at `number`, of the row `left` */
-    PS_UNPACK,           /* checks that `left` is a tuple of `number` fields */
+    PS_NAMED_FIELD,      /* target = the field `right` of the row `left`, which must have names */
+    PS_UNPACK,           /* checks that `left` is a tuple or a row of `number` fields */
     PS_SUBSCRIPT,        /* target = left[right] */
     PS_ADD,              /* from here: target = left and right, combined */
     PS_SUBTRACT,
@@ -288,34 +289,42 @@ static int ps_binary(PsMade *made, PsOperation operation, PsValue *target, PsVal
     return PS_DONE;
 }
 
-/* The class of rows, and the names of what they keep in their dicts; set once. */
-static PyObject *ps_row_class, *ps_row_values, *ps_row_names;
+/* The class of rows, and the offsets of their lists of values and of names; set once. */
+static PyObject *ps_row_class;
+static size_t ps_row_values_offset, ps_row_names_offset;
 
 static inline int ps_is_row(const PyObject *object) {
     return (PyObject *)Py_TYPE(object) == ps_row_class;
 }
 
-/* The list of a row's values or of its names, borrowed; NULL if it is none. */
-static inline PyObject *ps_list_of_row(PyObject *row, PyObject *name) {
-    PyObject *dict = PyObject_GenericGetDict(row, NULL), *list = NULL;
-    if (dict != NULL) {
-        list = PyDict_GetItemWithError(dict, name);
-        Py_DECREF(dict);
-    }
-    PyErr_Clear();
-    return list != NULL && PyList_CheckExact(list) ? list : NULL;
+/* The values of a row, borrowed. */
+static inline PyObject *ps_values_of_row(PyObject *row) {
+    return *(PyObject **)((char *)row + ps_row_values_offset);
 }
 
-/* Where a row has a field of that name; -1 if it has none. */
-static Py_ssize_t ps_place_in_row(PyObject *names, PyObject *name, Py_ssize_t expected) {
-    if (expected < PyList_GET_SIZE(names) && PyList_GET_ITEM(names, expected) == name) {
-        return expected;
+/* The names of a row, borrowed; NULL if its fields have none. */
+static inline PyObject *ps_names_of_row(PyObject *row) {
+    PyObject *names = *(PyObject **)((char *)row + ps_row_names_offset);
+    return names == Py_None ? NULL : names;
+}
+
+/* Return the position of `name` in the list `names`, or -1.  `*expected` is the position at which
+ * the last search found it: rows of one stream share their names, so it is nearly always right. */
+static inline Py_ssize_t ps_place_in_row(PyObject *names, PyObject *name, Py_ssize_t *expected) {
+    const Py_ssize_t count = PyList_GET_SIZE(names);
+    if (*expected < count && PyList_GET_ITEM(names, *expected) == name) {
+        return *expected;
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (PyList_GET_ITEM(names, i) == name) {
+            return *expected = i;
+        }
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *other = PyList_GET_ITEM(names, i);
-        if (other == name || (PyUnicode_CheckExact(other) && PyUnicode_CheckExact(name) &&
-                              PyUnicode_Compare(other, name) == 0)) {
-            return i;
+        if (PyUnicode_CheckExact(other) && PyUnicode_CheckExact(name) &&
+            PyUnicode_Compare(other, name) == 0) {
+            return *expected = i;
         }
     }
     return -1;
@@ -323,7 +332,7 @@ static Py_ssize_t ps_place_in_row(PyObject *names, PyObject *name, Py_ssize_t ex
 
 /* target = values[index] of a list, or not here. */
 static inline int ps_put_item(PsMade *made, PsValue *target, PyObject *values, int64_t index) {
-    if (values == NULL || index < 0 || index >= PyList_GET_SIZE(values)) {
+    if (index < 0 || index >= PyList_GET_SIZE(values)) {
         return PS_NOT_HERE;
     }
     ps_put(made, target, Py_NewRef(PyList_GET_ITEM(values, index)));
@@ -347,39 +356,52 @@ static int ps_item(PsMade *made, PsValue *target, const PsValue *left, int32_t n
         return ps_unmade_field(made, target, left, number);
     }
     if (ps_is_row(container)) {
-        container = ps_list_of_row(container, ps_row_values);
+        container = ps_values_of_row(container);
     } else if (!PyList_CheckExact(container)) {
         return PS_NOT_HERE;
     }
     return ps_put_item(made, target, container, number);
 }
 
-/* target = the field of a row that has the name, or that is at `number` in one without names. */
-static int ps_row_field(PsMade *made, PsValue *target, PyObject *row, PyObject *name,
-                        int32_t number) {
-    PyObject *names;
-    Py_ssize_t place = number;
+/* target = the field `right` of the row `left`; of a row without names the field `number`, or not
+ * here if that is negative. */
+static inline int ps_row_field(PsMade *made, PsInstruction *instruction, int64_t number) {
+    PyObject *row = instruction->left->object, *names;
     if (row == NULL || !ps_is_row(row)) {
         return PS_NOT_HERE;
     }
-    names = ps_list_of_row(row, ps_row_names);
+    names = ps_names_of_row(row);
     if (names != NULL) {
-        place = ps_place_in_row(names, name, number);
+        number = ps_place_in_row(names, instruction->right->object, &instruction->place);
     }
-    return ps_put_item(made, target, ps_list_of_row(row, ps_row_values), place);
+    return ps_put_item(made, instruction->target, ps_values_of_row(row), number);
+}
+
+/* Whether `left` is a tuple or a row of `number` fields. */
+static inline int ps_unpacks(const PsValue *left, Py_ssize_t number) {
+    PyObject *object = left->object;
+    if (object == NULL) {
+        return 0;
+    }
+    if (PyTuple_CheckExact(object)) {
+        return PyTuple_GET_SIZE(object) == number;
+    }
+    return ps_is_row(object) && PyList_GET_SIZE(ps_values_of_row(object)) == number;
 }
 
 /* target = left[right]. */
-static int ps_subscript(PsMade *made, PsValue *target, PsValue *left, PsValue *right) {
+static int ps_subscript(PsMade *made, PsInstruction *instruction) {
+    PsValue *target = instruction->target, *left = instruction->left, *right = instruction->right;
     PyObject *container = left->object, *found;
     int64_t index;
     if (container == NULL) {
         return PS_NOT_HERE;
     }
-    if (ps_is_row(container) && right->object != NULL && PyUnicode_CheckExact(right->object)) {
-        PyObject *names = ps_list_of_row(container, ps_row_names);
-        index = names == NULL ? -1 : ps_place_in_row(names, right->object, 0);
-        return ps_put_item(made, target, ps_list_of_row(container, ps_row_values), index);
+    if (ps_is_row(container)) {
+        if (right->object != NULL && PyUnicode_CheckExact(right->object)) {
+            return ps_row_field(made, instruction, -1);
+        }
+        container = ps_values_of_row(container);
     }
     if (PyDict_CheckExact(container)) {
         if (!ps_box(made, right)) {

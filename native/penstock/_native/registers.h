@@ -30,7 +30,10 @@ typedef struct {
     };
     /* Of PS_GLOBAL: what was found last, and the dict's version then, or 0. */
     PyObject *found;
-    uint64_t version;
+    union {
+        uint64_t version;
+        Py_ssize_t place; /* of a field of a row: where its name was found last */
+    };
 } PsInstruction;
 
 struct PsMade;
@@ -46,6 +49,8 @@ typedef struct {
     int failures;   /* evaluations one after the other that were given up */
     int busy;
     int origin_count;
+    int64_t evaluated;          /* evaluations so far that came to an end by themselves */
+    int64_t given_up;           /* and those that were given up, after which a function is called */
     const struct PsMade *fields; /* of the first argument, where that is a tuple not made; else NULL */
     PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
     PsInstruction instructions[PS_MAX_REGISTERS];

@@ -22,6 +22,8 @@ cdef extern from "registers.h":
 
     ctypedef struct PsProgram:
         int parameters
+        int64_t evaluated
+        int64_t given_up
         PsInstruction instructions[PS_MAX_REGISTERS]
         int16_t lists[PS_MAX_REGISTERS]
         PsValue registers[PS_MAX_REGISTERS]

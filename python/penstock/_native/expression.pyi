@@ -7,6 +7,10 @@ from penstock.expressions.program import Program
 class Expression:
     @property
     def takes_fields(self) -> bool: ...
+    @property
+    def evaluated(self) -> int: ...
+    @property
+    def given_up(self) -> int: ...
     def __new__(
         cls,
         function: Callable[..., Any],

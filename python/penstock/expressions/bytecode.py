@@ -16,10 +16,13 @@ from functools import cache
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo
+from penstock.common.types import Row
 from penstock.expressions.bytecode_tables import (
     BINARY_OPERATORS,
     COMPARISON_OPERATORS,
     interpreter,
+    is_method,
     table,
     why_refused,
 )
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 
     from penstock.expressions.bytecode_tables import ByteCode
 
+    #: The declared types of arguments, from the first one on; None for an unknown one.
+    Types = tuple[object | None, ...]
+
 logger = logging.getLogger(__name__)
 
 #: Steps that only name what is in a local variable.
@@ -39,6 +45,9 @@ _OF_LOCALS: Final = frozenset(
         "load two locals", "store two locals", "store and load local",
     }
 )  # fmt: skip
+
+#: The attributes of a row that are not its fields, whatever the names of its fields.
+_OWN_ATTRIBUTES: Final = frozenset(dir(Row))
 
 #: Flags of code.
 GENERATOR: Final = 0x20
@@ -260,7 +269,9 @@ class Translation:
         elif what == "unpack" and argument < LIMIT:
             fields = stack.pop()
             body.emit("unpack", left=fields, number=argument)
-            stack += [body.add("field", fields, number=i) for i in reversed(range(argument))]
+            stack += [self._field(fields, i) for i in reversed(range(argument))]
+        elif what == "attribute":
+            stack.append(self._attribute(stack.pop(), found))
         elif what == "unary":
             stack.append(body.add(kind, stack.pop()))
         elif what == "truth":
@@ -283,8 +294,39 @@ class Translation:
             right, left = stack.pop(), stack.pop()
             is_subscript = operation == "subscript"
             stack.append(
-                body.subscript(left, right) if is_subscript else body.add(operation, left, right)
+                self._item(left, right) if is_subscript else body.add(operation, left, right)
             )
+
+    def _attribute(self, row: int, found: dis.Instruction) -> int:
+        """Return the register of an attribute, which must be a field of a declared row."""
+        name = found.argval
+        place = _place_in(self._body.type_of(row), name)
+        is_own = name.startswith("_") or name in _OWN_ATTRIBUTES
+        if place is None or is_own or is_method(found):
+            raise NotComputedError(why_refused(found))
+        return self._named_field(row, self._body.constant(name), place)
+
+    def _item(self, container: int, index: int) -> int:
+        """Return the register of a subscript."""
+        key, body = self._body.constant_in(index), self._body
+        if type(key) is int and 0 <= key < LIMIT:
+            return self._field(container, key)
+        place = _place_in(body.type_of(container), key)
+        if place is not None:
+            return self._named_field(container, index, place)
+        return body.subscript(container, index)
+
+    def _field(self, container: int, position: int) -> int:
+        body = self._body
+        field = body.add("field", container, number=position)
+        body.declare(field, _type_at(body.type_of(container), position))
+        return field
+
+    def _named_field(self, row: int, name: int, place: int) -> int:
+        body = self._body
+        field = body.add("named field", row, name)
+        body.declare(field, _type_at(body.type_of(row), place))
+        return field
 
     def _is_followed_by_value(self, found: dis.Instruction) -> bool:
         after = [i for i in self._instructions if i.offset > found.offset and i.opname != "CACHE"]
@@ -349,6 +391,7 @@ class Translation:
         """
         body = self._body
         known = self._arrivals.get(offset)
+        is_first = known is None
         if known is None:
             stack = [body.register() if place >= 0 else place for place in state.stack]
             places = [
@@ -360,7 +403,7 @@ class Translation:
             raise NotComputedError("goes on after it has done something in one case only")
         for source, target in zip(state.stack, known.stack, strict=True):
             if target >= 0:
-                body.emit("move", target=target, left=source)
+                self._move(source, target, is_first=is_first)
             elif target != source:
                 raise NotComputedError("takes what it is given in one case only")
         for i, local in enumerate(state.locals):
@@ -368,5 +411,28 @@ class Translation:
             if local is None or place is None or (min(local, place) < 0 and local != place):
                 known.locals[i] = None
             elif place >= 0:
-                body.emit("move", target=place, left=local)
+                self._move(local, place, is_first=is_first)
         return known.label
+
+    def _move(self, source: int, target: int, *, is_first: bool) -> None:
+        """Adds a move; the target has a type if all that are moved there have the same."""
+        body = self._body
+        body.emit("move", target=target, left=source)
+        declared = body.type_of(source)
+        body.declare(target, declared if is_first or declared is body.type_of(target) else None)
+
+
+def _place_in(type_info: object, name: Any) -> int | None:
+    """Return the position of a field in a row type; None if it is no row type with that field."""
+    if type(name) is not str or not isinstance(type_info, RowTypeInfo):
+        return None
+    names = type_info.get_field_names()
+    return names.index(name) if name in names else None
+
+
+def _type_at(type_info: object, position: int) -> object | None:
+    """Return the type of a field of a row or tuple type; None if it is unknown."""
+    if not isinstance(type_info, RowTypeInfo | TupleTypeInfo):
+        return None
+    types = type_info.get_field_types()
+    return types[position] if position < len(types) else None

@@ -71,6 +71,7 @@ _COMMON: Final = {
 
 _311: Final = {
     **_COMMON,
+    "LOAD_ATTR": ("attribute", ""),
     "POP_JUMP_FORWARD_IF_TRUE": ("jump if", "true"),
     "POP_JUMP_FORWARD_IF_FALSE": ("jump if", "false"),
     "POP_JUMP_FORWARD_IF_NONE": ("jump if", "none"),
@@ -82,6 +83,7 @@ _311: Final = {
 _312: Final = {
     **_COMMON,
     "LOAD_FAST_CHECK": ("load local", ""),
+    "LOAD_ATTR": ("attribute", ""),
     "RETURN_CONST": ("return constant", ""),
     "POP_JUMP_IF_TRUE": ("jump if", "true"),
     "POP_JUMP_IF_FALSE": ("jump if", "false"),
@@ -109,11 +111,7 @@ _PROCEDURES_311: Final = {
     "PRECALL": ("ignore", ""),
 }
 
-_PROCEDURES_312: Final = {
-    **_PROCEDURES,
-    # The lowest bit says that it is a method, to be called next.
-    "LOAD_ATTR": ("load method", ""),
-}
+_PROCEDURES_312: Final = _PROCEDURES
 
 TABLES: Final[Mapping[tuple[int, int], ByteCode]] = {
     (3, 11): ByteCode(_311, 0, _PROCEDURES_311),
@@ -163,6 +161,15 @@ def interpreter() -> str:
     major, minor = sys.version_info[:2]
     name = "CPython" if sys.implementation.name == "cpython" else sys.implementation.name
     return f"{name} {major}.{minor}"
+
+
+def is_method(instruction: dis.Instruction) -> bool:
+    """Return whether an instruction loads a method that is called next."""
+    if instruction.opname == "LOAD_METHOD":
+        return True
+    # From 3.12 on the lowest bit of the argument says so.
+    is_flagged = sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1)
+    return instruction.opname == "LOAD_ATTR" and is_flagged
 
 
 def why_refused(instruction: dis.Instruction) -> str:

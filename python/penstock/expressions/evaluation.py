@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.options.user_code import EVALUATE_FUNCTIONS
 from penstock.expressions.bytecode import translate
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock._native.expression import Expression
+    from penstock.expressions.bytecode import Types
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,36 @@ class Called:
     reason: str
 
 
+class Stage(NamedTuple):
+    """One of several functions that are applied one after the other.
+
+    Attributes:
+        function: The function.
+        is_filter: True if it passes on its argument or drops it.
+        types: The declared types of its arguments, None for an unknown one.  Missing ones are
+            unknown.
+    """
+
+    function: Callable[..., Any]
+    is_filter: bool = False
+    types: Types = ()
+
+
 class Evaluation:
-    """What a job's settings and this process say about functions that only compute."""
+    """Decides which functions of an operator are evaluated, and counts the evaluations.
+
+    Attributes:
+        expressions: The evaluated functions.
+    """
 
     def __init__(self, *, enabled: bool = True) -> None:
-        """Says whether functions are evaluated at all; where they can be."""
+        """Creates the decision for one operator.
+
+        Args:
+            enabled: False if the job calls every function.
+        """
         self._enabled = enabled
+        self.expressions: list[Expression] = []
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> Evaluation:
@@ -48,22 +73,23 @@ class Evaluation:
         """
         return cls(enabled=EVALUATE_FUNCTIONS.read(configuration))
 
-    def decide(self, stages: Sequence[tuple[Any, bool]], arguments: int = 1) -> Program | Called:
-        """What functions compute one after the other, or why they are called.
+    def decide(self, stages: Sequence[Stage], arguments: int = 1) -> Program | Called:
+        """Return the program of functions applied one after the other, or why they are called.
 
         Args:
-            stages: Each function, and whether it is a filter: it then passes on what it is given,
-                or drops it.
-            arguments: How many the first is given, at least one; those behind it are given one.
+            stages: The functions.
+            arguments: The number of arguments of the first one, at least one; the others take one.
         """
         if (called := self._called_anyway()) is not None:
             return called
         builder = ProgramBuilder()
         values = [builder.register() for _ in range(arguments)]
         try:
-            for function, is_filter in stages:
-                result = _translated(builder, function, values)
-                if is_filter:
+            for stage in stages:
+                for register, type_info in zip(values, stage.types, strict=False):
+                    builder.declare(register, type_info)
+                result = _translated(builder, stage.function, values)
+                if stage.is_filter:
                     builder.emit("drop if false", left=result)
                 else:
                     values = [result]
@@ -73,16 +99,17 @@ class Evaluation:
         program = builder.program(arguments)
         return Called(f"takes more than {LIMIT} steps") if program is None else program
 
-    def decide_procedure(self, function: Any) -> Procedure | Called:
-        """What a process function computes and does, or why it is called.
+    def decide_procedure(self, function: Any, types: Types = ()) -> Procedure | Called:
+        """Return what a process function computes and does, or why it is called.
 
         Args:
-            function: ``function(value, context)``, of keyed elements or of their timers.
+            function: ``function(value, context)``, of keyed records or of their timers.
+            types: The declared type of ``value``, if it is known.
         """
         if (called := self._called_anyway()) is not None:
             return called
         try:
-            return procedure_of(function)
+            return procedure_of(function, types)
         except NotComputedError as error:
             return Called(str(error))
 
@@ -96,39 +123,46 @@ class Evaluation:
             return Called("is not looked at, as the interpreter warns of bytes (-b)")
         return None
 
-    def program(self, function: Any, arguments: int) -> Program | None:
-        """What a function computes of so many positional arguments; None if it is called."""
-        return self.program_of_stages([(function, False)], arguments)
+    def program(self, function: Any, arguments: int, types: Types = ()) -> Program | None:
+        """Return the program of a function of so many positional arguments; None if called."""
+        return self.program_of_stages([Stage(function, types=types)], arguments)
 
-    def program_of_stages(
-        self, stages: Sequence[tuple[Any, bool]], arguments: int = 1
-    ) -> Program | None:
-        """What functions compute one after the other, as for `decide`; None if they are called."""
+    def program_of_stages(self, stages: Sequence[Stage], arguments: int = 1) -> Program | None:
+        """Return the program of functions as `decide` does; None if they are called."""
         decided = self.decide(stages, arguments)
         return decided if isinstance(decided, Program) else None
 
-    def without_call(self, function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
-        """What does the same as ``function`` by the fastest way.
+    def without_call(
+        self, function: Callable[..., Any], arguments: int, types: Types = ()
+    ) -> Callable[..., Any]:
+        """Return the fastest callable that does the same as ``function``.
 
         Args:
             function: Any callable.
             arguments: With how many positional arguments it is called; others are possible, but
                 slow.
+            types: The declared types of the arguments, as far as they are known.
         """
-        expression = self.expression(function, arguments)
+        expression = self.expression(function, arguments, types)
         return function if expression is None else expression.callable()
 
-    def expression(self, function: Callable[..., Any], arguments: int) -> Expression | None:
-        """What computes a function of so many positional arguments; None if it is called."""
-        program = self.program(function, arguments)
+    def expression(
+        self, function: Callable[..., Any], arguments: int, types: Types = ()
+    ) -> Expression | None:
+        """Return what computes a function of so many positional arguments; None if it is called."""
+        program = self.program(function, arguments, types)
         if program is None:
             return None
         from penstock._native.expression import Expression
 
-        return Expression(function, program)
+        expression = Expression(function, program)
+        self.expressions.append(expression)
+        return expression
 
-    def key_selection(self, selector: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], int]:
-        """What to call for the key of an element.
+    def key_selection(
+        self, selector: Callable[[Any], Any], element_type: Any = None
+    ) -> tuple[Callable[[Any], Any], int]:
+        """Return what to call for the key of a record of a declared type, if it has one.
 
         Returns:
             The selector, or what does the same without a call; and the position of the field that
@@ -140,7 +174,7 @@ class Evaluation:
         if part_of(selector) is not None:
             # Who reads keys takes it without a call.
             return selector, -1
-        return self.without_call(selector, 1), -1
+        return self.without_call(selector, 1, (element_type,)), -1
 
 
 def _translated(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:

@@ -16,13 +16,13 @@ from penstock.expressions.bytecode import (
     known_table,
     plain_function,
 )
-from penstock.expressions.bytecode_tables import why_refused
+from penstock.expressions.bytecode_tables import is_method, why_refused
 from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
 
 if TYPE_CHECKING:
     import dis
 
-    from penstock.expressions.bytecode import State
+    from penstock.expressions.bytecode import State, Types
 
 #: What a program is given: the first registers.
 VALUE: Final = 0
@@ -72,7 +72,7 @@ class Procedure:
     uses_key: bool
 
 
-def procedure_of(function: Any) -> Procedure:
+def procedure_of(function: Any, types: Types = ()) -> Procedure:
     """What ``function(value, context)`` does, be it a generator or not.
 
     Raises:
@@ -82,6 +82,8 @@ def procedure_of(function: Any) -> Procedure:
     builder = _ProcedureBuilder()
     for _ in range(PARAMETERS):
         builder.register()
+    for type_info in types:
+        builder.declare(VALUE, type_info)
     translation = _ProcedureTranslation(builder, known_table(), found, [VALUE, _CONTEXT])
     translation.result()
     program = builder.program(PARAMETERS)
@@ -149,7 +151,7 @@ class _ProcedureTranslation(Translation):
             state.stack.append(self._body.constant(None))
         elif what == "yield":
             self._act(state, EMIT, state.stack.pop())
-        elif what == "load method":
+        elif what == "load method" or (what == "attribute" and is_method(found)):
             self._load_method(found, state)
         elif what == "call":
             self._call(found, state)
@@ -165,11 +167,10 @@ class _ProcedureTranslation(Translation):
 
     def _load_method(self, found: dis.Instruction, state: State) -> None:
         owner = state.stack.pop()
-        is_method = found.opname == "LOAD_METHOD" or (found.arg or 0) & 1
         known = (owner, found.argval) in _GETTERS or (
             owner == _TIMERS and found.argval in ACTIONS[1:]
         )
-        if not is_method or not known:
+        if not known:
             raise NotComputedError(why_refused(found))
         self._methods.append((owner, found.argval))
         state.stack += [_FIRST_METHOD - len(self._methods) + 1, owner]

@@ -28,13 +28,16 @@ _JUMPS: Final = frozenset(
     {"jump", "jump if true", "jump if false", "jump if none", "jump if not none"}
 )
 
+#: Operations that read fields of a tuple or a row.
+_FIELD_READERS: Final = frozenset({"field", "row field", "named field", "unpack"})
+
 #: All operations.
 OPERATIONS: Final = (
     _BINARY
     | _UNARY
     | _GATHERING
     | _JUMPS
-    | {"global", "row field", "unpack", "drop if false", "return"}
+    | {"global", "row field", "named field", "unpack", "drop if false", "return"}
 )
 
 #: Operation; target, left and right register, the right one being a place in ``lists`` for tuples,
@@ -84,9 +87,17 @@ class Program:
 
     @property
     def takes_only_fields(self) -> bool:
-        """Whether the first argument is looked into by ``field``, and used for nothing else."""
+        """True if the first argument is read by ``field`` and used for nothing else."""
+        return self._reads_first_by(frozenset({"field"}))
+
+    @property
+    def keeps_only_fields(self) -> bool:
+        """True if results hold fields of the first argument at most, never the argument itself."""
+        return self._reads_first_by(_FIELD_READERS)
+
+    def _reads_first_by(self, operations: frozenset[str]) -> bool:
         return all(
-            instruction[0] == "field" or 0 not in _used(self, place)
+            instruction[0] in operations or 0 not in _used(self, place)
             for place, instruction in enumerate(self.instructions)
         )
 
@@ -131,11 +142,12 @@ def _used(program: Program, place: int) -> tuple[int, ...]:
         return program.lists[right : right + number]
     if operation in ("field", "row field", "unpack") and not 0 <= number < LIMIT:
         raise ValueError(f"instruction {place} takes field {number}")
-    if operation in ("cell", "global", "row field"):
-        looked_up = {"cell": (left,), "global": (left, right), "row field": (right,)}[operation]
+    if operation in ("cell", "global", "row field", "named field"):
+        is_field = operation.endswith("field")
+        looked_up = (right,) if is_field else (left,) if operation == "cell" else (left, right)
         if any(register not in program.constants for register in looked_up):
             raise ValueError(f"instruction {place} looks up what is no constant")
-        return (left,) if operation == "row field" else looked_up
+        return (left,) if is_field else looked_up
     if operation == "jump":
         return ()
     return (left, right) if operation in _BINARY else (left,)
@@ -170,6 +182,7 @@ class ProgramBuilder:
         self._lists: list[int] = []
         self._constants: dict[int, Any] = {}
         self._origins: list[Origin] = []
+        self._types: dict[int, Any] = {}
 
     def rely_on(self, function: FunctionType, *, defaults: bool) -> None:
         """Notes that the program holds for the code of a function, and for its defaults."""
@@ -190,6 +203,14 @@ class ProgramBuilder:
     def constant_in(self, register: int) -> Any:
         """What a register holds from the beginning, None if nothing."""
         return self._constants.get(register)
+
+    def declare(self, register: int, type_info: Any) -> None:
+        """Note the declared type of a register; None if it is unknown."""
+        self._types[register] = type_info
+
+    def type_of(self, register: int) -> Any:
+        """Return the declared type of a register; None if it is unknown."""
+        return self._types.get(register)
 
     def label(self) -> int:
         """A label, to be placed later."""

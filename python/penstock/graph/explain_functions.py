@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.expressions.computed import computed_by
-from penstock.expressions.evaluation import Called
+from penstock.expressions.evaluation import Called, Stage
 from penstock.expressions.functions import bound_function
 from penstock.graph import operators
 from penstock.serialization.key_selection import part_of
@@ -13,6 +13,7 @@ from penstock.serialization.key_selection import part_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from penstock.expressions.bytecode import Types
     from penstock.expressions.evaluation import Evaluation
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.stream_graph import StreamNode
@@ -46,14 +47,15 @@ def function_facts(node: StreamNode, evaluation: Evaluation) -> list[str]:
     for number, selector in enumerate(node.key_selectors):
         if selector is not None:
             of_input = f" of input {number}" if len(node.key_selectors) > 1 else ""
-            lines.append(f"key selector{of_input}: {_selector_fact(selector, evaluation)}")
+            fact = _selector_fact(selector, evaluation, node.input_types[number])
+            lines.append(f"key selector{of_input}: {fact}")
     for edge in node.in_edges:
         spec = edge.partitioner
         if spec.kind != "CUSTOM":
             continue
         if spec.key_selector is not None:
             select = bound_function(spec.key_selector, "get_key")
-            lines.append(f"key selector: {_fact(select, 1, evaluation)}")
+            lines.append(f"key selector: {_fact(select, 1, evaluation, node.input_types[:1])}")
         partition = bound_function(spec.function, "partition")
         lines.append(f"partitioner: {_fact(partition, 2, evaluation)}")
     return lines
@@ -69,11 +71,12 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
         if keyed and method != "reduce" and hasattr(function, "open"):
             yield method, "called, because it may use the state of a key"
         else:
-            yield method, _fact(called, arguments, evaluation)
+            types = node.input_types[:1] * arguments
+            yield method, _fact(called, arguments, evaluation, types)
     elif isinstance(descriptor, operators.Window):
-        yield from _window_functions(descriptor, evaluation)
+        yield from _window_functions(descriptor, evaluation, node.input_types[:1])
     elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:
-        yield from _process_functions(function, evaluation)
+        yield from _process_functions(function, evaluation, node.input_types[:1])
     elif function is not None and not isinstance(descriptor, operators.SplitSource):
         reason = _CALLED.get(type(descriptor), "as it is given more than elements")
         yield type(function).__name__, f"called, {reason}"
@@ -84,29 +87,32 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
         strategy = descriptor.watermark_strategy
     if strategy is not None and strategy.timestamp_assigner is not None:
         assigned = strategy.timestamp_assigner.extract_timestamp
-        yield "timestamp assigner", _fact(assigned, 2, evaluation)
+        types = node.input_types[:1] or (node.output_type,)
+        yield "timestamp assigner", _fact(assigned, 2, evaluation, types)
 
 
-def _process_functions(function: Any, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+def _process_functions(
+    function: Any, evaluation: Evaluation, types: Types
+) -> Iterator[tuple[str, str]]:
     for method in ("process_element", "on_timer"):
         called = getattr(function, method, None)
         if called is None:
             continue
-        decided = evaluation.decide_procedure(called)
+        decided = evaluation.decide_procedure(called, types if method == "process_element" else ())
         yield method, f"called, it {decided.reason}" if isinstance(decided, Called) else "evaluated"
 
 
 def _window_functions(
-    descriptor: operators.Window, evaluation: Evaluation
+    descriptor: operators.Window, evaluation: Evaluation, types: Types
 ) -> Iterator[tuple[str, str]]:
     function, kind = descriptor.function, descriptor.function_kind
     if kind == "reduce" or kind == "aggregate":
         if descriptor.evictor is not None:
             yield kind, "called when a window fires, because an evictor looks at its elements"
         elif kind == "reduce":
-            yield kind, _fact(bound_function(function, "reduce"), 2, evaluation)
+            yield kind, _fact(bound_function(function, "reduce"), 2, evaluation, types * 2)
         else:
-            yield "add", _fact(function.add, 2, evaluation)
+            yield "add", _fact(function.add, 2, evaluation, types)
     window_function = descriptor.window_function
     if kind not in ("reduce", "aggregate"):
         window_function = function
@@ -114,9 +120,9 @@ def _window_functions(
         yield type(window_function).__name__, "called, as it is given windows"
 
 
-def _selector_fact(selector: Any, evaluation: Evaluation) -> str:
+def _selector_fact(selector: Any, evaluation: Evaluation, element_type: Any) -> str:
     called = bound_function(selector, "get_key")
-    _, position = evaluation.key_selection(called)
+    _, position = evaluation.key_selection(called, element_type)
     if position >= 0:
         expression = computed_by(called)
         fact = f"field {position}, taken without a call"
@@ -124,11 +130,13 @@ def _selector_fact(selector: Any, evaluation: Evaluation) -> str:
     part = part_of(called)
     if part is not None:
         return f"{part}, taken without a call"
-    return _fact(called, 1, evaluation)
+    return _fact(called, 1, evaluation, (element_type,))
 
 
-def _fact(called: Callable[..., Any], arguments: int, evaluation: Evaluation) -> str:
-    decided = evaluation.decide([(called, False)], arguments)
+def _fact(
+    called: Callable[..., Any], arguments: int, evaluation: Evaluation, types: Types = ()
+) -> str:
+    decided = evaluation.decide([Stage(called, types=types)], arguments)
     fact = f"called, it {decided.reason}" if isinstance(decided, Called) else "evaluated"
     expression = computed_by(called)
     return fact if expression is None else f"{fact}: {expression}"

@@ -9,6 +9,7 @@ from penstock.datastream.data_stream.stream import DataStream, TypeArgument, typ
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import OneInputTransformation, SourceTransformation
+from penstock.metrics.values import read_metrics
 from penstock.taskexecutor.compiled import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -174,6 +175,22 @@ class PipelineTestHarness:
     def values(self, sink: str) -> list[Any]:
         """The elements that a stream has emitted."""
         return [record.value for record in self._outputs[sink].records]
+
+    def metrics(self, operator: str) -> dict[str, int | float | str]:
+        """Return the metrics of the operators with this name, one value for each metric's name.
+
+        A meter is its rate; a distribution is one value for each of its figures.
+
+        Raises:
+            KeyError: No operator of that name has registered metrics.
+        """
+        values: dict[str, int | float | str] = {}
+        for (_, name), metrics in self._opened_task().environment.operator_metrics.items():
+            if name == operator:
+                values |= read_metrics(metrics, name).flat()
+        if not values:
+            raise KeyError(f"no operator {operator!r} has registered metrics")
+        return values
 
     def _opened(self) -> OperatorChain:
         if self._chain is None:

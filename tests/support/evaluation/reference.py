@@ -2,6 +2,8 @@
 
 import operator
 
+from penstock.common.types import Row
+
 BINARY = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
     "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_,
@@ -47,7 +49,7 @@ def run(program, *arguments):
             if not registers[left]:
                 return DROPPED
         elif operation == "unpack":
-            if type(registers[left]) is not tuple or len(registers[left]) != number:
+            if type(registers[left]) not in (tuple, Row) or len(registers[left]) != number:
                 raise GivenUpError
         else:
             registers[target] = _value(program, registers, operation, left, right, number)
@@ -67,6 +69,11 @@ def _value(program, registers, operation, left, right, number):
     if operation == "row field":
         row = registers[left]
         return row[registers[right] if hasattr(row, "_fields") else number]
+    if operation == "named field":
+        row = registers[left]
+        if type(row) is not Row or not hasattr(row, "_fields"):
+            raise GivenUpError
+        return row[registers[right]]
     if operation == "move":
         return registers[left]
     if operation == "field":

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from penstock.expressions import bytecode
 from penstock.expressions.bytecode_tables import TABLES
-from penstock.expressions.evaluation import Called, Evaluation
+from penstock.expressions.evaluation import Called, Evaluation, Stage
 from penstock.network import runtime
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -59,7 +59,7 @@ def test_an_unknown_version_evaluates_nothing_and_says_so_once(monkeypatch, capl
     monkeypatch.setattr(bytecode, "table", lambda: None)
     bytecode._log_unknown_version.cache_clear()
     with caplog.at_level(logging.WARNING):
-        decided = [Evaluation().decide([(lambda x: x, False)]) for _ in range(3)]
+        decided = [Evaluation().decide([Stage(lambda x: x)]) for _ in range(3)]
     version = "CPython {}.{}".format(*sys.version_info[:2])
     assert decided == [Called(f"is made of the byte code of {version}, which is not known")] * 3
     (record,) = caplog.records

@@ -66,7 +66,8 @@ def test_elements_of_one_timestamp_at_once(assigner):
     harness_context = SimpleNamespace(
         is_batch=False,
         input_clock=lambda: 0.0,
-        evaluation=SimpleNamespace(without_call=lambda function, _: function),
+        evaluation=SimpleNamespace(without_call=lambda function, *_: function),
+        timestamped_type=None,
         runtime_context=None,
     )
     reader = ReaderOutputs(harness_context, strategy, output)

@@ -3,7 +3,8 @@
 The rule is Flink's without object reuse: what an operator hands on, and what is kept in state, is
 not reached by later changes elsewhere.  Nothing is copied where nobody could tell: values of types
 that never change, what leaves the chain (it is written at once), what a source has just read, what
-functions that only compute have made of their own input.
+functions that only compute have made of their own input, rows of which a function only reads
+fields.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.composite_types import TupleTypeInfo
+from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
+from penstock.expressions.functions import bound_function
 from penstock.graph import operators
 from penstock.serialization.type_schema import schema_of
 from penstock.taskexecutor.compiled import (
@@ -34,6 +36,7 @@ from penstock.taskexecutor.state.isolated_states import isolated
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.expressions.bytecode import Types
     from penstock.expressions.evaluation import Evaluation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
     from penstock.taskexecutor.compiled import Output, StreamOperator
@@ -141,11 +144,24 @@ class Isolation:
         is_form_due = is_form_due and not is_read
         if (is_form_due or shows_values(consumer)) and has_form(declared, consumer):
             return typed_output(target, declared)
+        is_read = is_read or self._only_reads_fields(consumer, declared)
         if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)
             if copier is not None:
                 return CopyingChainingOutput(target, copier)
         return ChainingOutput(target)
+
+    def _only_reads_fields(self, consumer: OperatorConfig, declared: Any) -> bool:
+        """Return whether a consumer computes from fields that never change and keeps no record."""
+        if not isinstance(declared, RowTypeInfo) or not isinstance(
+            consumer.descriptor, operators.Map
+        ):
+            return False
+        if not all(map(never_changes, declared.get_field_types())):
+            return False
+        function = bound_function(consumer.descriptor.function, "map")
+        program = self._evaluation.program(function, 1, (declared,))
+        return program is not None and program.keeps_only_fields
 
     def _gives_away(
         self, config: OperatorConfig, operator: StreamOperator, edge: ChainedOutput
@@ -160,12 +176,12 @@ class Isolation:
         if type(operator) not in (MapOperator, FilterOperator):
             return False
         function: Any = operator.function  # type: ignore[attr-defined]
-        return only_computes(function, self._evaluation)
+        return only_computes(function, self._evaluation, config.input_types)
 
 
-def only_computes(function: Any, evaluation: Evaluation) -> bool:
-    """Whether what a function returns is made of its arguments and of what never changes."""
-    program = evaluation.program(function, 1)
+def only_computes(function: Any, evaluation: Evaluation, types: Types = ()) -> bool:
+    """Return whether a function's results are made of its arguments and of constants alone."""
+    program = evaluation.program(function, 1, types)
     if program is None:
         return False
     for _, _, defaults in program.origins:

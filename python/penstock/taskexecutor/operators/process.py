@@ -19,6 +19,7 @@ from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
     from penstock._native.procedure import Procedure
+    from penstock.expressions.bytecode import Types
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -50,22 +51,24 @@ def _keyed(
     )
     operator.use_timers(function_timers(operator, context))
     operator.use_procedures(
-        _procedure(context, operator, operator.function),
-        _procedure(context, operator, operator.timers.on_timer),
+        _procedure(context, operator, operator.function, context.config.input_types[:1]),
+        _procedure(context, operator, operator.timers.on_timer, ()),
     )
     return operator
 
 
 def _procedure(
-    context: OperatorContext, operator: KeyedProcessOperator, function: Any
+    context: OperatorContext, operator: KeyedProcessOperator, function: Any, types: Types
 ) -> Procedure | None:
-    """What does the same as a function of an operator without a call; None if it is called."""
-    decided = context.evaluation.decide_procedure(function)
+    """Return what does the same as a function without a call; None if the function is called."""
+    decided = context.evaluation.decide_procedure(function, types)
     if isinstance(decided, Called):
         return None
     from penstock._native.procedure import Procedure
 
-    return Procedure(function, decided, operator.timers.service, operator.state)
+    procedure = Procedure(function, decided, operator.timers.service, operator.state)
+    context.evaluation.expressions.append(procedure.expression)
+    return procedure
 
 
 class PlainProcessOperator(ProcessOperator):

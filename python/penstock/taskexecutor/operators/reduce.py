@@ -30,7 +30,8 @@ def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> Str
     """Folds with the user's function."""
     function = descriptor.function
     reduce = bound_function(function, "reduce")
-    fold = context.evaluation.without_call(reduce, 2)
+    element_type = next(iter(context.config.input_types), None)
+    fold = context.evaluation.without_call(reduce, 2, (element_type, element_type))
     if fold is reduce:
         fold = keyed_fold(context, function, fold)
     return _create(context, function, fold)

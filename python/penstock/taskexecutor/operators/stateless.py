@@ -28,7 +28,9 @@ def create_flat_map(context: OperatorContext, descriptor: operators.FlatMap) -> 
     """Any number of elements for each."""
     function = descriptor.function
     called = keyed(context, function, bound_function(function, "flat_map"))
-    return FlatMapOperator(function, context.evaluation.without_call(called, 1))
+    return FlatMapOperator(
+        function, context.evaluation.without_call(called, 1, context.config.input_types)
+    )
 
 
 def create_filter(context: OperatorContext, descriptor: operators.Filter) -> StreamOperator:

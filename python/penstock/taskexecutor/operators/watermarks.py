@@ -115,7 +115,9 @@ class WatermarksOperator(TimestampsOperator):
         open_function(self.assigner, self.context)
         if self.assigner is not None:
             self.extract = self.assigner.extract_timestamp
-            self.expression = self.context.evaluation.expression(self.extract, 2)
+            self.expression = self.context.evaluation.expression(
+                self.extract, 2, (self.context.timestamped_type,)
+            )
             if self.expression is not None and self.tracks_maximum:
                 from penstock._native.stamped_records import stamped_records
 

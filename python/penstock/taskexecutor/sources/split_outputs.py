@@ -228,7 +228,9 @@ class ReaderOutputs(ReaderOutput):
         if assigner is not None:
             open_function(assigner, context)
             self.giver = assigner.extract_timestamp
-            self.extract = context.evaluation.without_call(self.giver, 2)
+            self.extract = context.evaluation.without_call(
+                self.giver, 2, (context.timestamped_type,)
+            )
         if strategy is not None and strategy.idle_timeout_ms is not None:
             self.idle_timeout_s = strategy.idle_timeout_ms / 1000
         if emitter is None:

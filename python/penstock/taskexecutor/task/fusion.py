@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.expressions.evaluation import Stage
 from penstock.taskexecutor.compiled import (
     ChainingOutput,
     CopyingChainingOutput,
@@ -27,6 +28,7 @@ from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.expressions.bytecode import Types
     from penstock.expressions.evaluation import Evaluation
     from penstock.expressions.program import Program
 
@@ -45,11 +47,18 @@ class Fusion:
         self._evaluation = evaluation
         self._runs: dict[int, _Run] = {}
 
-    def entry(self, operator: StreamOperator) -> StreamOperator:
-        """What feeds ``operator``: itself, or the fused operator that begins with it."""
+    def entry(self, operator: StreamOperator, types: Types = ()) -> StreamOperator:
+        """Return what feeds ``operator``: itself, or the fused operator that begins with it.
+
+        Args:
+            operator: An operator of the chain; those behind it were given before.
+            types: The declared types of its inputs.
+        """
         if type(operator) not in (MapOperator, FilterOperator):
             return operator
-        run = _Run([operator], self._program_of([operator]), [])
+        function: Any = operator.function  # type: ignore[attr-defined]
+        stage = Stage(function, type(operator) is FilterOperator, types)
+        run = _Run([operator], [stage], self._evaluation.program_of_stages([stage]), [])
         if run.program is None and not _is_python(operator):
             return operator
         output: Any = operator.output
@@ -66,15 +75,11 @@ class Fusion:
     def _joined(self, run: _Run, copier: ValueCopier | None, following: _Run) -> _Run:
         """Both runs as one, or the first if they are of two kinds or too long for one program."""
         stages = run.stages + following.stages
-        program = None if copier is not None else self._program_of(stages)
+        program = None if copier is not None else self._evaluation.program_of_stages(stages)
         if program is None and (run.program is not None or following.program is not None):
             return run
-        return _Run(stages, program, [*run.copiers, copier, *following.copiers])
-
-    def _program_of(self, stages: Sequence[Any]) -> Program | None:
-        return self._evaluation.program_of_stages(
-            [(stage.function, type(stage) is FilterOperator) for stage in stages]
-        )
+        operators = run.operators + following.operators
+        return _Run(operators, stages, program, [*run.copiers, copier, *following.copiers])
 
 
 @dataclass(frozen=True)
@@ -84,20 +89,24 @@ class _Run:
     Between two there may be one that copies what the first hands to the second.
     """
 
-    stages: list[Any]
+    operators: list[Any]
+    stages: list[Stage]
     program: Program | None
     copiers: list[ValueCopier | None]
 
     def fused(self) -> FusedOperator:
-        composition = Composition(self.stages, self.copiers)
+        composition = Composition(self.operators, self.copiers)
         function, function_of_all = composition.function, composition.function_of_all
         if self.program is not None:
             from penstock._native.expression import Expression
 
             expression = Expression(function, self.program, DROPPED, function_of_all)
+            for operator in self.operators:
+                if operator.context is not None:
+                    operator.context.evaluation.expressions.append(expression)
             function, function_of_all = expression.callable(), expression.over
         fused = FusedOperator(function, function_of_all, DROPPED, composition.blame)
-        fused.setup(self.stages[0].context, self.stages[-1].output)
+        fused.setup(self.operators[0].context, self.operators[-1].output)
         return fused
 
 

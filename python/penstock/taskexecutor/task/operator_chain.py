@@ -87,7 +87,7 @@ class OperatorChain:
             operator.setup(context, self._create_output(index, operator, entries))
             context.broadcast_event = self.broadcast_event
             operators[index] = operator
-            entries[index] = fusion.entry(operator)
+            entries[index] = fusion.entry(operator, context.config.input_types)
         self.operators: list[StreamOperator] = [op for op in operators if op is not None]
         self._states = [
             StreamOperatorStateHandler(operator, context)
@@ -146,6 +146,7 @@ class OperatorChain:
             self._initialized.append(operator)
             self._states[index].initialize_state(restored.get(context.config.id))
             operator.open()
+            context.register_evaluation_metrics()
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Lets the operators emit what must be before the barrier, head to tail."""
@@ -325,9 +326,9 @@ class OperatorChain:
             context.open_with_operator(spec.key_selector)
             select = bound_function(spec.key_selector, "get_key")
             if spec.kind != "KEY_GROUP":
-                key_selector = context.evaluation.without_call(select, 1)
+                key_selector = context.evaluation.without_call(select, 1, (declared,))
             else:
-                key_selector, position = context.evaluation.key_selection(select)
+                key_selector, position = context.evaluation.key_selection(select, declared)
                 key_type, elements = sent_key_type(
                     cast("Any", spec.key_type), declared, None if position < 0 else position
                 )

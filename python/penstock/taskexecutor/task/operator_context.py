@@ -132,6 +132,12 @@ class OperatorContext:
         return self.config.descriptor
 
     @property
+    def timestamped_type(self) -> object | None:
+        """The type of the records that get timestamps here: the input's, or a source's own."""
+        types = self.config.input_types
+        return types[0] if types else self.config.output_type
+
+    @property
     def is_keyed(self) -> bool:
         """Whether an input of the operator is keyed."""
         return any(selector is not None for selector in self.config.key_selectors)
@@ -177,6 +183,19 @@ class OperatorContext:
         metrics = environment.operator_metrics.setdefault((config.id, config.name), {})
         return OperatorMetricGroup(metrics, (config.name, str(environment.subtask)))
 
+    def register_evaluation_metrics(self) -> None:
+        """Register the counts of evaluations if functions of the operator are evaluated.
+
+        ``numRecordsEvaluated`` counts those that computed a result, ``numEvaluationsGivenUp``
+        those behind which the function was called.
+        """
+        expressions = self.evaluation.expressions
+        if not expressions:
+            return
+        group = self.metric_group()
+        group.gauge("numRecordsEvaluated", lambda: sum(e.evaluated for e in expressions))
+        group.gauge("numEvaluationsGivenUp", lambda: sum(e.given_up for e in expressions))
+
     def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
         """The key of the elements of an input, as a function; None when it is not keyed."""
         selectors = self.config.key_selectors
@@ -191,8 +210,13 @@ class OperatorContext:
         if selector is None:
             return None
         key_type = self._key_type
-        selection = self.evaluation.key_selection(selector)
+        selection = self.evaluation.key_selection(selector, self._input_type(input_number))
         return network.KeyReader(*selection, key_type.plain, key_type.convert)
+
+    def _input_type(self, input_number: int) -> object | None:
+        """Return the declared type of an input's records; None if it is unknown."""
+        types = self.config.input_types
+        return types[input_number] if input_number < len(types) else None
 
     @cached_property
     def _key_type(self) -> KeyType:

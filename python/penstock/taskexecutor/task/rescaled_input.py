@@ -82,7 +82,7 @@ class RescaledInput:
                 "it with the parallelism that it had, or from a savepoint or an aligned checkpoint"
             )
         evaluation = self._chain.contexts[0].evaluation
-        select, position = evaluation.key_selection(bound_function(selector, "get_key"))
+        select, position = evaluation.key_selection(bound_function(selector, "get_key"), elements)
         key_type, codec = sent_key_type(
             cast("Any", head.key_type),
             cast("Any", elements),

@@ -93,9 +93,12 @@ def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int
     """How elements are kept, what adds one, and what creates an accumulator."""
     fold: Any = descriptor.function
     if descriptor.function_kind == "reduce":
-        return KEEP_FOLD, context.evaluation.without_call(bound_function(fold, "reduce"), 2), None
+        element_type = next(iter(context.config.input_types), None)
+        types = (element_type, element_type)
+        reduce = bound_function(fold, "reduce")
+        return KEEP_FOLD, context.evaluation.without_call(reduce, 2, types), None
     if descriptor.function_kind == "aggregate":
-        add = context.evaluation.without_call(fold.add, 2)
+        add = context.evaluation.without_call(fold.add, 2, context.config.input_types[:1])
         return KEEP_ACCUMULATOR, add, fold.create_accumulator
     return KEEP_LIST, None, None
 
