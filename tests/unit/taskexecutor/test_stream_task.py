@@ -279,6 +279,22 @@ def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
     assert ran == ["sink", "waited", "source"]
 
 
+def test_the_first_operator_waits_without_running_what_is_the_tasks():
+    """Such as a checkpoint, which would miss the element that the operator waits with."""
+    ran = []
+    mailbox, timers = Mailbox(lambda: None), ProcessingTimeService(lambda: 10)
+    mailbox.execute(partial(ran.append, "checkpoint"), CHECKPOINTS)
+    mailbox.execute(partial(ran.append, "answer"), LOOKS, 0)
+    timers.register(5, lambda _: ran.append("alignment times out"))
+    timers.register(5, lambda _: ran.append("call times out"), 0)
+    mailbox.run_pending(0)
+    timers.fire_due(0)
+    assert ran == ["answer", "call times out"]
+    mailbox.run_pending()
+    timers.fire_due()
+    assert ran[2:] == ["checkpoint", "alignment times out"]
+
+
 def test_a_mailbox_takes_so_many_mails_of_each_user():
     """One too many is refused in words, others are not kept out, and the place comes free."""
     ran = []

@@ -141,3 +141,43 @@ def test_queue_forgets_times_whose_timers_were_deleted():
     queue.remove(1, "a", None)
     assert queue.earliest() == 2
     assert len(queue) == 1
+
+
+def test_cancelled_timers_are_removed_before_their_time():
+    clock = ProcessingTimeService(lambda: 0)
+    fired = []
+    timers = [clock.register(3_600_000 + number, fired.append) for number in range(1000)]
+    for timer in timers[:-1]:
+        timer.cancel()
+        timer.cancel()
+    assert clock.num_timers <= 2
+    timers[-1].cancel()
+    assert clock.num_timers == 0
+
+
+def test_a_cancelled_timer_does_not_wake_an_operator_that_waits():
+    clock = ProcessingTimeService(lambda: 0)
+    timers = [clock.register(at, print, position=1) for at in (100, 200, 300)]
+    timers[1].cancel()
+    clock.register(50, print)
+    assert clock.wait_ms(1000, position=1) == 100
+    timers[0].cancel()
+    assert clock.wait_ms(1000, position=1) == 300
+
+
+def test_timers_that_are_cancelled_by_others_do_not_fire():
+    now = SimpleNamespace(ms=0)
+    clock = ProcessingTimeService(lambda: now.ms)
+    fired = []
+    later = [clock.register(20 + number, fired.append) for number in range(5)]
+
+    def cancel(timestamp):
+        fired.append(timestamp)
+        for timer in later[:4]:
+            timer.cancel()
+
+    clock.register(10, cancel)
+    now.ms = 100
+    clock.fire_due()
+    assert fired == [10, 24]
+    assert clock.num_timers == 0

@@ -6,6 +6,7 @@ mail, which the task's thread runs between two steps of its input.
 
 An operator that waits in the middle of an element runs mails meanwhile, but only those of the
 operators from its own place in the chain on: those before it are in the middle of that element too.
+So is the task, even if that operator is its first: a snapshot would miss the element.
 
 Whoever puts mails in does so as a named user with a bound: so the mailbox has one too, and a full
 one says whose mails the task does not keep up with.
@@ -22,6 +23,10 @@ from penstock.errors import PenstockError, QueueFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+#: The position of the task itself, before its first operator.
+TASK: Final = -1
 
 
 class MailboxClosedError(PenstockError):
@@ -83,7 +88,7 @@ class Mailbox:
         self,
         action: Callable[[], object],
         user: MailboxUser,
-        position: int = 0,
+        position: int = TASK,
     ) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
 
@@ -112,7 +117,7 @@ class Mailbox:
                 self._arrived.notify_all()
         self._wakeup()
 
-    def run_pending(self, position: int = 0) -> None:
+    def run_pending(self, position: int = TASK) -> None:
         """Runs about as many mails as are waiting now, so that mails that post mails come back.
 
         Args:
@@ -126,7 +131,7 @@ class Mailbox:
                 return
             action()
 
-    def wait(self, timeout_ms: float | None, position: int = 0) -> None:
+    def wait(self, timeout_ms: float | None, position: int = TASK) -> None:
         """Blocks until a mail for ``position`` or behind it is waiting, or the time is over."""
         timeout_s = None if timeout_ms is None else timeout_ms / 1000
         with self._lock:
@@ -144,7 +149,7 @@ class Mailbox:
     def drain(self) -> None:
         """Quiesces, then runs what is left."""
         self.quiesce()
-        while (action := self._take(0)) is not None:
+        while (action := self._take(TASK)) is not None:
             action()
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ import heapq
 import time
 from typing import TYPE_CHECKING
 
+from penstock.taskexecutor.task.mailbox import TASK
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,17 +15,26 @@ if TYPE_CHECKING:
 class ProcessingTimeTimer:
     """A registered callback; ``cancel`` makes it never run."""
 
-    __slots__ = ("callback", "position", "timestamp_ms")
+    __slots__ = ("_service", "callback", "position", "timestamp_ms")
 
-    def __init__(self, timestamp_ms: int, callback: Callable[[int], object], position: int) -> None:
+    def __init__(
+        self,
+        timestamp_ms: int,
+        callback: Callable[[int], object],
+        position: int,
+        service: ProcessingTimeService,
+    ) -> None:
         """Keeps what to call with ``timestamp_ms`` when that time has come."""
         self.timestamp_ms = timestamp_ms
         self.position = position
         self.callback: Callable[[int], object] | None = callback
+        self._service = service
 
     def cancel(self) -> None:
-        """Forgets the callback."""
-        self.callback = None
+        """Remove the timer, unless it has fired."""
+        if self.callback is not None:
+            self.callback = None
+            self._service.note_cancelled()
 
 
 def wall_clock_ms() -> int:
@@ -48,35 +59,42 @@ class ProcessingTimeService:
         self.now = clock_ms
         self._heap: list[tuple[int, int, ProcessingTimeTimer]] = []
         self._registered = 0
+        self._cancelled = 0
         self._quiesced = False
 
+    @property
+    def num_timers(self) -> int:
+        """Number of timers in memory: those that wait, and at most as many cancelled ones."""
+        return len(self._heap)
+
     def register(
-        self, timestamp_ms: int, callback: Callable[[int], object], position: int = 0
+        self, timestamp_ms: int, callback: Callable[[int], object], position: int = TASK
     ) -> ProcessingTimeTimer:
         """Calls ``callback(timestamp_ms)`` once the clock shows at least ``timestamp_ms``.
 
         After ``quiesce`` the timer is never run.
         """
-        timer = ProcessingTimeTimer(timestamp_ms, callback, position)
+        timer = ProcessingTimeTimer(timestamp_ms, callback, position, self)
         if not self._quiesced:
             heapq.heappush(self._heap, (timestamp_ms, self._registered, timer))
             self._registered += 1
         return timer
 
-    def wait_ms(self, longest_ms: int, position: int = 0) -> int:
+    def wait_ms(self, longest_ms: int, position: int = TASK) -> int:
         """How long the task may wait until the next timer, at most ``longest_ms``."""
         heap = self._heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
+            self._cancelled -= 1
         if not heap:
             return longest_ms
         next_ms, now = heap[0][0], self.now()
-        if position > 0:
-            waiting = (entry[0] for entry in heap if entry[2].position >= position)
+        if position > TASK:
+            waiting = (at for at, _, timer in heap if timer.callback and timer.position >= position)
             next_ms = min(waiting, default=now + longest_ms)
         return max(0, min(longest_ms, next_ms - now))
 
-    def fire_due(self, position: int = 0) -> None:
+    def fire_due(self, position: int = TASK) -> None:
         """Runs the callbacks whose time has come, earliest first.
 
         Callbacks registered meanwhile for a time that has come wait for the next call, so that
@@ -89,20 +107,32 @@ class ProcessingTimeService:
         # One by one: a callback may itself wait for a timer behind its own.
         while (timer := self._take_due(now, registered, position)) is not None:
             callback, timer.callback = timer.callback, None
-            if callback is not None:
-                callback(timer.timestamp_ms)
+            assert callback is not None, "not cancelled"
+            callback(timer.timestamp_ms)
+
+    def note_cancelled(self) -> None:
+        """Remove the cancelled timers from the heap if they are more than half of it."""
+        self._cancelled += 1
+        heap = self._heap
+        if 2 * self._cancelled > len(heap):
+            heap[:] = [entry for entry in heap if entry[2].callback is not None]
+            heapq.heapify(heap)
+            self._cancelled = 0
 
     def quiesce(self) -> None:
         """Drops all timers and takes no more."""
         self._quiesced = True
         self._heap.clear()
+        self._cancelled = 0
 
     def _take_due(self, now: int, registered: int, position: int) -> ProcessingTimeTimer | None:
         heap, found = self._heap, None
         passed: list[tuple[int, int, ProcessingTimeTimer]] = []
         while found is None and heap and heap[0][0] <= now:
             entry = heapq.heappop(heap)
-            if entry[1] < registered and entry[2].position >= position:
+            if entry[2].callback is None:
+                self._cancelled -= 1
+            elif entry[1] < registered and entry[2].position >= position:
                 found = entry[2]
             else:
                 passed.append(entry)
