@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import InvalidProgramError
+
+_COROUTINE: Final = "a coroutine"
 
 
 def refuse_coroutines(given: Any, where: str) -> None:
     """Checks a function of the user's, or an object with methods of the user's.
 
-    Of an object the methods count that a class of penstock's declares as plain ones; of an object
-    of penstock's, such as a strategy or a trigger, also what it holds.
+    Of an object the methods count that a class of penstock's declares as plain ones, without
+    those that its ``__awaited__`` names; of an object of penstock's, such as a strategy or a
+    trigger, also what it holds.
 
     Args:
         given: What the user gave.
@@ -47,11 +50,12 @@ def _refuse_one(given: Any, where: str) -> None:
         what = _asynchronous(kind.__call__)
     if what is not None:
         _refuse(where, getattr(given, "__qualname__", repr(given)), what)
+    awaited = getattr(kind, "__awaited__", ())
     for declaring in filter(_is_ours, kind.__mro__):
         for name, declared in vars(declaring).items():
             if inspect.isfunction(declared) and _asynchronous(declared) is None:
                 what = _asynchronous(getattr(kind, name))
-                if what is not None:
+                if what is not None and not (what == _COROUTINE and name in awaited):
                     _refuse(where, f"{kind.__qualname__}.{name}", what)
 
 
@@ -72,7 +76,7 @@ def _parts(given: Any) -> list[Any]:
 def _asynchronous(function: Any) -> str | None:
     """What a function gives instead of a result, if it is asynchronous."""
     if inspect.iscoroutinefunction(function):
-        return "a coroutine"
+        return _COROUTINE
     if inspect.isasyncgenfunction(function):
         return "an asynchronous generator"
     return None

@@ -145,6 +145,25 @@ class Slow(AsyncFunction):
         return []
 
 
+class GeneratesInOpen(AsyncFunction):
+    async def open(self, runtime_context):
+        yield runtime_context
+
+    async def async_invoke(self, value):
+        return [value]
+
+
+class Client(AsyncFunction):
+    async def open(self, runtime_context):
+        pass
+
+    async def async_invoke(self, value):
+        return [value]
+
+    async def close(self):
+        pass
+
+
 def timestamps() -> WatermarkStrategy:
     return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
 
@@ -187,6 +206,9 @@ WRONG = {
     "aggregate": lambda ds: ds.key_by(abs).count_window(2).aggregate(Aggregate()),
     "state": lambda ds: ReducingStateDescriptor("sum", coroutine, Types.LONG()),
     "async timeout": lambda ds: AsyncDataStream.ordered_wait(ds, Slow(), Time.seconds(1)),
+    "async open, generator": lambda ds: AsyncDataStream.ordered_wait(
+        ds, GeneratesInOpen(), Time.seconds(1)
+    ),
 }
 
 
@@ -199,6 +221,10 @@ def test_async_def_is_refused_in_the_call(place: str) -> None:
     """The message says where, and what to use instead."""
     with pytest.raises(InvalidProgramError, match=r"async def.*AsyncDataStream"):
         WRONG[place](numbers())
+
+
+def test_an_async_function_may_open_and_close_by_coroutines() -> None:
+    AsyncDataStream.ordered_wait(numbers(), Client(), Time.seconds(1))
 
 
 def test_an_async_function_given_to_map_is_told_where_it_belongs() -> None:

@@ -4,27 +4,51 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from penstock.datastream.functions.function import Function
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from penstock.common.time import Time
     from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
+    from penstock.datastream.functions.runtime_context import RuntimeContext
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Makes any number of elements of each by a coroutine; many are under way at a time."""
+    """Makes any number of elements of each by a coroutine; many are under way at a time.
+
+    All its methods but `timeout` run in the event loop of their subtask.
+    """
+
+    #: Methods that may be plain functions or coroutines.
+    __awaited__: ClassVar[frozenset[str]] = frozenset({"open", "close"})
+
+    def open(self, runtime_context: RuntimeContext) -> Awaitable[None] | None:  # type: ignore[override]
+        """Prepare the function, before the first call; a plain function or a coroutine.
+
+        It runs in the event loop of the calls: a client that it makes belongs to that loop.
+        """
+
+    def close(self) -> Awaitable[None] | None:  # type: ignore[override]
+        """Release what `open` and the calls made; a plain function or a coroutine.
+
+        It runs in the event loop, after the calls have ended or were cancelled, and before other
+        tasks of the loop are cancelled and the loop is closed.
+        """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
         """The elements to emit."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """The elements to emit when the call took too long.
+        """Return the elements to emit when the call took too long.
+
+        It runs in the thread of the task, and cannot be a coroutine.
 
         Raises:
             TimeoutError: Unless it is overridden.

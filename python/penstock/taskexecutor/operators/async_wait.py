@@ -14,7 +14,7 @@ from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import QueueFullError
 from penstock.taskexecutor.compiled import FunctionOperator, StreamOperator
-from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
+from penstock.taskexecutor.operators.event_loop import EventLoop
 from penstock.taskexecutor.task.mailbox import MailboxClosedError, MailboxUser
 
 if TYPE_CHECKING:
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.graph import operators
+    from penstock.taskexecutor.operators.event_loop import Outcome
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.time.processing_time import ProcessingTimeTimer
 
-
-#: Between two of these steps of a wait a cancelled task is interrupted, in seconds.
-_STEP_S: Final = 0.1
 
 _IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PICKLED_BYTE_ARRAY())
 
@@ -73,14 +71,13 @@ class AsyncWaitOperator(FunctionOperator):
         self.queue: deque[_Entry] = deque()
         self.under_way = 0
         # One mail for all outcomes that have come since the last.
-        self.outcomes: deque[tuple[_Entry, Future[Any]]] = deque()
+        self.outcomes: deque[tuple[_Entry, Future[Outcome]]] = deque()
         self.telling = threading.Lock()
         self.is_told = False
         self.teller = MailboxUser("notices of outcomes of asynchronous calls", 1)
         self.stray = MailboxUser("errors of what an asynchronous function started", 1)
         self.restored: list[tuple[Any, int]] = []
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.thread: threading.Thread | None = None
+        self.event_loop: EventLoop | None = None
 
     def initialize_state(self, context: Any) -> None:
         """Takes over the elements whose results had not left."""
@@ -93,16 +90,9 @@ class AsyncWaitOperator(FunctionOperator):
         state.update((e.value, e.timestamp) for e in self.queue if not e.is_watermark)
 
     def open(self) -> None:
-        """Prepares for elements."""
-        super().open()
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(
-            target=self._run_loop,
-            args=(self.loop, current_speaker()),
-            name=f"{self.context.name} event loop",
-            daemon=True,
-        )
-        self.thread.start()
+        """Open the function in the event loop, and call it again for restored elements."""
+        self.event_loop = EventLoop(self.context.name, self._on_stray_error)
+        self.event_loop.run(self.user_function.open, self.context.runtime_context)
         restored, self.restored = self.restored, []
         for value, timestamp in restored:
             self.process(value, timestamp)
@@ -114,15 +104,15 @@ class AsyncWaitOperator(FunctionOperator):
         entry = _Entry(value, timestamp, is_watermark=False)
         self.queue.append(entry)
         self.under_way += 1
-        assert self.loop is not None
-        call = asyncio.run_coroutine_threadsafe(self._outcome(value), self.loop)
+        assert self.event_loop is not None, "opened"
+        call = self.event_loop.call(self._invoke, value)
         if self.timeout_ms > 0:
             timers = self.context.processing_time
 
             def on_timeout(_: int) -> None:
                 if not entry.done:
                     call.cancel()
-                    self._complete(entry, lambda: self._timed_out(entry.value))
+                    self._complete(entry, "timeout", lambda: self._timed_out(entry.value))
 
             entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
 
@@ -146,16 +136,10 @@ class AsyncWaitOperator(FunctionOperator):
         self.finish()
 
     def close(self) -> None:
-        """Releases what was opened, also where the wait for coroutines is interrupted."""
-        loop, self.loop = self.loop, None
-        thread, self.thread = self.thread, None
-        try:
-            if loop is not None and thread is not None:
-                loop.call_soon_threadsafe(_stop_loop, loop)
-                while thread.is_alive():
-                    thread.join(_STEP_S)
-        finally:
-            super().close()
+        """Close the function in the event loop, once its calls have ended."""
+        event_loop, self.event_loop = self.event_loop, None
+        if event_loop is not None:
+            event_loop.close(self.user_function.close)
 
     def _has_room(self) -> bool:
         return self.under_way < self.capacity
@@ -178,7 +162,7 @@ class AsyncWaitOperator(FunctionOperator):
             self.is_told = False
         while self.outcomes:
             entry, future = self.outcomes.popleft()
-            self._complete(entry, partial(_results_of, future))
+            self._complete(entry, "async_invoke", partial(_results_of, future))
 
     def _argument(self, value: Any) -> Any:
         """What the function gets; the element stays for a timeout, a retry or a checkpoint."""
@@ -186,17 +170,6 @@ class AsyncWaitOperator(FunctionOperator):
 
     def _timed_out(self, value: Any) -> Any:
         return self.user_function.timeout(self._argument(value))
-
-    async def _outcome(self, value: Any) -> tuple[Any, BaseException | None]:
-        """The results of the function, or what it raised.
-
-        An event loop stops at once for SystemExit and KeyboardInterrupt, and takes a cancellation
-        for one of its own: nobody would hear of this call again.
-        """
-        try:
-            return await self._invoke(value), None
-        except BaseException as error:
-            return None, error
 
     async def _invoke(self, value: Any) -> Any:
         """Calls the function, again where the retry strategy says so."""
@@ -221,34 +194,30 @@ class AsyncWaitOperator(FunctionOperator):
             await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
 
-    def _run_loop(self, loop: asyncio.AbstractEventLoop, speaker: Speaker | None) -> None:
-        """Runs the event loop until it is stopped; what stops it otherwise fails the task."""
-        speaks_for(speaker)
-        asyncio.set_event_loop(loop)
-        stopped = False
-        while not stopped:
-            try:
-                loop.run_forever()
-                stopped = True
-            except BaseException as error:
-                # From a task or a callback that the function started and does not wait for.
-                # Full means that one of them is about to fail the task already.
-                with suppress(MailboxClosedError, QueueFullError):
-                    self.context.post(partial(self._fail, error), self.stray)
-        loop.close()
+    def _on_stray_error(self, error: BaseException) -> None:
+        """Fail the task; called by the loop's thread."""
+        # Full means that another such error is about to fail the task already.
+        with suppress(MailboxClosedError, QueueFullError):
+            self.context.post(partial(self._fail, error), self.stray)
 
     def _fail(self, error: BaseException) -> None:
         raise error
 
-    def _complete(self, entry: _Entry, results: Callable[[], Iterable[Any]]) -> None:
-        """Notes the outcome of a call, in the task's thread."""
+    def _complete(self, entry: _Entry, method: str, results: Callable[[], Iterable[Any]]) -> None:
+        """Note the outcome of a call, in the task's thread.
+
+        Args:
+            entry: The element.
+            method: The method of the function that returns the results.
+            results: Returns them, or raises what the method raised.
+        """
         if entry.done:
             return
         given = results()
         if not isinstance(given, Iterable):
             msg = (
-                f"the coroutine of {self.context.name!r} must return a list of results "
-                f"or another iterable, it returned {given!r}"
+                f"{type(self.user_function).__name__}.{method} of {self.context.name!r} must "
+                f"return a list of results or another iterable, it returned {given!r}"
             )
             raise TypeError(msg)
         found = list(given)
@@ -288,20 +257,8 @@ class AsyncWaitOperator(FunctionOperator):
             self.output.collect(result, entry.timestamp)
 
 
-def _results_of(call: Future[tuple[Any, BaseException | None]]) -> Any:
+def _results_of(call: Future[Outcome]) -> Any:
     results, error = call.result()
     if error is not None:
         raise error
     return results
-
-
-def _stop_loop(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-
-    async def stop() -> None:
-        await asyncio.gather(*tasks, return_exceptions=True)
-        loop.stop()
-
-    loop.create_task(stop())
