@@ -42,7 +42,9 @@ class AsyncDataStream:
             data_stream: The elements.
             async_function: Its calls overlap.
             timeout: After how long the function's `timeout` is asked instead.
-            capacity: How many calls may be under way at a time.
+            capacity: How many elements and watermarks may wait in the operator: those whose
+                calls are under way, and those that are answered and wait for others before them.
+                A full operator takes no further element.
             output_type: The type of the results.
 
         Raises:

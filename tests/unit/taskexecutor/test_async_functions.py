@@ -1,4 +1,4 @@
-"""The life cycle of asynchronous functions."""
+"""The life cycle of asynchronous functions, and the bounds of what waits in their operator."""
 
 import asyncio
 import sys
@@ -8,8 +8,11 @@ import pytest
 from penstock.common import Time, Types
 from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.graph import operators
+from penstock.taskexecutor.task.mailbox import MailboxUser
 from penstock.testing import OneInputStreamOperatorTestHarness
 from support.environments import in_process
+
+TEST = MailboxUser("mails of the test", 1)
 
 
 def harness(function, *, ordered=True, capacity=10, timeout_ms=0):
@@ -195,3 +198,78 @@ def test_a_wrong_return_names_the_method_and_the_class():
         test.process_element(1)
         with pytest.raises(TypeError, match=r"Answering\.async_invoke of .* returned 7"):
             test.end_input()
+
+
+class FirstIsSlow(AsyncFunction):
+    """Answers all calls but the first at once; that one, when the test says so."""
+
+    def open(self, runtime_context):
+        self.loop = asyncio.get_running_loop()
+        self.may_answer = asyncio.Event()
+
+    async def async_invoke(self, value):
+        if value == 0:
+            await self.may_answer.wait()
+        return [value]
+
+    def answer_first(self):
+        self.loop.call_soon_threadsafe(self.may_answer.set)
+
+
+def when_it_waits(test, action):
+    """Has the operator run an action when it waits for room: else the action is not run."""
+    test._context.post(action, TEST)
+
+
+def run_until_second_is_done(test):
+    while not test.operator.queue[1].done:
+        test.run_mails()
+
+
+def test_ordered_results_that_wait_for_a_slow_call_count_as_well():
+    function = FirstIsSlow()
+    with harness(function, capacity=2) as test:
+        test.process_element(0)
+        test.process_element(1)
+        run_until_second_is_done(test)
+        assert test.values == []
+        when_it_waits(test, function.answer_first)
+        test.process_element(2)
+        assert test.values == [0, 1]
+        test.end_input()
+        assert test.values == [0, 1, 2]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_watermarks_count_as_well(ordered):
+    function = FirstIsSlow()
+    with harness(function, ordered=ordered, capacity=2) as test:
+        test.process_element(0)
+        test.process_watermark(5)
+        when_it_waits(test, function.answer_first)
+        test.process_watermark(6)
+        assert test.values == [0]
+        assert test.output.watermarks == [5, 6]
+
+
+def test_results_behind_a_watermark_count_without_order_too():
+    function = FirstIsSlow()
+    with harness(function, ordered=False, capacity=3) as test:
+        test.process_element(0)
+        test.process_watermark(5)
+        test.process_element(1)
+        when_it_waits(test, function.answer_first)
+        test.process_element(2)
+        assert test.output.watermarks == [5]
+        test.end_input()
+        assert test.values == [0, 1, 2]
+
+
+def test_answered_calls_leave_no_timers():
+    hour_ms = 3_600_000
+    with harness(FirstIsSlow(), capacity=10, timeout_ms=hour_ms) as test:
+        for value in range(1, 101):
+            test.process_element(value)
+        test.end_input()
+        assert len(test.values) == 100
+        assert test._task._processing_time.num_timers == 0

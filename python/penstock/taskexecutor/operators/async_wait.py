@@ -53,7 +53,8 @@ class AsyncWaitOperator(FunctionOperator):
     """Starts a coroutine for each element and emits results in order or as they come.
 
     Coroutines run in an event loop with a thread of its own; their results come back as mails.
-    At most ``capacity`` calls are under way: then the operator runs mails until one is done.
+    At most ``capacity`` elements and watermarks wait in the queue, answered or not: an operator
+    whose queue is full runs mails until one has left.
     Watermarks keep their place: results never cross one, in either order.
     """
 
@@ -69,7 +70,6 @@ class AsyncWaitOperator(FunctionOperator):
         )
         self.result_copier = context.isolation.copier("returns", context.config.output_type)
         self.queue: deque[_Entry] = deque()
-        self.under_way = 0
         # One mail for all outcomes that have come since the last.
         self.outcomes: deque[tuple[_Entry, Future[Outcome]]] = deque()
         self.telling = threading.Lock()
@@ -99,11 +99,8 @@ class AsyncWaitOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
-        if self.under_way >= self.capacity:
-            self.context.run_until(self._has_room)
         entry = _Entry(value, timestamp, is_watermark=False)
-        self.queue.append(entry)
-        self.under_way += 1
+        self._enqueue(entry)
         assert self.event_loop is not None, "opened"
         call = self.event_loop.call(self._invoke, value)
         if self.timeout_ms > 0:
@@ -124,7 +121,7 @@ class AsyncWaitOperator(FunctionOperator):
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
-        self.queue.append(_Entry(None, timestamp, is_watermark=True))
+        self._enqueue(_Entry(None, timestamp, is_watermark=True))
         self._emit_ready()
 
     def finish(self) -> None:
@@ -141,8 +138,13 @@ class AsyncWaitOperator(FunctionOperator):
         if event_loop is not None:
             event_loop.close(self.user_function.close)
 
+    def _enqueue(self, entry: _Entry) -> None:
+        if len(self.queue) >= self.capacity:
+            self.context.run_until(self._has_room)
+        self.queue.append(entry)
+
     def _has_room(self) -> bool:
-        return self.under_way < self.capacity
+        return len(self.queue) < self.capacity
 
     def _is_empty(self) -> bool:
         return not self.queue
@@ -225,7 +227,6 @@ class AsyncWaitOperator(FunctionOperator):
         copier = self.result_copier
         entry.results = found if copier is None else copier.copied_all(found)
         entry.done = True
-        self.under_way -= 1
         if entry.timer is not None:
             entry.timer.cancel()
         self._emit_ready()
