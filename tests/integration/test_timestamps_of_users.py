@@ -4,14 +4,26 @@ Goal: a number that 64 bits cannot hold is refused with the same words in both r
 a timestamp comes from; a fraction is cut off, as by PyFlink.
 """
 
+import datetime
+
+import numpy
 import pytest
-from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from penstock.common import (
+    Configuration,
+    Duration,
+    Instant,
+    Row,
+    Time,
+    Types,
+    WatermarkStrategy,
+)
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
     ProcessWindowFunction,
+    RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
 from penstock.datastream.functions import SourceFunction
@@ -25,6 +37,7 @@ from penstock.datastream.window import (
     WindowAssigner,
 )
 from penstock.errors import InvalidProgramError
+from penstock.expressions import field
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -111,6 +124,46 @@ def test_an_assigner_that_gives_too_much_is_named(env, assigner, value, name, sh
     with pytest.raises(OverflowError) as caught:
         collect(timed(env, assigner, [value]))
     assert f"{name}: {WORDS}{shown}" in str(caught.value)
+
+
+def test_an_assigner_may_give_points_of_time(env):
+    """A datetime of any zone, an Instant and a datetime64 of any unit are milliseconds then."""
+    given = [
+        datetime.datetime(1980, 1, 1, tzinfo=datetime.UTC),
+        Instant(10**9, 5_000_000),
+        numpy.datetime64("2024-01-01T00:00:00.000000001"),
+        datetime.datetime(2024, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=-1))),
+    ]
+
+    class Given(TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return given[value]
+
+    stamped = timed(env, Given(), range(len(given))).process(Stamp())
+    assert collect(stamped) == [315_532_800_000, 10**12 + 5, 1_704_067_200_000, 1_704_074_400_000]
+
+
+def test_an_expression_may_give_points_of_time(env):
+    moment = Types.ROW_NAMED(["at"], [Types.SQL_TIMESTAMP()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(field("at"))
+    rows = env.from_collection([Row(datetime.datetime(2024, 1, 1))], moment)
+    assert collect(rows.assign_timestamps_and_watermarks(strategy).process(Stamp())) == [
+        1_704_067_200_000
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "mode", "asks"),
+    [(1, "STREAMING", True), (1, "BATCH", True), (1000, "STREAMING", False)],
+)
+def test_the_log_asks_once_about_event_times_that_look_like_seconds(env, caplog, unit, mode, asks):
+    env.set_runtime_mode(RuntimeExecutionMode[mode])
+    seconds = range(1_700_000_000, 1_700_000_050)
+    stamped = timed(env, Give(unit * seconds[0]), [unit * second for second in seconds])
+    collect(stamped.process(Stamp()))
+    questions = [text for text in caplog.messages if "are they seconds?" in text]
+    assert len(questions) == asks
+    assert all("1970-01-20 16:13:20" in text for text in questions)
 
 
 def test_an_assigner_that_gives_no_number_is_named(env):

@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
+import decimal
+import numbers
+import sys
+from typing import Any, Final
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.instants import micros_of
+from penstock.common.time import Instant
+
+#: The nanoseconds of the units of numpy that have always the same length.
+_UNIT_NANOS: Final = {
+    "W": 7 * 86400 * 10**9,
+    "D": 86400 * 10**9,
+    "h": 3600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+}
+#: The parts of a nanosecond that a smaller unit of numpy is one of.
+_PARTS_OF_A_NANO: Final = {"ps": 10**3, "fs": 10**6, "as": 10**9}
 
 
 def timestamp_of(given: Any, giver: Any) -> int:
-    """A timestamp in whole milliseconds: a fraction is cut off, as by PyFlink.
+    """Return a timestamp in whole milliseconds since the epoch.
+
+    Numbers are milliseconds; their fraction is cut off, as by PyFlink.  A `datetime` (one without a
+    zone counts as one of UTC), an `Instant` and a ``numpy.datetime64`` of any unit are converted;
+    what they have below a millisecond is left out.
 
     Args:
         given: What a user's function gave.
         giver: The function, or the name of what was called with it, for messages.
 
     Raises:
-        TypeError: It is no number.
+        TypeError: It is none of these.
         OverflowError: It needs more than 64 bits, or is not finite.
     """
     number: int = given
     if type(given) is not int:
-        if not hasattr(type(given), "__int__"):  # int() would read texts
-            raise TypeError(_refusal(given, giver))
         try:
-            number = int(given)
+            number = _millis(given)
+        except TypeError as error:
+            raise TypeError(_refusal(given, giver)) from error
         except (ValueError, OverflowError) as error:
             raise OverflowError(_refusal(given, giver)) from error
     if not MIN_LONG_VALUE <= number <= MAX_LONG_VALUE:
         raise OverflowError(_refusal(given, giver))
     return number
+
+
+def _millis(given: Any) -> int:
+    """Return the milliseconds of what is no plain integer.
+
+    Raises:
+        TypeError: It is no timestamp.
+        ValueError, OverflowError: It is not finite.
+    """
+    if isinstance(given, datetime.datetime):
+        return micros_of(given) // 1000
+    if isinstance(given, Instant):
+        return given.to_epoch_milli()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(given, (numpy.datetime64, numpy.timedelta64)):
+        return _millis_of_numpy(numpy, given)
+    # Neither texts nor whatever else has an __int__: addresses and UUIDs have one.
+    if isinstance(given, (numbers.Real, decimal.Decimal)) or hasattr(type(given), "__index__"):
+        return int(given)
+    raise TypeError("it is no number")
+
+
+def _millis_of_numpy(numpy: Any, given: Any) -> int:
+    """Return the milliseconds of a datetime64: by Python's integers, which do not overflow."""
+    if isinstance(given, numpy.timedelta64):  # numpy takes it for an integer
+        raise TypeError("a span is no timestamp")
+    if numpy.isnat(given):
+        raise TypeError("it is no moment")
+    if numpy.datetime_data(given.dtype)[0] in ("Y", "M"):
+        given = given.astype("datetime64[D]")
+    unit, count = numpy.datetime_data(given.dtype)
+    number: int = int(given.astype(numpy.int64)) * int(count)
+    if unit in _PARTS_OF_A_NANO:
+        return number // (_PARTS_OF_A_NANO[unit] * 10**6)
+    return number * _UNIT_NANOS[unit] // 10**6
 
 
 def _refusal(given: Any, giver: Any) -> str:

@@ -27,12 +27,16 @@ class TimestampAssigner(ABC):
     """Gives elements their timestamp."""
 
     @abstractmethod
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The timestamp of an element in ms since the epoch.
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
+        """The timestamp of an element.
 
         Args:
             value: The element.
-            record_timestamp: Its timestamp so far, or -2**63 when it has none.
+            record_timestamp: Its timestamp so far in ms, or -2**63 when it has none.
+
+        Returns:
+            Milliseconds since the epoch, or (beyond PyFlink) a `datetime`, an `Instant` or a
+            ``numpy.datetime64``; a datetime without a zone counts as one of UTC.
         """
 
 

@@ -76,7 +76,12 @@ def computed_by(function: Any) -> ComputedFunction | None:
 
 
 def computed(
-    given: Any, where: str, types: Sequence[TypeInformation | None], *, wanted: str = "any"
+    given: Any,
+    where: str,
+    types: Sequence[TypeInformation | None],
+    *,
+    wanted: str = "any",
+    also: tuple[str, ...] = (),
 ) -> Any:
     """What an operator takes: an expression as a function of its elements, or what was given.
 
@@ -85,6 +90,7 @@ def computed(
         where: The call, for messages.
         types: Of the arguments that the function gets.
         wanted: The kind of result that the place needs, as ``checking`` names them.
+        also: Other kinds that the place takes.
 
     Raises:
         InvalidProgramError: The expression cannot be computed of elements of these types, or
@@ -96,7 +102,7 @@ def computed(
         node, found = check(given.node, types)
     except InvalidProgramError as error:
         raise InvalidProgramError(f"{where}: {error.args[0]}") from None
-    if wanted != "any" and kind_of(found) not in ("any", wanted):
+    if wanted != "any" and kind_of(found) not in ("any", wanted, *also):
         what = "condition" if wanted == "boolean" else wanted
         article = "an" if what[0] in "ai" else "a"
         raise InvalidProgramError(f"{where} takes {article} {what}, and {given.node} is {found}")
@@ -124,6 +130,8 @@ def with_computed_timestamps(strategy: Any, element: TypeInformation | None) -> 
     if isinstance(assigner, ExpressionAssigner):
         types = [element, Types.LONG()]
         where = "with_timestamp_assigner"
-        function = computed(assigner.expression, where, types, wanted="integer")
+        function = computed(
+            assigner.expression, where, types, wanted="integer", also=("timestamp", "instant")
+        )
         strategy.timestamp_assigner = ExpressionAssigner(function)
     return strategy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.timestamps import timestamp_of
@@ -17,6 +18,7 @@ from penstock.taskexecutor.compiled import (
     TimestampsOperator,
     open_function,
 )
+from penstock.taskexecutor.time.first_event_times import ask_about_seconds
 from penstock.taskexecutor.time.quiet_time import QuietTime
 
 if TYPE_CHECKING:
@@ -34,9 +36,15 @@ def create_watermarks(context: OperatorContext, descriptor: operators.Watermarks
 class WatermarkEmitter(WatermarkOutput):
     """Passes on watermarks that advance, and changes of idleness."""
 
-    def __init__(self, output: Output) -> None:
-        """Emits to ``output``."""
+    def __init__(self, output: Output, looks_at: Callable[[int], None] | None = None) -> None:
+        """Emits to ``output``.
+
+        Args:
+            output: Where watermarks go.
+            looks_at: Is told one of the first event times.
+        """
         self._output = output
+        self._looks_at = looks_at
         self.watermark = MIN_TIMESTAMP
         self.idle = False
 
@@ -45,6 +53,8 @@ class WatermarkEmitter(WatermarkOutput):
         reached = timestamp_of(timestamp, "emit_watermark")
         if reached <= self.watermark:
             return
+        if self._looks_at is not None:
+            self.begin(reached)
         self.watermark = reached
         self.mark_active()
         self._output.emit_watermark(reached)
@@ -61,17 +71,32 @@ class WatermarkEmitter(WatermarkOutput):
             self.idle = False
             self._output.emit_status(False)
 
+    def begin(self, first_ms: int) -> None:
+        """Looks at one of the first event times; at later ones no more."""
+        looks_at, self._looks_at = self._looks_at, None
+        if looks_at is not None:
+            looks_at(first_ms)
+
 
 class FinalWatermarkEmitter(WatermarkEmitter):
     """Passes on the last watermark only: bounded execution knows no event time before its end."""
 
     def emit_watermark(self, timestamp: int) -> None:
         """Emits the watermark after which no element follows."""
-        if timestamp == MAX_TIMESTAMP:
-            super().emit_watermark(timestamp)
+        reached = timestamp_of(timestamp, "emit_watermark")
+        if reached == MAX_TIMESTAMP:
+            super().emit_watermark(reached)
+        elif reached > MIN_TIMESTAMP:
+            self.begin(reached)
 
     def mark_idle(self) -> None:
         """Does nothing."""
+
+
+def new_emitter(context: OperatorContext, output: Output) -> WatermarkEmitter:
+    """Return what emits the watermarks of an operator in the job's execution mode."""
+    kind = FinalWatermarkEmitter if context.is_batch else WatermarkEmitter
+    return kind(output, partial(ask_about_seconds, context))
 
 
 class WatermarksOperator(TimestampsOperator):
@@ -111,7 +136,7 @@ class WatermarksOperator(TimestampsOperator):
     def open(self) -> None:
         """Prepares for elements."""
         is_batch = self.context.is_batch
-        self.emitter = (FinalWatermarkEmitter if is_batch else WatermarkEmitter)(self.output)
+        self.emitter = new_emitter(self.context, self.output)
         open_function(self.assigner, self.context)
         if self.assigner is not None:
             self.extract = self.assigner.extract_timestamp
@@ -148,6 +173,8 @@ class WatermarksOperator(TimestampsOperator):
         if timestamp == MAX_TIMESTAMP:
             if self.at_rest:
                 self._emit_periodic()
+            if self.tracks_maximum:
+                self.emitter.begin(self.max_timestamp)
             self.emitter.emit_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:

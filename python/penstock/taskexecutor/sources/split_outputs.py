@@ -217,7 +217,7 @@ class ReaderOutputs(ReaderOutput):
             context: Of the source.
             strategy: Its WatermarkStrategy, or None.
             output: Where elements go.
-            emitter: That of the source which was read before, if there was one.
+            emitter: Emits the watermark of the reader; perhaps the source's that was read before.
         """
         self.strategy = strategy
         self.output = output

@@ -32,6 +32,7 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.operators.watermarks import new_emitter
 from penstock.taskexecutor.sources.alignment import AlignedReader, AlignedSplits
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.taskexecutor.sources.wait import SourceWait
@@ -133,7 +134,8 @@ class SplitSource(SourceOperator):
         """Makes the reader, gives it the splits it had, and registers it."""
         context = self.context
         strategy = self.strategy
-        self.outputs = ReaderOutputs(context, strategy, self.output, self.former_emitter)
+        emitter = self.former_emitter or new_emitter(context, self.output)
+        self.outputs = ReaderOutputs(context, strategy, self.output, emitter)
         self.reader = self.source.create_reader(_ReaderContext(self))
         refuse_coroutines(self.reader, "create_reader")
         restored = self.restored_splits()

@@ -1,0 +1,54 @@
+"""Points of time, of the classes that programs have for them, as numbers since the epoch.
+
+A `datetime` without a zone counts as one of UTC wherever an instant is wanted, so that a job
+computes the same on every machine, whatever zone that is in.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Final
+
+from penstock.common.time import Instant
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+
+def micros_of(moment: datetime.datetime) -> int:
+    """Return the microseconds since the epoch of a moment.
+
+    Raises:
+        TypeError: It is ``NaT`` of pandas, which is no moment.
+    """
+    if moment != moment:
+        raise TypeError(f"{moment!r} is no moment")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def datetime_of(micros: int) -> datetime.datetime:
+    """Return the moment so many microseconds after the epoch, in UTC.
+
+    Raises:
+        OverflowError: `datetime` has no such year.
+    """
+    return _EPOCH + datetime.timedelta(microseconds=micros)
+
+
+def instant_micros(value: Any) -> int:
+    """Return the microseconds since the epoch of an Instant or a datetime.
+
+    Raises:
+        TypeError: It is neither.
+        ValueError: It is no whole number of microseconds.
+    """
+    if isinstance(value, datetime.datetime):
+        return micros_of(value)
+    if not isinstance(value, Instant):
+        raise TypeError(f"{value!r} is no Instant and no datetime")
+    micros, nanos = divmod(value.nanos, 1000)
+    if nanos:
+        raise ValueError(f"{value!r} has nanoseconds, of which a column of microseconds has none")
+    return value.seconds * 1_000_000 + micros
