@@ -208,3 +208,18 @@ def test_what_builders_refuse():
         JsonRowSerializationSchema.builder().build()
     with pytest.raises(JvmOnlyError):
         JsonRowDeserializationSchema(object())
+
+
+@pytest.mark.parametrize("kind", [Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
+def test_half_a_character_is_a_question_mark_read_and_refused_written(kind):
+    """The quick and the general reader; PyFlink shows Python the same."""
+    read = schema({"a": kind}).deserialize
+    assert read(rb'{"a": "\ud83d\ud83d\ude00 \\ud83d \ude00\n"}') == Row(
+        a="?\U0001f600 \\ud83d ?\n"
+    )
+    with pytest.raises(FormatError, match=r"the JSON is"):
+        read(rb'{"a": "\ud83d\x"}')
+    declared = Types.ROW_NAMED(["a"], [kind])
+    write = JsonRowSerializationSchema.builder().with_type_info(declared).build().serialize
+    with pytest.raises(FormatError, match=r"surrogates not allowed; the row is Row\(a='\\ud83d'\)"):
+        write(Row(a="\ud83d"))

@@ -81,6 +81,8 @@ class _CsvWriter(BulkWriter):
             self._file.write(self._writer.line(element).encode())
         except Misfit as misfit:
             raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
 
     def flush(self) -> None:
         """Nothing is kept."""
@@ -230,6 +232,8 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             return self._writer.line(element).encode()
         except Misfit as misfit:
             raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
 
     @cached_property
     def _writer(self) -> CsvRowWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from decimal import Decimal
 from functools import cached_property
@@ -76,7 +77,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
                 pass  # What the exact kinds refuse may still fit as Flink has it, or is explained.
         try:
             text = message.removeprefix(BOM_UTF8)
-            return self._convert(self._decoder.decode(text))  # type: ignore[no-any-return]
+            return self._convert(self._decode(text))  # type: ignore[no-any-return]
         except msgspec.DecodeError as error:
             reason: Exception = error
         except UnicodeDecodeError as error:
@@ -86,6 +87,15 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         if self._ignores_errors:
             return None
         raise FormatError(f"{reason}; the JSON is {shown_bytes(message)}") from None
+
+    def _decode(self, text: bytes) -> Any:
+        try:
+            return self._decoder.decode(text)
+        except msgspec.DecodeError:
+            paired = _without_unpaired_surrogates(text)
+            if paired == text:
+                raise
+        return self._decoder.decode(paired)
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
@@ -194,6 +204,8 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
             return msgspec.json.encode(self._convert(element))
         except Misfit as misfit:
             raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
 
     @cached_property
     def _convert(self) -> Callable[[Any], Any]:
@@ -223,6 +235,22 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
             schema._type_info = self._type_info
             assert schema._convert is not None
             return schema
+
+
+_ESCAPE: Final = re.compile(
+    rb"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?P<unpaired>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|\\."
+)
+
+
+def _without_unpaired_surrogates(text: bytes) -> bytes:
+    """Return JSON with a question mark for each escape of half a character.
+
+    A text of Java holds such a half, and PyFlink has a question mark in its place when it comes to
+    Python.
+    """
+    return _ESCAPE.sub(lambda found: b"?" if found["unpaired"] else found[0], text)
 
 
 def _row_type(given: Any, where: str) -> RowTypeInfo:
