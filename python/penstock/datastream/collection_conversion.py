@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.number_text import double_text
@@ -185,15 +186,21 @@ def _row(declared: RowTypeInfo, fields: list[Convert]) -> Convert:
     names = declared.get_field_names()
 
     def convert(value: Any) -> Row:
-        if isinstance(value, Mapping):
-            values: Any = [value.get(name) for name in names]
-        elif isinstance(value, Row):
+        values: Any = value
+        if isinstance(value, Row):
             try:
                 values = values_in_order(value, names)
             except ValueError as error:
                 raise Misfit(f"{_refuse(value, declared)}: {error}") from None
-        else:
-            values = value
+        elif not isinstance(value, (tuple, list)):
+            members = value if isinstance(value, Mapping) else _attributes(value)
+            if members is not None:
+                values = [members.get(name) for name in names]
+                if members is not value and not any(name in members for name in names):
+                    raise Misfit(
+                        f"{_refuse(value, declared)}: it has the attributes {list(members)}, none "
+                        f"of {names}"
+                    )
         if not isinstance(values, (tuple, list)) or len(values) != len(fields):
             raise _refuse(value, declared)
         row = Row(*(field(item) for field, item in zip(fields, values, strict=True)))
@@ -206,11 +213,27 @@ def _row(declared: RowTypeInfo, fields: list[Convert]) -> Convert:
 
 def _map(declared: MapTypeInfo, convert_key: Convert, convert_value: Convert) -> Convert:
     def convert(value: Any) -> dict[Any, Any]:
-        if not isinstance(value, Mapping):
+        items = value if isinstance(value, Mapping) else _attributes(value)
+        if items is None:
             raise _refuse(value, declared)
-        return {convert_key(key): convert_value(item) for key, item in value.items()}
+        if items is not value and declared.value_type == Types.STRING():
+            # Java has an object of Python as a map with its class, a text among other texts.
+            cls = type(value)
+            items = {**items, "__class__": f"{cls.__module__}.{cls.__qualname__}"}
+        return {convert_key(key): convert_value(item) for key, item in items.items()}
 
     return convert
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object as PyFlink's pickler sees them; None if it has none.
+
+    What Python pickles by its name, as a class or a function, is no such object.
+    """
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType, ModuleType)):
+        return None
+    found: Any = getattr(value, "__dict__", None)
+    return found if isinstance(found, dict) else None
 
 
 def _array(declared: TypeInformation, element: Convert) -> Convert:

@@ -1,6 +1,9 @@
 """Elements of `from_collection` on their way into the job."""
 
+import dataclasses
 import datetime
+import types
+import warnings
 from decimal import Decimal
 
 import pytest
@@ -112,6 +115,53 @@ def test_containers_and_moments_become_those_of_the_type(type_info, given, kept)
     decode = codec_for(type_info).decode
     (found,) = (decode(element) for element in encoded_elements([given], type_info))
     assert found == kept
+
+
+class Town:
+    def __init__(self, name, people):
+        self.name, self.people = name, people
+
+
+@dataclasses.dataclass
+class Road:
+    start: Town
+    km: int
+
+
+TOWN = Types.ROW_NAMED(["people", "name"], [Types.INT(), Types.STRING()])
+ROAD = Types.ROW_NAMED(["start", "km", "lanes"], [TOWN, Types.INT(), Types.INT()])
+RIGA = Row(people=6, name="Riga")
+
+
+@pytest.mark.parametrize(
+    ("type_info", "given", "kept"),
+    [
+        (TOWN, Town("Riga", 6), RIGA),
+        (TOWN, types.SimpleNamespace(name="Riga", people=6, river="Daugava"), RIGA),
+        (ROAD, Road(Town("Riga", 6), 3), Row(start=RIGA, km=3, lanes=None)),
+        (Types.TUPLE([Types.INT(), TOWN]), (1, Town("Riga", 6)), (1, RIGA)),
+        (
+            Types.MAP(Types.STRING(), Types.STRING()),
+            Town("Riga", 6),
+            {"name": "Riga", "people": "6", "__class__": f"{__name__}.Town"},
+        ),
+        (Types.ROW([Types.MAP(Types.STRING(), Types.INT())]), (Town(1, 6),), None),
+    ],
+)
+def test_objects_with_attributes_are_rows_and_maps_as_in_pyflink(type_info, given, kept):
+    """In PyFlink a map of an object has its class as well, and only texts have room for it."""
+    decode = codec_for(type_info).decode
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = (decode(element) for element in encoded_elements([given], type_info))
+    assert found == (kept or Row(f0={"name": 1, "people": 6}))
+
+
+@pytest.mark.parametrize("given", [Road(None, 1), Town, len, dataclasses])
+def test_what_has_no_attribute_of_a_row_is_refused(given):
+    """PyFlink makes a row of None of it."""
+    with pytest.raises(SerializationError, match="element 0"):
+        encoded_elements([given], TOWN)
 
 
 @pytest.mark.parametrize(
