@@ -28,10 +28,10 @@ run: $(STAMP)  ## build, install, and count the words of the standard library on
 	$(BIN)/python examples/main_job.py
 
 test: $(STAMP) test-rust build/kafka/jars  ## all tests: Rust, then Python
-	$(PYTEST) -n 3
+	$(PYTEST) -n 3 --max-flaky=3
 
 test-python: $(STAMP) build/kafka/jars  ## the Python tests alone
-	$(PYTEST) -n 3
+	$(PYTEST) -n 3 --max-flaky=3
 
 build/kafka/jars:
 	sh ci/kafka.sh

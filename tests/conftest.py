@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.lanes import Lanes, lane_of
 from support.leftovers import Leftovers
-from xdist.scheduler import LoadScopeScheduling
+
+pytest_plugins = ["support.flaky_tests"]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -16,14 +18,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long one example takes measures the machine and what else it does, not the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
-
-#: Folders of tests that start processes, most of which wait for them: each is a lane, whose tests
-#: run one after the other.
-LANES = ("tests/e2e/", "tests/recovery/", "tests/integration/")
-
-
-def lane_of(nodeid):
-    return next((lane for lane in LANES if nodeid.startswith(lane)), None)
 
 
 def pytest_collection_modifyitems(items):
@@ -55,13 +49,6 @@ def nothing_is_left(request):
     leftovers = Leftovers()
     yield
     leftovers.check()
-
-
-class Lanes(LoadScopeScheduling):
-    """Each lane has a worker for itself; the other tests run beside them, by file."""
-
-    def _split_scope(self, nodeid):
-        return lane_of(nodeid) or nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)  # without the plugin xdist
