@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.jvm import requires_jvm
+from penstock.common.names import checked_size
 from penstock.common.options import checkpointing, cluster, pipeline
 from penstock.errors import ConfigurationError, WrongArgumentError
 
@@ -200,12 +201,15 @@ class ExecutionConfig:
         """Sets what functions may ask their runtime context for; values become text.
 
         Raises:
-            InvalidProgramError: It is no dictionary.
+            InvalidProgramError: It is no dictionary, or a text in it cannot be sent.
         """
         given: object = global_job_parameters_dict
         if not isinstance(given, Mapping):
             raise WrongArgumentError(f"global job parameters are a dictionary, got {given!r}")
         texts = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
+        for key, text in texts.items():
+            checked_size("the name of a job parameter", key)
+            checked_size(f"the job parameter {key!r}", text)
         return self._write(pipeline.JOB_PARAMETERS, texts)
 
     def get_default_kryo_serializer_classes(self) -> NoReturn:

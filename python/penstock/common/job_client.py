@@ -13,6 +13,7 @@ from penstock.common.job_execution_result import (
 )
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.names import checked_size
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class SavepointWish:
             raise WrongArgumentError(
                 f"the directory of a savepoint is a path or URL, not {directory!r}"
             )
+        if directory is not None:
+            checked_size("the directory of a savepoint", directory)
         if self.savepoint_format not in ("CANONICAL", "NATIVE"):
             raise WrongArgumentError(
                 f"a savepoint's format is 'CANONICAL' or 'NATIVE', not {self.savepoint_format!r}"

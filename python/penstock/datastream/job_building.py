@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.names import checked_name, checked_size
 from penstock.common.options import (
     adaptive,
     changelog,
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
+
+
+MAX_CONFIGURATION_BYTES: Final = 4 * 1024 * 1024
+"""Each task gets all options of its job in one message."""
 
 
 def _collects_no_operator(operator: PhysicalTransformation) -> bool:
@@ -241,10 +246,11 @@ class JobBuilder:
             # collected among the operators.
             user_code.OPERATOR_CHAINING.write(configuration, value=False)
         _make_folders_absolute(configuration)
+        _check_texts(configuration.to_dict())
         config = ExecutionConfig(configuration)
         interval_ms = CheckpointConfig(configuration).get_checkpoint_interval()
         settings = GraphSettings(
-            job_name=job_name,
+            job_name=checked_name("a job", job_name),
             parallelism=parallelism,
             max_parallelism=config.get_max_parallelism(),
             chaining_enabled=pipeline.CHAINING.read(configuration),
@@ -297,6 +303,22 @@ class JobBuilder:
             if isinstance(transformation, SourceTransformation):
                 sources.append(transformation)
         return sources
+
+
+def _check_texts(configuration: dict[str, str]) -> None:
+    """Refuse options that cannot be sent to workers."""
+    sizes = {
+        key: checked_size("the name of an option", key) + checked_size(f"the option {key!r}", text)
+        for key, text in configuration.items()
+    }
+    size = sum(sizes.values())
+    if size > MAX_CONFIGURATION_BYTES:
+        largest = max(sizes, key=lambda key: sizes[key])
+        raise InvalidProgramError(
+            f"the job's options have {size} bytes, of which {largest!r:.80} has {sizes[largest]}; "
+            f"they have at most {MAX_CONFIGURATION_BYTES}: register_cached_file() sends files of "
+            "any size to the workers"
+        )
 
 
 def _make_folders_absolute(configuration: Configuration) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.names import checked_name
 from penstock.common.typeinfo import TypeInformation, Types, as_type_information
 from penstock.errors import InvalidProgramError
 
@@ -23,12 +24,12 @@ class OutputTag:
         """Makes a tag; a list of types describes a row, None any Python value.
 
         Raises:
-            InvalidProgramError: The name is empty, or the type is none.
+            InvalidProgramError: The name is empty or cannot be sent, or the type is none.
         """
         given: Any = tag_id
         if not isinstance(given, str) or not given:
             raise InvalidProgramError(f"an OutputTag needs a name that is not empty: {given!r}")
-        self.tag_id = tag_id
+        self.tag_id = checked_name("a side output", tag_id)
         self.type_info: TypeInformation = (
             Types.PICKLED_BYTE_ARRAY()
             if type_info is None

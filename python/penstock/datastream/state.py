@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from penstock.common.names import checked_name
 from penstock.common.typeinfo import (
     ListTypeInfo,
     MapTypeInfo,
@@ -253,12 +254,12 @@ class StateDescriptor(ABC):  # noqa: B024
         """Makes a descriptor; a list of types describes a row.
 
         Raises:
-            InvalidProgramError: The name is empty, or the type is none.
+            InvalidProgramError: The name is empty or cannot be stored, or the type is none.
         """
         given: Any = name
         if not isinstance(given, str) or not given:
             raise InvalidProgramError(f"a state needs a name that is not empty, got {given!r}")
-        self.name = name
+        self.name = checked_name("a state", name)
         self.type_info = type_or_pickled(type_info, type(self).__name__)
         self._ttl_config: StateTtlConfig | None = None
 

@@ -10,6 +10,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
+from penstock.common.names import checked_name
 from penstock.common.options import changelog, checkpointing, cluster, pipeline
 from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -718,7 +719,7 @@ class StreamExecutionEnvironment(MissingMethods):
             group.check_without_resources()
             transformation.slot_sharing_group = group.get_name()
         elif isinstance(given, str):
-            transformation.slot_sharing_group = given
+            transformation.slot_sharing_group = checked_name("a slot sharing group", given)
         else:
             raise WrongArgumentError(
                 f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"

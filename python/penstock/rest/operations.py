@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_client import SavepointWish
 from penstock.common.options import adaptive, checkpointing
-from penstock.errors import RescalingError, WrongArgumentError
+from penstock.errors import InvalidProgramError, RescalingError
 from penstock.jobmaster.cluster_gateway import JobNotRunningError
 from penstock.rest.call import RestError
 
@@ -237,7 +237,7 @@ def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = Fa
     try:
         written: Any = call.field("formatType", str) or "CANONICAL"
         wish = SavepointWish(directory, written, end, drains)
-    except WrongArgumentError as error:
+    except InvalidProgramError as error:
         raise RestError(400, str(error)) from None
     call.operations.trigger(
         "savepoint", job.id, call.gateway.take_savepoint(job.id, wish), trigger_id

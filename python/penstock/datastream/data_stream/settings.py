@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.names import checked_name
 from penstock.common.typeinfo import TypeInformation, Types, with_field_names
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.errors import InvalidProgramError
@@ -78,17 +79,18 @@ class StreamSettings(MissingMethods):
         """Names the operator, for plans, logs and metrics.
 
         Raises:
-            InvalidProgramError: The name is no text.
+            InvalidProgramError: The name is no text, or cannot be sent.
         """
-        given: object = name
-        if not isinstance(given, str):
-            raise InvalidProgramError(f"an operator's name is a text, got {name!r}")
-        self._operator("name").name = name
+        self._operator("name").name = checked_name("an operator", name)
         return self
 
     def uid(self, uid: str) -> Self:
-        """Names the operator's state, so that it survives changes of the program."""
-        self._operator("uid").uid = uid
+        """Names the operator's state, so that it survives changes of the program.
+
+        Raises:
+            InvalidProgramError: The name cannot be stored.
+        """
+        self._operator("uid").uid = checked_name("an operator's state", uid)
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
@@ -97,8 +99,12 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_description(self, description: str) -> Self:
-        """Describes the operator, for plans."""
-        self._transformation.description = description
+        """Describes the operator, for plans.
+
+        Raises:
+            InvalidProgramError: The description cannot be sent.
+        """
+        self._transformation.description = checked_name("a description", description)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:

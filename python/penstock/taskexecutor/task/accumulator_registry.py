@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from penstock.common.accumulators import Accumulator
+from penstock.common.names import checked_name
 from penstock.errors import InvalidProgramError
+from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION
 from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+MAX_ACCUMULATOR_BYTES: Final = MAX_FRAME_BYTES // 2
 
 
 class AccumulatorRegistry:
@@ -31,11 +35,12 @@ class AccumulatorRegistry:
         """Registers an accumulator.
 
         Raises:
-            InvalidProgramError: The name is taken, or it is no accumulator.
+            InvalidProgramError: The name is taken or cannot be sent, or it is no accumulator.
         """
         given: Any = accumulator
         if not isinstance(given, Accumulator):
             raise InvalidProgramError(f"add_accumulator takes an Accumulator, got {given!r}")
+        checked_name("an accumulator", name)
         if name in self._accumulators:
             raise InvalidProgramError(
                 f"the accumulator {name!r} exists already: give every function's its own name, or "
@@ -66,9 +71,22 @@ class AccumulatorRegistry:
         return found
 
     def encoded(self) -> dict[str, msgspec.msgpack.Ext]:
-        """The accumulators as they travel to the JobMaster; empty when there are none."""
+        """Return the accumulators as they travel to the JobMaster; empty if there are none.
+
+        Raises:
+            InvalidProgramError: They are too large to be reported.
+        """
         serialize = TypeSerializer[Any]().serialize
+        values = {name: serialize(one) for name, one in self._accumulators.items()}
+        size = sum(len(name) + len(value) for name, value in values.items())
+        if size > MAX_ACCUMULATOR_BYTES:
+            largest = max(values, key=lambda name: len(values[name]))
+            raise InvalidProgramError(
+                f"the accumulators of this task have {size} bytes, of which {largest!r:.80} has "
+                f"{len(values[largest])}; a task reports at most {MAX_ACCUMULATOR_BYTES} bytes of "
+                "them: emit large results to a sink, or keep them in state"
+            )
         return {
-            name: msgspec.msgpack.Ext(ACCUMULATOR_EXTENSION, serialize(accumulator))
-            for name, accumulator in self._accumulators.items()
+            name: msgspec.msgpack.Ext(ACCUMULATOR_EXTENSION, value)
+            for name, value in values.items()
         }

@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)
 
-MAX_LAUNCH_BYTES = 1024 * 1024
+MAX_LAUNCH_BYTES = 16 * 1024 * 1024
 
 EXIT_FAILED = 1
 """Exit code of a worker whose start failed; its log says why."""

@@ -1,0 +1,51 @@
+"""Names that a program gives to operators, states, accumulators and jobs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.errors import InvalidProgramError
+
+MAX_NAME_BYTES: Final = 65_535
+"""In UTF-8; Flink writes no longer ones either."""
+
+
+def checked_name(what: str, name: object) -> str:
+    """Return a name that can be stored and sent.
+
+    Args:
+        what: The thing that is named, for the message.
+        name: What the program gave.
+
+    Raises:
+        InvalidProgramError: It is no text, has a character that no encoding has, or is too long.
+    """
+    if not isinstance(name, str):
+        raise InvalidProgramError(f"the name of {what} is a text, got {str(name)[:80]!r}")
+    size = checked_size(f"the name of {what}", name)
+    if size > MAX_NAME_BYTES:
+        raise InvalidProgramError(
+            f"the name of {what}, {name[:40]!r}…, has {size} bytes; a name has at most "
+            f"{MAX_NAME_BYTES}"
+        )
+    return name
+
+
+def checked_size(what: str, text: str) -> int:
+    """Return the bytes that a text has in UTF-8.
+
+    Args:
+        what: The thing that is the text, for the message.
+        text: What the program gave.
+
+    Raises:
+        InvalidProgramError: It has a character that no encoding has.
+    """
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidProgramError(
+            f"{what}, {text[:80]!a}, cannot be written in UTF-8: {error.reason} at position "
+            f"{error.start}; a file's name that is not UTF-8 becomes such a text, of which "
+            "os.fsencode() gives the bytes"
+        ) from error
