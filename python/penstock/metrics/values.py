@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from penstock.common.exception_text import described, encodable
 from penstock.metrics import metricbase
+from penstock.metrics.gauges import GAUGES_TIME_S, GaugeTurn, UserGauge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +50,7 @@ class HistogramValue(msgspec.Struct, frozen=True):
         """Of the last values, of which there were ``count`` in all."""
         if not values:
             return HistogramValue(count)
-        ordered = sorted(values)
+        ordered = sorted(map(float, values))
         mean = math.fsum(ordered) / len(ordered)
         variance = math.fsum((value - mean) ** 2 for value in ordered) / len(ordered)
 
@@ -99,15 +102,22 @@ HISTOGRAM_FIGURES: Final = tuple(
 NO_VALUES: Final = MetricValues()
 
 
-def read_metrics(metrics: Mapping[str, Any], scope: str) -> MetricValues:
-    """Reads registered metrics; any thread, as their owner goes on.
+def read_metrics(
+    metrics: Mapping[str, Any], scope: str, until_s: float | None = None
+) -> MetricValues:
+    """Read registered metrics; any thread, as their owner goes on.
 
-    A gauge that raises or gives no number and no text is left out; the log says so once.
+    A metric that raises, and a gauge that gives no number and no text or takes too long, is left
+    out; the log says so once.
 
     Args:
-        metrics: By name: counters, meters, distributions, or functions that give a value.
+        metrics: By name: counters, meters, distributions, gauges of users, or functions that give
+            a value.
         scope: Whose they are, for the log.
+        until_s: The time, of the monotonic clock, until which gauges of users are waited for; None
+            for the time that they have.
     """
+    gauges_of_users: dict[str, UserGauge] = {}
     counters: dict[str, int] = {}
     gauges: dict[str, GaugeValue] = {}
     meters: dict[str, MeterValue] = {}
@@ -116,26 +126,40 @@ def read_metrics(metrics: Mapping[str, Any], scope: str) -> MetricValues:
         if number >= MAX_METRICS:
             _complain(scope, "", f"has {len(metrics)} metrics; {MAX_METRICS} of them are reported")
             break
-        name = full_name[:MAX_NAME_CHARACTERS].encode("utf-8", "backslashreplace").decode()
-        if isinstance(metric, metricbase.Counter):
-            counters[name] = _bounded(metric.get_count())
-        elif isinstance(metric, metricbase.Meter):
-            meters[name] = MeterValue(_bounded(metric.get_count()), metric.get_rate())
-        elif isinstance(metric, metricbase.Distribution):
-            histograms[name] = HistogramValue.of(metric.recent_values(), metric.get_count())
-        else:
-            value = _gauge_value(metric, scope, name)
-            if value is not None:
+        name = encodable(full_name, MAX_NAME_CHARACTERS)
+        try:
+            if isinstance(metric, UserGauge):
+                gauges_of_users[name] = metric
+            elif isinstance(metric, metricbase.Counter):
+                counters[name] = _bounded(metric.get_count())
+            elif isinstance(metric, metricbase.Meter):
+                meters[name] = MeterValue(_bounded(metric.get_count()), float(metric.get_rate()))
+            elif isinstance(metric, metricbase.Distribution):
+                count = _bounded(metric.get_count())
+                histograms[name] = HistogramValue.of(metric.recent_values(), count)
+            elif (value := _gauge_value(metric, scope, name)) is not None:
                 gauges[name] = value
+        except Exception as error:  # of what was counted or noted, which may be no number
+            _complain(scope, name, f"has no value: {described(error)}")
+    if gauges_of_users:
+        turn = GaugeTurn(
+            gauges_of_users,
+            lambda name, gauge: _gauge_value(gauge, scope, name),
+            lambda name, what: _complain(scope, name, what),
+        )
+        gauges |= turn.run(time.monotonic() + GAUGES_TIME_S if until_s is None else until_s)
     return MetricValues(counters, gauges, meters, histograms)
 
 
 def _gauge_value(gauge: Any, scope: str, name: str) -> GaugeValue | None:
     try:
-        value = gauge()
-    except Exception as error:
-        _complain(scope, name, f"raised {type(error).__name__}: {error}")
+        return _as_gauge_value(gauge(), scope, name)
+    except BaseException as error:  # the user's, and it ends nothing
+        _complain(scope, name, f"raised {described(error)}")
         return None
+
+
+def _as_gauge_value(value: Any, scope: str, name: str) -> GaugeValue | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -143,7 +167,7 @@ def _gauge_value(gauge: Any, scope: str, name: str) -> GaugeValue | None:
     if isinstance(value, float):
         return value
     if isinstance(value, str):
-        return value[:MAX_TEXT_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+        return encodable(value, MAX_TEXT_CHARACTERS)
     try:
         return float(value)  # a number of numpy, for example
     except Exception:

@@ -2,13 +2,18 @@
 
 import logging
 import math
+import threading
+import time
 
 import msgspec
 import pytest
+from penstock.metrics import gauges
 from penstock.metrics import values as values_module
 from penstock.metrics.values import HistogramValue, MetricValues, read_metrics
 from penstock.taskexecutor.task.latency import LatencyHistogram
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
+
+PATIENCE_S = 30
 
 
 def group():
@@ -96,3 +101,82 @@ def test_the_first_metric_of_a_name_is_reported(caplog):
     assert "'count'" in caplog.text
     assert metrics.add_group("a").get_metric_identifier("b") == "Map.0.a.b"
     assert metrics.add_group("a").get_scope_components() == ["Map", "0", "a"]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])
+def test_a_gauge_that_steers_the_interpreter_is_left_out(raised, caplog, monkeypatch):
+    monkeypatch.setattr(values_module, "_complained", set())
+
+    def gauge():
+        raise raised
+
+    metrics, registry = group()
+    metrics.gauge("bad", gauge)
+    metrics.gauge("good", lambda: 7)
+    assert read_metrics(registry, "Map").gauges == {"good": 7}
+    assert f"bad of Map raised {type(raised).__name__}" in caplog.text
+
+
+def test_a_gauge_that_does_not_return_is_left_out_until_it_does(caplog, monkeypatch):
+    """The others are read, and it is called by one thread at most."""
+    monkeypatch.setattr(values_module, "_complained", set())
+    monkeypatch.setattr(values_module, "GAUGES_TIME_S", 0.05)
+    may_return, calls = threading.Event(), []
+
+    def blocks():
+        calls.append(threading.current_thread())
+        may_return.wait()
+        return 1
+
+    metrics, registry = group()
+    metrics.gauge("blocks", blocks)
+    metrics.gauge("good", lambda: 7)
+    assert read_metrics(registry, "Map").gauges == {}
+    monkeypatch.setattr(values_module, "GAUGES_TIME_S", PATIENCE_S)
+    for _ in range(2):
+        assert read_metrics(registry, "Map").gauges == {"good": 7}
+    assert len(calls) == 1
+    assert calls[0] is not threading.current_thread()
+    assert "blocks of Map takes more than" in caplog.text
+    may_return.set()
+    calls[0].join(PATIENCE_S)
+    assert read_metrics(registry, "Map").gauges == {"blocks": 1, "good": 7}
+
+
+def test_few_threads_are_lost_to_gauges(caplog, monkeypatch):
+    monkeypatch.setattr(values_module, "_complained", set())
+    monkeypatch.setattr(gauges, "_threads", threading.BoundedSemaphore(1))
+    may_return, called = threading.Event(), threading.Event()
+    lost = []
+
+    def blocks():
+        lost.append(threading.current_thread())
+        called.set()
+        may_return.wait()
+
+    turn = gauges.GaugeTurn(
+        {"blocks": gauges.UserGauge(blocks)}, lambda name, gauge: gauge(), lambda *_: None
+    )
+    reader = threading.Thread(target=turn.run, args=(time.monotonic() + PATIENCE_S,))
+    reader.start()
+    assert called.wait(PATIENCE_S)
+    metrics, registry = group()
+    metrics.gauge("other", lambda: 7)
+    assert read_metrics(registry, "Map").gauges == {}
+    assert "other of Map is not called" in caplog.text
+    may_return.set()
+    reader.join(PATIENCE_S)
+    lost[0].join(PATIENCE_S)
+    assert read_metrics(registry, "Map").gauges == {"other": 7}
+
+
+@pytest.mark.parametrize("count", [math.nan, math.inf, 10**400])
+def test_a_count_that_is_no_number_is_left_out(count, caplog, monkeypatch):
+    monkeypatch.setattr(values_module, "_complained", set())
+    metrics, registry = group()
+    metrics.counter("count").inc(count)
+    metrics.distribution("spread").update(count)
+    metrics.gauge("good", lambda: 7)
+    read = read_metrics(registry, "Map")
+    assert read.gauges == {"good": 7}
+    msgspec.msgpack.encode(read)

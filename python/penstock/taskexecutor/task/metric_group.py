@@ -8,6 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from penstock.metrics import metricbase
+from penstock.metrics.gauges import UserGauge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
@@ -131,8 +132,8 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         return counter
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Registers a function that gives the current value."""
-        self._register(name, obj)
+        """Registers a function that gives the current value; another thread calls it."""
+        self._register(name, UserGauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """Registers a meter."""

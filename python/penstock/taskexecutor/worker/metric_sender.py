@@ -7,11 +7,14 @@ come first.
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
+from penstock.metrics.gauges import GAUGES_TIME_S
 from penstock.metrics.process import process_metrics
 from penstock.metrics.values import MetricValues, read_metrics
 from penstock.rpc.messages import TaskMetrics, WorkerMetrics
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
     from penstock.taskexecutor.task.task import Task
     from penstock.taskexecutor.worker.job_networks import JobNetworks
+
+logger = logging.getLogger(__name__)
 
 MAX_WAITING_MESSAGES: Final = 16
 CLOSE_TIMEOUT_S: Final = 2.0
@@ -54,6 +59,7 @@ class MetricSender:
         self._worker = worker_metrics(networks, segment_bytes)
         self._closed = threading.Event()
         self._wanted = threading.Event()
+        self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="metric sender", daemon=True)
 
     def start(self) -> None:
@@ -71,8 +77,8 @@ class MetricSender:
         self._wanted.set()
 
     def task_ends(self, task: Task) -> None:
-        """Sends the last figures of a task, before it tells that it has ended."""
-        self._send_task(task)
+        """Send the last figures of a task, before it tells that it has ended; raises nothing."""
+        self._tell(self._send_task, task)
 
     def _run(self) -> None:
         # The first message soon: who looks at a job that has just begun sees something.
@@ -86,8 +92,19 @@ class MetricSender:
             if self._connection.waiting >= MAX_WAITING_MESSAGES:
                 continue
             for task in self._tasks():
-                self._send_task(task)
-            self._connection.send(WorkerMetrics(read_metrics(self._worker, "the worker")))
+                self._tell(self._send_task, task)
+            self._tell(self._send_worker)
+
+    def _tell(self, send: Callable[..., None], *of: Task) -> None:
+        try:
+            send(*of)
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True
+                logger.exception("some metrics of this worker are not reported")
+
+    def _send_worker(self) -> None:
+        self._connection.send(WorkerMetrics(read_metrics(self._worker, "the worker")))
 
     def _send_task(self, task: Task) -> None:
         environment = task.environment
@@ -95,9 +112,10 @@ class MetricSender:
             return  # it is being built
         descriptor = task.descriptor
         operators: dict[str, MetricValues] = {}
+        until_s = time.monotonic() + GAUGES_TIME_S
         for (_, name), metrics in list(environment.operator_metrics.items()):
             if metrics:
-                operators[name] = read_metrics(metrics, f"{name} of {task.name}")
+                operators[name] = read_metrics(metrics, f"{name} of {task.name}", until_s)
         self._connection.send(
             TaskMetrics(
                 descriptor.job_id,

@@ -1,0 +1,79 @@
+"""Exceptions as text, whatever their classes do when they are asked.
+
+The class of an exception may be the user's.  Its text, its name and its attributes may raise, even
+``SystemExit``; it may refuse to be changed, as a frozen dataclass does; and its text may hold
+halves of characters, which no encoding has.  What is reported of it must not depend on that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+MAX_TEXT_CHARACTERS: Final = 16 * 1024
+MAX_NAME_CHARACTERS: Final = 1024
+
+
+def encodable(text: str, limit: int = MAX_TEXT_CHARACTERS) -> str:
+    """Escape the characters that UTF-8 cannot encode, and cut the text to ``limit`` characters."""
+    return text[:limit].encode("utf-8", "backslashreplace").decode()[:limit]
+
+
+def name_of(error: BaseException) -> tuple[str, str]:
+    """Return the module and the qualified name of an exception's class."""
+    kind = type(error)
+    module = _attribute(kind, "__module__")
+    qualname = _attribute(kind, "__qualname__")
+    return (
+        encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
+        encodable(qualname, MAX_NAME_CHARACTERS) if isinstance(qualname, str) else "Exception",
+    )
+
+
+def text_of(error: BaseException, limit: int = MAX_TEXT_CHARACTERS) -> str:
+    """Return the text of an exception, at most ``limit`` characters of it."""
+    try:
+        return encodable(str(error), limit)
+    except BaseException as nested:
+        return f"<the exception's text cannot be had: {name_of(nested)[1]}>"
+
+
+def described(error: BaseException) -> str:
+    """Return the class and the text of an exception."""
+    return f"{name_of(error)[1]}: {text_of(error)}"
+
+
+def repr_of(value: object, limit: int = MAX_TEXT_CHARACTERS) -> str:
+    """Return ``repr(value)``, or its class where that raises."""
+    try:
+        return encodable(repr(value), limit)
+    except BaseException as error:
+        return f"<{type(value).__name__}: {name_of(error)[1]} in its __repr__>"
+
+
+def attach(error: BaseException, name: str, value: object) -> None:
+    """Set an attribute of an exception, also of one whose class refuses that."""
+    BaseException.__getattribute__(error, "__dict__")[name] = value
+
+
+def attached(error: BaseException, name: str) -> Any:
+    """Return what `attach` has set; None if nothing is set."""
+    return BaseException.__getattribute__(error, "__dict__").get(name)
+
+
+def caused_by(error: BaseException, cause: BaseException) -> None:
+    """Set the cause of an exception, also of one whose class refuses that."""
+    BaseException.__setattr__(error, "__cause__", cause)
+
+
+def annotate(error: BaseException, note: str) -> None:
+    """Add a note to an exception, also to one whose class refuses that."""
+    notes = attached(error, "__notes__")
+    attach(error, "__notes__", [*notes, note] if isinstance(notes, list) else [note])
+
+
+def _attribute(kind: type, name: str) -> object:
+    # A class of a metaclass may compute, or refuse, even its name.
+    with contextlib.suppress(BaseException):
+        return getattr(kind, name)
+    return None

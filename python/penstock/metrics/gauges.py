@@ -1,0 +1,111 @@
+"""Gauges of user functions, called in threads of their own that may be lost.
+
+A gauge's function is the user's: it may raise anything, ``SystemExit`` included, or never return.
+Whoever reads metrics waits for all gauges of a scope until a deadline and goes on without those
+that have not answered by then.  One that does not return is not called again before it has.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+GAUGES_TIME_S: Final = 1.0
+"""The time that the gauges of a task have, all together."""
+
+MAX_LOST_THREADS: Final = 16
+"""The threads of a process that wait for gauges; with so many of them no gauge is called."""
+
+_threads: Final = threading.BoundedSemaphore(MAX_LOST_THREADS)
+
+
+class UserGauge:
+    """A function that gives the current value of a gauge.
+
+    Attributes:
+        function: The user's.
+        turn: Held while it is called.
+        is_stuck: Whether a call of it has not returned in time.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        """Wraps a function, which is not called yet."""
+        self.function = function
+        self.turn = threading.Lock()
+        self.is_stuck = False
+
+
+class GaugeTurn:
+    """One call of each of several gauges."""
+
+    def __init__(
+        self,
+        gauges: Mapping[str, UserGauge],
+        read: Callable[[str, Callable[[], Any]], Any],
+        complain: Callable[[str, str], None],
+    ) -> None:
+        """Prepares; `run` calls.
+
+        Args:
+            gauges: By name.
+            read: Calls a gauge's function; raises nothing, and gives None for no value.
+            complain: Takes the name of a gauge that was left out, and the reason.
+        """
+        self._complain = complain
+        self._gauges = gauges
+        self._read = read
+        self._values: dict[str, Any] = {}
+        self._current: tuple[str, UserGauge] | None = None
+        self._ended = threading.Event()
+        self._is_given_up = False
+
+    def run(self, until_s: float) -> dict[str, Any]:
+        """Call the gauges that are not stuck, in a thread of their own.
+
+        Args:
+            until_s: The time, of the monotonic clock, at which the values are wanted.
+
+        Returns:
+            The values that were there in time.
+        """
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            return {}  # another gauge of the task took all of the time, of which the log speaks
+        if not _threads.acquire(blocking=False):
+            for name in self._gauges:
+                self._complain(name, f"is not called: {MAX_LOST_THREADS} others do not return")
+            return {}
+        try:
+            threading.Thread(target=self._call_all, name="gauges", daemon=True).start()
+        except BaseException:
+            _threads.release()
+            raise
+        if not self._ended.wait(left_s):
+            self._is_given_up = True
+            if (current := self._current) is not None:
+                name, gauge = current
+                gauge.is_stuck = True
+                self._complain(name, f"takes more than {GAUGES_TIME_S:g} s: not called meanwhile")
+        return dict(self._values)
+
+    def _call_all(self) -> None:
+        try:
+            for name, gauge in self._gauges.items():
+                if gauge.is_stuck:
+                    continue
+                self._current = name, gauge
+                with gauge.turn:
+                    if self._is_given_up:
+                        return
+                    value = self._read(name, gauge.function)
+                    gauge.is_stuck = False
+                if value is not None:
+                    self._values[name] = value
+        finally:
+            self._current = None
+            self._ended.set()
+            _threads.release()
