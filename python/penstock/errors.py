@@ -56,6 +56,10 @@ class QueueFullError(PenstockError):
     """Something asks for more than can be worked off; names who does, and its bound."""
 
 
+class MessageTooLargeError(PenstockError, ValueError):
+    """A control message is larger than a frame may be; names what it holds, and both sizes."""
+
+
 class TaskExecutorLostError(JobExecutionError):
     """A TaskExecutor ended or stopped answering; names it and what is known of the reason."""
 

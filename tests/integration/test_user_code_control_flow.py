@@ -1,8 +1,9 @@
 """Exceptions of user code that steer the interpreter fail the job, and do nothing to the driver.
 
 Method: each of them, raised at every kind of place, must reach the caller of ``execute()`` as a
-`JobExecutionError` whose text has the user's line.  Most programs run in threads of this process,
-because what matters happens on the driver; some run on workers, with either runtime.
+`JobExecutionError` whose text has the user's line.  What is hard to report must reach it as well.
+Most programs run in threads of this process, because what matters happens on the driver; some run
+on workers, with either runtime.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
+from penstock.common.accumulators import IntCounter, ListAccumulator
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     AsyncDataStream,
@@ -27,6 +29,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.connectors import Boundedness, PythonSource, SplitEnumerator
 from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import JobExecutionError
 
 pytestmark = pytest.mark.timeout(60)
@@ -291,4 +294,49 @@ def test_an_exception_class_of_the_users_stays_itself() -> None:
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.from_collection([1]).map(Raising(Stop("enough")).fail)
     with pytest.raises(Stop, match="enough"):
+        env.execute()
+
+
+HALF = "caf\udce9"
+
+
+class Reporting(MapFunction):
+    """Ends in a way that is hard to report."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def open(self, runtime_context):
+        if self.what == "accumulator name":
+            runtime_context.add_accumulator(HALF, IntCounter())
+        elif self.what == "state name":
+            ValueStateDescriptor(HALF, Types.LONG())
+        elif self.what == "large accumulators":
+            self.values = ListAccumulator()
+            runtime_context.add_accumulator("values", self.values)
+
+    def map(self, value):
+        if self.what == "exception":
+            raise ValueError("cannot parse " + HALF)
+        if self.what == "large accumulators":
+            self.values.add(bytes(11 * 1024 * 1024))
+        return value
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("exception", "cannot parse"),
+        ("accumulator name", r"accumulator, 'caf\\udce9', cannot be written in UTF-8"),
+        ("state name", r"state, 'caf\\udce9', cannot be written in UTF-8"),
+        ("large accumulators", "accumulators of this task have 115.* of which 'values' has"),
+    ],
+)
+@pytest.mark.parametrize("target", ["in-process", "local"])
+def test_what_is_hard_to_report_fails_the_job_in_words(what: str, told: str, target: str) -> None:
+    options = {"execution.target": target, "parallelism.default": "1"}
+    configuration = Configuration.from_dict(options)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.from_collection([1], Types.LONG()).map(Reporting(what), Types.LONG()).print()
+    with pytest.raises(ValueError, match=told):
         env.execute()

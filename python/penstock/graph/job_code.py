@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import (
     is_own,
+    module_of,
     other_names_of,
     register,
     register_other_name,
@@ -81,7 +82,7 @@ class JobCode:
     def _note(self, cls: type) -> None:
         """Keeps a class if it is one of values: no function, and nothing of penstock's."""
         if cls in self._classes or any(
-            base.__module__.startswith(_OWN_PACKAGE) for base in cls.__mro__
+            module_of(base).startswith(_OWN_PACKAGE) for base in cls.__mro__
         ):
             return
         if not issubclass(cls, type):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.common.exception_text import name_of, text_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,10 +41,9 @@ class Failure:
     @staticmethod
     def of(error: BaseException, **details: object) -> Failure:
         """Returns the failure that an exception of this process stands for."""
-        kind = type(error)
         return Failure(
-            exception_name=f"{kind.__module__}.{kind.__qualname__}",
-            message=str(error),
+            exception_name=".".join(name_of(error)),
+            message=text_of(error),
             payload=error,
             **details,  # type: ignore[arg-type]
         )

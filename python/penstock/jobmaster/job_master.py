@@ -21,6 +21,7 @@ from penstock.checkpoint_storage.storage import (
     configured_directory,
     log_base,
 )
+from penstock.common.exception_text import described
 from penstock.common.options import checkpointing
 from penstock.errors import (
     InvalidProgramError,
@@ -47,7 +48,6 @@ from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
     attempt_name,
-    described,
     exception_of,
     failure_of,
     without_control_flow,

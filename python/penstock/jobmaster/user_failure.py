@@ -9,6 +9,7 @@ import pickle
 import re
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.exception_text import annotate, caused_by, name_of, text_of
 from penstock.errors import JobExecutionError
 from penstock.jobmaster.failure import Failure
 from penstock.rpc.messages import TaskFailure
@@ -116,9 +117,8 @@ def exception_of(failure: Failure) -> BaseException:
         name = f"{payload.module}.{payload.qualname}"
         return JobExecutionError(f"{name}: {payload.message}\n{where}\n{payload.traceback}")
     error = without_control_flow(error)
-    error.add_note(where)
-    cause = RemoteFailure(f"{where}\n\n{payload.traceback}")
-    error.__cause__ = cause
+    annotate(error, where)
+    caused_by(error, RemoteFailure(f"{where}\n\n{payload.traceback}"))
     return error
 
 
@@ -140,22 +140,13 @@ def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: in
     return f"{task_name} ({attempt_id.subtask + 1}/{parallelism})"
 
 
-def described(error: BaseException) -> str:
-    """The class and the text of an exception, also of a user's that cannot tell its text."""
-    name = type(error).__name__
-    try:
-        return f"{name}: {error}"
-    except Exception as nested:
-        return f"{name}: <the exception's text cannot be had: {type(nested).__name__}>"
-
-
 def without_control_flow(error: BaseException) -> BaseException:
     """The exception, or the `JobExecutionError` that stands for one that steers the interpreter."""
     for kind, explanation in _CONTROL_FLOW.items():
-        if isinstance(error, kind):
-            text = f": {error}" if str(error) else ""
+        if issubclass(type(error), kind):
+            text = text_of(error)
             failed = JobExecutionError(
-                f"user code raised {type(error).__name__}{text}; {explanation}"
+                f"user code raised {name_of(error)[1]}{text and f': {text}'}; {explanation}"
             )
             failed.__cause__ = error
             return failed
@@ -167,7 +158,7 @@ def _rebuild(failure: TaskFailure) -> BaseException | None:
     if failure.pickled is not None:
         try:
             error = pickle.loads(failure.pickled)
-        except Exception:
+        except BaseException:  # the class is the user's, and so is how it is made
             logger.debug("the pickled exception cannot be read here", exc_info=True)
         else:
             if isinstance(error, BaseException):
@@ -178,6 +169,6 @@ def _rebuild(failure: TaskFailure) -> BaseException | None:
             kind = getattr(kind, part)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             return kind(failure.message)
-    except Exception:
+    except BaseException:  # the class is the user's, and so is how it is made
         logger.debug("%s.%s cannot be rebuilt", failure.module, failure.qualname, exc_info=True)
     return None

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from penstock.errors import CorruptStreamError
+from penstock.errors import CorruptStreamError, MessageTooLargeError
+from penstock.rpc.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,10 +38,39 @@ class MessageDecoder(Generic[M]):
 
 
 def encode_message(message: Message) -> bytes:
-    """Returns the bytes of one message."""
-    return msgspec.msgpack.encode(message)
+    """Return the bytes of one message, which fit a frame.
+
+    Halves of characters, which no encoding has, are escaped in its texts.
+
+    Raises:
+        MessageTooLargeError: The message is larger than a frame may be.
+    """
+    try:
+        body = msgspec.msgpack.encode(message)
+    except UnicodeEncodeError:
+        body = msgspec.msgpack.encode(_escaped(message))
+    if len(body) > MAX_FRAME_BYTES:
+        raise MessageTooLargeError(
+            f"a message {type(message).__name__} of {len(body)} bytes; one has at most "
+            f"{MAX_FRAME_BYTES}"
+        )
+    return body
 
 
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
-    """Returns the bytes of each message."""
+    """Return the bytes of each message."""
     return list(map(encode_message, messages))
+
+
+def _escaped(value: Any) -> Any:
+    """Return the value with all its texts such that UTF-8 can encode them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _escaped(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_escaped, value))
+    return value

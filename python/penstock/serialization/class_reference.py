@@ -54,9 +54,15 @@ def is_own(cls: type) -> bool:
     return _importable_reference(cls) is None
 
 
+def module_of(cls: type) -> str:
+    """Return the name of a class's module; the main one for a class that names none."""
+    named: object = cls.__module__
+    return named if isinstance(named, str) else "__main__"
+
+
 @lru_cache(maxsize=4096)
 def _importable_reference(cls: type) -> str | None:
-    module_name, qualified_name = cls.__module__, cls.__qualname__
+    module_name, qualified_name = module_of(cls), cls.__qualname__
     if module_name == "__main__" or "<" in qualified_name:
         return None
     if module_name.partition(".")[0] in cloudpickle.list_registry_pickle_by_value():
@@ -66,7 +72,7 @@ def _importable_reference(cls: type) -> str | None:
 
 def _is_found(cls: type) -> bool:
     """Whether the name of a class leads to it in this process."""
-    found: Any = sys.modules.get(cls.__module__)
+    found: Any = sys.modules.get(module_of(cls))
     for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)
     return found is cls
@@ -90,7 +96,7 @@ def register(cls: type, reference: str | None = None) -> str:
         if known is not None and reference in (None, known):
             return known
         if reference is None:
-            reference = name = f"{cls.__module__}:{cls.__qualname__}"
+            reference = name = f"{module_of(cls)}:{cls.__qualname__}"
             number = 1
             while reference in _own_classes and not _is_found(cls):
                 number += 1
@@ -108,9 +114,9 @@ def other_names_of(cls: type) -> list[str]:
     """
     return [
         f"{module}:{name}"
-        for module in {cls.__module__, "__main__"}
+        for module in {module_of(cls), "__main__"}
         for name, found in list(getattr(sys.modules.get(module), "__dict__", {}).items())
-        if found is cls and (module, name) != (cls.__module__, cls.__qualname__)
+        if found is cls and (module, name) != (module_of(cls), cls.__qualname__)
     ]
 
 

@@ -56,3 +56,27 @@ def dumps(value: object) -> bytes:
     out = io.BytesIO()
     CodePickler(out).dump(value)
     return out.getvalue()
+
+
+def bounded_dumps(value: object, limit_bytes: int) -> bytes:
+    """Pickle as `dumps`, without ever holding more than ``limit_bytes``.
+
+    Raises:
+        ValueError: The value needs more.
+    """
+    out = _BoundedBytes(limit_bytes)
+    CodePickler(out).dump(value)
+    return out.getvalue()
+
+
+class _BoundedBytes(io.BytesIO):
+    """Bytes that refuse to become more than a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__()
+        self._limit_bytes = limit_bytes
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self._limit_bytes:
+            raise ValueError(f"the pickle has more than {self._limit_bytes} bytes")
+        return super().write(data)

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from penstock.common.exception_text import name_of, text_of
 from penstock.common.job_client import SavepointWish
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.dependencies.worker_environment import MANIFEST
-from penstock.errors import JobExecutionError, LeadershipLostError, PenstockError
+from penstock.errors import (
+    JobExecutionError,
+    LeadershipLostError,
+    MessageTooLargeError,
+    PenstockError,
+)
 from penstock.graph.job_graph_serializer import deserialize_job_graph
 from penstock.high_availability.services import HighAvailabilityServices
 from penstock.jobmaster.job_handle import ended_job
@@ -414,13 +420,17 @@ def _ended(handle: JobHandle) -> messages.JobEnded:
                 f"the accumulators have {len(values)} bytes, of which a session sends up to "
                 f"{MAX_FRAME_BYTES // 2}"
             )
-    except PenstockError as failure:
+    except BaseException as failure:  # of what the program put into its accumulators
         values = codec_for(None).encode({})
         error = error or failure
     status, runtime_ms = handle.status().value, handle.runtime_ms()
     failed = None if error is None else _failed(error)
     message = messages.JobEnded(status, runtime_ms, values, failed)
-    if failed is not None and len(encode_message(message)) > MAX_FRAME_BYTES:
+    try:
+        encode_message(message)
+    except MessageTooLargeError:
+        if failed is None:
+            raise
         # The exception itself is too large; its class, text and traceback are not.
         bare = msgspec.structs.replace(failed.failure, pickled=None)
         message = messages.JobEnded(
@@ -432,6 +442,5 @@ def _ended(handle: JobHandle) -> messages.JobEnded:
 def _failed(error: BaseException) -> messages.Failed:
     if isinstance(error, UnopenedFailureError):
         return messages.Failed(error.task_failure, error.task_name)
-    kind = type(error)
-    failure = TaskFailure(kind.__module__, kind.__qualname__, str(error), "", "", -1)
+    failure = TaskFailure(*name_of(error), text_of(error), "", "", -1)
     return messages.Failed(failure, None)

@@ -167,9 +167,14 @@ DESCRIPTOR = TaskDeploymentDescriptor(
 
 
 class Setup:
-    def __init__(self, network: FakeNetwork | None = None, **options: float) -> None:
+    def __init__(
+        self,
+        network: FakeNetwork | None = None,
+        listener: Listener | None = None,
+        **options: float,
+    ) -> None:
         self.network = network or FakeNetwork()
-        self.listener = Listener()
+        self.listener = listener or Listener()
         self.task = Task(
             DESCRIPTOR,
             b"code",
@@ -228,6 +233,36 @@ def test_an_exception_fails_the_task(invokable: type[Invokable], point: str) -> 
         "fail: Map (2/4): ValueError: broken",
         "release",
     ]
+
+
+def test_a_task_whose_end_cannot_be_reported_fails_in_words(invokable: type[Invokable]) -> None:
+    """The driver would wait for it for ever."""
+
+    class Refusing(Listener):
+        def task_state_changed(self, task: Task, state: str, *others: Any) -> None:
+            if state == "FINISHED":
+                raise SystemExit("the report is too large")
+            super().task_state_changed(task, state, *others)
+
+    setup = Setup(listener=Refusing()).run()
+    assert setup.end() == ["INITIALIZING", "RUNNING", "FAILED"]
+    failure = setup.listener.failure
+    assert failure is not None
+    assert (failure.qualname, failure.message) == ("SystemExit", "the report is too large")
+
+
+def test_a_task_that_cannot_even_report_its_failure_ends_the_worker(
+    invokable: type[Invokable],
+) -> None:
+    class Silent(Listener):
+        def task_state_changed(self, task: Task, state: str, *others: Any) -> None:
+            if state in ("FINISHED", "FAILED"):
+                raise OSError("no connection")
+            super().task_state_changed(task, state, *others)
+
+    setup = Setup(listener=Silent()).run()
+    assert setup.listener.ended.wait(END_S)
+    assert setup.listener.fatal.is_set()
 
 
 def test_a_failure_while_building_the_invokable(invokable: type[Invokable]) -> None:

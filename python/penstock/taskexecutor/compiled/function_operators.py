@@ -10,6 +10,8 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_text import annotate, repr_of
+
 # Relative: compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # noqa: TID252
 
@@ -81,9 +83,10 @@ class FlatMapOperator(FunctionOperator):
             if not done:
                 self.note_failure()
                 if not hasattr(result, "__iter__"):
-                    self.failed_with.add_note(  # type: ignore[union-attr]
-                        f"flat_map emits what its function returns one by one, but that returned "
-                        f"{result!r}: return a list, or use yield"
+                    annotate(
+                        self.failed_with,  # type: ignore[arg-type]
+                        "flat_map emits what its function returns one by one, but that returned "
+                        f"{repr_of(result)}: return a list, or use yield",
                     )
 
 

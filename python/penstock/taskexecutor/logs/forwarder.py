@@ -14,6 +14,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.exception_text import encodable
 from penstock.rpc.messages import LogEntry, LogRecords
 from penstock.taskexecutor.logs.speaker import current_speaker, prefix
 from penstock.taskexecutor.logs.standard_streams import say
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
 
 MAX_QUEUED_RECORDS: Final = 4096
-MAX_MESSAGE_CHARACTERS: Final = 16 * 1024
 BATCH_RECORDS: Final = 64
 """In one message: at the most 2 MiB, as texts and tracebacks are cut."""
 
@@ -125,18 +125,18 @@ class LogForwarder(logging.Handler):
         if record.stack_info:
             exception = f"{exception}\n{record.stack_info}".strip("\n")
         return LogEntry(
-            name=_clean(record.name),
+            name=encodable(record.name),
             level=record.levelno,
-            message=_clean(record.getMessage()),
+            message=encodable(record.getMessage()),
             created_s=record.created,
-            path=_clean(record.pathname),
+            path=encodable(record.pathname),
             line=record.lineno,
-            function=_clean(record.funcName or ""),
-            thread=_clean(record.threadName or ""),
+            function=encodable(record.funcName or ""),
+            thread=encodable(record.threadName or ""),
             operator="" if speaker is None else speaker.operator(sys._getframe(1)),
             subtask=-1 if speaker is None else speaker.subtask,
             parallelism=0 if speaker is None else speaker.parallelism,
-            exception=_clean(exception),
+            exception=encodable(exception),
         )
 
     def _write(self, entry: LogEntry) -> None:
@@ -144,9 +144,3 @@ class LogForwarder(logging.Handler):
         tail = f"\n{entry.exception}" if entry.exception else ""
         level = logging.getLevelName(entry.level)
         say(f"{level} {self._executor_id} {entry.name}: {who}{entry.message}{tail}\n")
-
-
-def _clean(text: str) -> str:
-    """The text as it can travel: not too long, and without halves of characters."""
-    cut = text[:MAX_MESSAGE_CHARACTERS]
-    return cut.encode("utf-8", "backslashreplace").decode()

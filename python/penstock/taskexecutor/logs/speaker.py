@@ -139,7 +139,7 @@ def _codes_of(config: OperatorConfig) -> Iterator[CodeType]:
             continue
         kinds = type(one).__mro__
         for kind in kinds:
-            if kind is not object and not kind.__module__.startswith("penstock."):
+            if kind is not object and not str(kind.__module__).startswith("penstock."):
                 yield from (f.__code__ for f in vars(kind).copy().values() if inspect.isfunction(f))
-        if kinds[0].__module__.startswith("penstock."):
+        if str(kinds[0].__module__).startswith("penstock."):
             waiting += getattr(one, "__dict__", {}).values()

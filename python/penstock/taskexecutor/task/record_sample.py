@@ -10,6 +10,8 @@ import reprlib
 import threading
 from typing import Any, Final
 
+from penstock.common.exception_text import encodable
+from penstock.common.types import Row
 from penstock.rpc.inspection_messages import SampledRecord
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Input
 
@@ -77,9 +79,9 @@ def text_of(value: Any) -> str:
     """A value as text; whatever its class does, this raises nothing."""
     try:
         text = _repr.repr(value)
-    except Exception as error:
+    except BaseException as error:  # the class is the user's, and a look ends no task
         text = f"<{type(value).__name__}: {type(error).__name__} in its __repr__>"
-    return text[:MAX_TEXT_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+    return encodable(text, MAX_TEXT_CHARACTERS)
 
 
 def shape_of(value: Any, depth: int = 4) -> str:
@@ -92,7 +94,7 @@ def shape_of(value: Any, depth: int = 4) -> str:
         return f"{name}({', '.join(parts)})"[:MAX_TEXT_CHARACTERS]
     if isinstance(value, list | dict | set | frozenset):
         return f"{name} of {len(value)}"
-    fields = getattr(value, "_values", None)
-    if depth and isinstance(fields, list | tuple):  # a Row
+    if depth and issubclass(type(value), Row):
+        fields = value._values
         return f"{name}{shape_of(tuple(fields), depth - 1).removeprefix('tuple')}"
     return name

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
+from penstock.common.exception_text import annotate, attach, repr_of
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import checkpointing
 from penstock.common.options.network import DEBLOAT_PERIOD
@@ -539,20 +540,20 @@ class StreamTask:
             secondary = self._chain.close()
             try:
                 self._report_accumulators()
-            except Exception as unreported:
+            except BaseException as unreported:
                 secondary = secondary or unreported
             if secondary is not None:
-                error.add_note(f"closing failed as well: {secondary!r}")
+                annotate(error, f"closing failed as well: {repr_of(secondary)}")
 
     def _name_operator(self, error: BaseException) -> None:
         """Notes on an exception of user code which operator it came from."""
         if self._chain is None or (config := self._chain.failed_operator(error)) is None:
             return
-        setattr(error, OPERATOR_ATTRIBUTE, config.name)
-        setattr(error, LOCATION_ATTRIBUTE, config.location)
+        attach(error, OPERATOR_ATTRIBUTE, config.name)
+        attach(error, LOCATION_ATTRIBUTE, config.location)
         selector = self._chain.failed_selector(error)
         if selector is not None:
-            error.add_note(f"raised by the {selector} of the elements that the operator emits")
+            annotate(error, f"raised by the {selector} of the elements that the operator emits")
 
 
 def _next_step(step: int, took_ns: int) -> int:

@@ -22,6 +22,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.exception_text import described
 from penstock.errors import CancelTaskError, PenstockError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
@@ -293,7 +294,7 @@ class Task:
 
     def fail_externally(self, error: BaseException) -> None:
         """Fails the task for a reason outside of its thread; returns at once."""
-        failure = describe_failure(error, self.descriptor.task_name, self.descriptor.subtask)
+        failure = self._described(error)
         with self._lock:
             if self._state in TERMINAL_STATES or self._state == "CANCELING":
                 return
@@ -305,20 +306,40 @@ class Task:
 
     def _run(self) -> None:
         speaks_for(self._speaker)
-        terminal = "CANCELED"
         try:
             with self._section:
                 terminal = self._run_to_terminal_state()
-        except CancelTaskError:
-            terminal = self._end_with(None)
-        self._accumulators = dict(self._accumulators)
-        if terminal == "FINISHED":
-            self._leave_partitions()
-        # Before the partitions fail: consumers would otherwise report the consequence first.
-        self._listener.task_state_changed(self, terminal, self._failure, self._accumulators)
+        except BaseException as error:  # of an interrupt, mostly, that came late
+            terminal = self._end_with(None if isinstance(error, CancelTaskError) else error)
+        try:
+            if terminal == "FINISHED":
+                self._leave_partitions()
+            # Before the partitions fail: consumers would otherwise report the consequence first.
+            self._listener.task_state_changed(
+                self, terminal, self._failure, dict(self._accumulators)
+            )
+        except BaseException as error:
+            terminal = self._report_failure(error)
         self._release(terminal)
         self._ended.set()
         self._listener.task_ended(self)
+
+    def _report_failure(self, error: BaseException) -> str:
+        """Report that the end of the task could not be reported: somebody waits for it."""
+        logger.exception("%s: its end could not be reported", self.name)
+        with self._lock:
+            self._state = "FAILED"
+            self._failure = self._described(error)
+        try:
+            self._listener.task_state_changed(self, "FAILED", self._failure, {})
+        except BaseException as unreported:
+            self._listener.fatal_error(
+                f"the end of {self.name} cannot be reported: {described(unreported)}"
+            )
+        return "FAILED"
+
+    def _described(self, error: BaseException) -> TaskFailure:
+        return describe_failure(error, self.descriptor.task_name, self.descriptor.subtask)
 
     def _leave_partitions(self) -> None:
         """Hands over what consumers will read, before anybody is told that they may."""
@@ -424,16 +445,16 @@ class Task:
             raise CancelTaskError(f"{self.name} is {self._state}")
 
     def _end_with(self, error: BaseException | None) -> str:
-        """Decides the terminal state after the run broke off."""
+        """Decide the terminal state after the run broke off."""
+        # Not under the lock: the exception's class may be the user's, and others want the lock.
+        failure = None if error is None else self._described(error)
         with self._lock:
             if self._state in TERMINAL_STATES:
                 return self._state
-            if error is None or self._state == "CANCELING":
+            if failure is None or self._state == "CANCELING":
                 self._state = "CANCELED"
             else:
-                self._failure = describe_failure(
-                    error, self.descriptor.task_name, self.descriptor.subtask
-                )
+                self._failure = failure
                 self._state = "FAILED"
             return self._state
 
@@ -451,7 +472,7 @@ class Task:
         for step in steps:
             try:
                 step()
-            except Exception:
+            except BaseException:
                 logger.exception("%s: a resource could not be released", self.name)
 
     def _cause(self) -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from typing import TYPE_CHECKING
 
+from penstock.common.exception_text import (
+    MAX_NAME_CHARACTERS,
+    annotate,
+    attached,
+    encodable,
+    name_of,
+    text_of,
+)
 from penstock.rpc.messages import TaskFailure
-from penstock.serialization.code_pickle import dumps
+from penstock.serialization.code_pickle import bounded_dumps
 from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-MAX_MESSAGE_CHARACTERS = 16 * 1024
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_PICKLED_BYTES = 1024 * 1024
 
@@ -32,27 +35,39 @@ MAX_CHAINED_EXCEPTIONS = 10
 
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
-    """Describes an exception by class, text, traceback and, where it can be, its pickle."""
-    operator = getattr(error, OPERATOR_ATTRIBUTE, None) or task_name
-    if type(error).__module__ == "bdb":  # a debugger that met the end of standard input
-        error.add_note(NO_DEBUGGER)
+    """Describe an exception by class, text, traceback and, if possible, its pickle.
+
+    Raises nothing, whatever the exception's class does.
+    """
+    module, qualname = name_of(error)
+    if module == "bdb":  # a debugger that met the end of standard input
+        annotate(error, NO_DEBUGGER)
+    location = attached(error, LOCATION_ATTRIBUTE)
     return TaskFailure(
-        module=type(error).__module__,
-        qualname=type(error).__qualname__,
-        message=_message(error),
-        traceback=user_traceback(error)[-MAX_TRACEBACK_CHARACTERS:],
-        operator=str(operator),
+        module=module,
+        qualname=qualname,
+        message=text_of(error),
+        traceback=user_traceback(error),
+        operator=encodable(attached(error, OPERATOR_ATTRIBUTE) or task_name, MAX_NAME_CHARACTERS),
         subtask=subtask,
-        location=getattr(error, LOCATION_ATTRIBUTE, None),
+        location=None if location is None else encodable(location),
         pickled=_pickle(error),
     )
 
 
 def user_traceback(error: BaseException) -> str:
-    """Formats a traceback with the frames of user code only, the first and the last of many.
+    """Format a traceback with the frames of user code only, the first and the last of many.
 
     All frames are kept when the error never left penstock itself: then they are what is needed.
     """
+    try:
+        text = _formatted(error)
+    except BaseException as nested:  # of classes of the user's, or of groups that nest too deeply
+        text = f"<the traceback cannot be formatted: {name_of(nested)[1]}>"
+    return encodable(text[-MAX_TRACEBACK_CHARACTERS:], MAX_TRACEBACK_CHARACTERS)
+
+
+def _formatted(error: BaseException) -> str:
     described = traceback.TracebackException.from_exception(error)
     _cut_chain(described)
     pending: list[traceback.TracebackException | None] = [described]
@@ -86,26 +101,14 @@ def _shortened(frames: list[traceback.FrameSummary]) -> traceback.StackSummary:
     return traceback.StackSummary.from_list(frames)
 
 
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)[:MAX_MESSAGE_CHARACTERS]
-    except Exception as nested:
-        return f"<the exception's text cannot be had: {type(nested).__name__}>"
-
-
 def _pickle(error: BaseException) -> bytes | None:
     """Pickles the exception without its traceback; None if it cannot be pickled and read back.
 
     Reading back here keeps a class whose ``__init__`` does not fit its ``args`` from failing on
     the driver, where it would hide the real failure.
     """
-    kept: TracebackType | None = error.__traceback__
     try:
-        data = dumps(error)
-        if len(data) > MAX_PICKLED_BYTES or not isinstance(pickle.loads(data), BaseException):
-            return None
-    except Exception:
+        data = bounded_dumps(error, MAX_PICKLED_BYTES)
+        return data if isinstance(pickle.loads(data), BaseException) else None
+    except BaseException:  # its class says how it is made anew, and that may even be sys.exit()
         return None
-    finally:
-        error.__traceback__ = kept
-    return data

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.rpc.frames import MAX_FRAME_BYTES
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.errors import MessageTooLargeError
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import (
     AcknowledgeCheckpoint,
     AcknowledgeCheckpointEvent,
     AcknowledgeCheckpoints,
+    DeclineCheckpoint,
 )
 
 if TYPE_CHECKING:
@@ -89,13 +91,30 @@ def encode_held(held: Sequence[Message]) -> list[bytes]:
 
 
 def _encode_reports(reports: list[AcknowledgeCheckpoint]) -> list[bytes]:
-    """One message, or as many as fit frames."""
-    if len(reports) < 2:
-        return [encode_message(report) for report in reports]
-    parts = tuple((report.attempt_id, report.metrics, report.state) for report in reports)
+    """Return one message, or as many as fit frames."""
+    if not reports:
+        return []
     first = reports[0]
-    body = encode_message(AcknowledgeCheckpoints(first.job_id, first.checkpoint_id, parts))
-    if len(body) <= MAX_FRAME_BYTES:
-        return [body]
+    together: Message = first
+    if len(reports) > 1:
+        parts = tuple((report.attempt_id, report.metrics, report.state) for report in reports)
+        together = AcknowledgeCheckpoints(first.job_id, first.checkpoint_id, parts)
+    try:
+        return [encode_message(together)]
+    except MessageTooLargeError as error:
+        if len(reports) == 1:
+            return [encode_message(declined(first, error))]
     middle = len(reports) // 2
     return _encode_reports(reports[:middle]) + _encode_reports(reports[middle:])
+
+
+def declined(report: AcknowledgeCheckpoint, error: MessageTooLargeError) -> DeclineCheckpoint:
+    """Return what is said instead of a report that does not fit a frame."""
+    return DeclineCheckpoint(
+        report.job_id,
+        report.attempt_id,
+        report.checkpoint_id,
+        CheckpointFailureReason.ASYNC_EXCEPTION.name,
+        f"the state that goes with the report is too large, {error}; a smaller "
+        "execution.checkpointing.data-inline-threshold writes it to files",
+    )

@@ -19,7 +19,7 @@ import msgspec
 from penstock import __version__
 from penstock.common.options import cluster
 from penstock.common.options.network import SEGMENT_SIZE
-from penstock.errors import PenstockError, TaskExecutorLostError
+from penstock.errors import MessageTooLargeError, PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
@@ -34,6 +34,7 @@ from penstock.rpc.inspection_messages import (
 from penstock.rpc.messages import (
     ROLE_CONTROL,
     AcceptSlots,
+    AcknowledgeCheckpoint,
     AddSplits,
     CancelTask,
     CodeChunk,
@@ -66,7 +67,11 @@ from penstock.rpc.messages import (
 )
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
-from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports, encode_held
+from penstock.taskexecutor.worker.checkpoint_reports import (
+    CheckpointReports,
+    declined,
+    encode_held,
+)
 from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
@@ -501,7 +506,12 @@ class TaskExecutor:
     def task_message(self, task: Task, message: Message) -> None:
         """Passes a message of a task or one of its operators to the driver."""
         del task
-        self._send(message, may_wait=self._reports.may_wait(message))
+        try:
+            self._send(message, may_wait=self._reports.may_wait(message))
+        except MessageTooLargeError as error:
+            if not isinstance(message, AcknowledgeCheckpoint):
+                raise
+            self._send(declined(message, error))
 
     def partition_finished(self, task: Task, partition_id: bytes, data: ResultPartition) -> None:
         """Keeps a partition that its task has written, until nobody will read it any more."""
