@@ -13,6 +13,7 @@ from penstock._native.integers cimport ps_short_int
 from penstock._native.key_hash cimport (
     HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_hash_long, ps_hash_text, ps_murmur,
 )
+from penstock._native.keys cimport converted
 from penstock._native.registers cimport ps_as_number
 
 from penstock.graph.key_groups import operator_index
@@ -178,7 +179,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         else:
             key = self.key_of(value)
         if self.convert is not None and not self.is_exact(key):
-            key = self.convert(key)
+            key = converted(self.convert, key)
         hash_key(self.kind, key, &hash)
         return self.channel_of(hash)
 

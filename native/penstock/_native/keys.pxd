@@ -24,6 +24,31 @@ cpdef object key_of(object identity)
 
 
 @cython.final
+cdef class ExactType:
+    cdef readonly object kind
+    cdef readonly int bits
+    cdef long long limit        # of integers of fewer than 64 bits, else 0
+    cdef readonly tuple fields
+
+    @cython.locals(number=cython.longlong)
+    cpdef bint has(self, object value) except -1
+    @cython.locals(i=Py_ssize_t, field=ExactType)
+    cdef bint has_items(self, tuple items) except -1
+
+
+@cython.final
+cdef class KeyConversion:
+    cdef ExactType exact
+    cdef object convert
+
+    cdef object converted(self, object key)
+
+
+@cython.locals(conversion=KeyConversion)
+cpdef object converted(object convert, object key)
+
+
+@cython.final
 cdef class KeyReader:
     cdef readonly object selector
     cdef readonly Py_ssize_t position

@@ -38,13 +38,21 @@ if TYPE_CHECKING:
     from penstock.network.pure.record_writer import RecordWriter
     from penstock.serialization.codec import codec_for
     from penstock.serialization.pure.key_hash import key_hash
-    from penstock.serialization.pure.keys import KeyReader, identity_of, key_of
+    from penstock.serialization.pure.keys import (
+        ExactType,
+        KeyConversion,
+        KeyReader,
+        identity_of,
+        key_of,
+    )
 
 __all__ = [
     "BufferReader",
     "DeserializationResult",
+    "ExactType",
     "IOManager",
     "InputGate",
+    "KeyConversion",
     "KeyReader",
     "LocalBufferPool",
     "MemorySegment",
@@ -97,6 +105,8 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "RecordWriter": "penstock._native.record_writer",
         "ResultPartition": "penstock._core",
         "StreamInputProcessor": "penstock._native.input_processor",
+        "ExactType": "penstock._native.keys",
+        "KeyConversion": "penstock._native.keys",
         "KeyReader": "penstock._native.keys",
         "identity_of": "penstock._native.keys",
         "key_hash": "penstock._native.key_hash",
@@ -116,6 +126,8 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "RecordWriter": "penstock.network.pure.record_writer",
         "ResultPartition": "penstock.network.pure.partition.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
+        "ExactType": "penstock.serialization.pure.keys",
+        "KeyConversion": "penstock.serialization.pure.keys",
         "KeyReader": "penstock.serialization.pure.keys",
         "identity_of": "penstock.serialization.pure.keys",
         "key_hash": "penstock.serialization.pure.key_hash",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock import network
 from penstock.errors import SerializationError
 from penstock.serialization.codec import codec_for, codec_of
 from penstock.serialization.type_schema import ANY, TypeSchema, schema_of
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.serialization.codec import Codec
+    from penstock.serialization.pure.keys import ExactType
 
 _CLASSES: dict[str, type] = {
     "STRING": str,
@@ -113,50 +115,30 @@ def _key_type(schema: TypeSchema) -> KeyType:
 
 
 def _conversion(schema: TypeSchema) -> Callable[[Any], Any]:
-    is_exact = exactness(schema)
     codec = codec_of(schema)
 
     def convert(key: Any) -> Any:
-        if key is None or is_exact(key):
-            return key
         try:
             return codec.decode(codec.encode(key))
         except SerializationError as error:
             msg = f"a key is not of the declared type: {error}"
             raise SerializationError(msg) from error
 
-    return convert
+    return network.KeyConversion(exact_type(schema), convert)
 
 
 def _composed(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda key: then(first(key))
 
 
-def exactness(schema: TypeSchema) -> Callable[[Any], bool]:
-    """Whether a value certainly is what becomes of it when it is sent as one of a type."""
-    kind = schema.kind
-    if kind == "TUPLE":
-        checks = [exactness(field) for field in schema.fields]
-        count = len(checks)
+def exact_type(schema: TypeSchema, cls: type[ExactType] | None = None) -> ExactType:
+    """Return what recognises values that do not change when they are sent as one of a type.
 
-        def is_exact_tuple(value: Any) -> bool:
-            return (
-                type(value) is tuple
-                and len(value) == count
-                and all(
-                    item is None or check(item) for check, item in zip(checks, value, strict=True)
-                )
-            )
-
-        return is_exact_tuple
-    cls = _CLASSES.get(kind)
-    if cls is None:
-        return _never
-    limit = 1 << _BITS[kind] - 1 if kind in _BITS else 0
-    if limit:
-        return lambda value: type(value) is int and -limit <= value < limit
-    return lambda value: type(value) is cls
-
-
-def _never(value: Any) -> bool:  # noqa: ARG001
-    return False
+    Args:
+        schema: The type.
+        cls: The class of the result; the runtime's if it is None.
+    """
+    cls = network.ExactType if cls is None else cls
+    if schema.kind == "TUPLE":
+        return cls(tuple, 0, tuple(exact_type(field, cls) for field in schema.fields))
+    return cls(_CLASSES.get(schema.kind), _BITS.get(schema.kind, 0), ())

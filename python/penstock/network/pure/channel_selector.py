@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, operator_index
-from penstock.serialization.key_types import UNDECLARED, KeyType, exactness
+from penstock.serialization.key_types import UNDECLARED, KeyType, exact_type
 from penstock.serialization.pure.key_hash import key_hash
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _KeyGroupSelector(ChannelSelector):
         self.key_selector = key_selector
         self.convert = key_type.convert
         self.elements = elements
-        self.is_kept = None if elements is None else exactness(elements.schema)
+        self.is_kept = None if elements is None else exact_type(elements.schema).has
         self.hash = key_hash(key_type.kind)
         self.channels = [
             operator_index(max_parallelism, num_channels, group) for group in range(max_parallelism)

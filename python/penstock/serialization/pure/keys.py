@@ -114,6 +114,84 @@ def key_of(identity: Any) -> Any:
     return identity
 
 
+class ExactType:
+    """Recognises values that are already what they become when they are sent as a declared type."""
+
+    def __init__(self, kind: type | None, bits: int, fields: tuple[ExactType, ...]) -> None:
+        """Describes a type.
+
+        Args:
+            kind: The class of its values; None if no value is recognised.
+            bits: The size of the integers that it can hold; 0 if there is no bound.
+            fields: The types of the items, of a tuple.
+        """
+        self.kind = kind
+        self.bits = bits
+        self.limit = 0 if bits in (0, 64) else 1 << bits - 1
+        self.fields = fields
+
+    def has(self, value: Any) -> bool:
+        """Return whether a value is certainly of the type."""
+        if type(value) is not self.kind:
+            return False
+        if self.kind is tuple:
+            items: Any = value
+            return self.has_items(items)
+        if self.bits:
+            try:
+                number: Any = value
+            except OverflowError:  # compiled, the number is one of 64 bits
+                return False
+            if self.limit:
+                return bool(-self.limit <= number < self.limit)
+            return bool(-0x8000000000000000 <= number <= 0x7FFFFFFFFFFFFFFF)
+        return True
+
+    def has_items(self, items: tuple[Any, ...]) -> bool:
+        """Return whether a tuple's items are None or certainly of the types of the fields."""
+        if len(items) != len(self.fields):
+            return False
+        # A loop, since a generator would be made for each key.
+        for i in range(len(items)):
+            field: ExactType = self.fields[i]
+            item = items[i]
+            if item is not None and not field.has(item):
+                return False
+        return True
+
+
+class KeyConversion:
+    """Converts keys to a declared type."""
+
+    def __init__(self, exact: ExactType, convert: Callable[[Any], Any]) -> None:
+        """Creates the conversion.
+
+        Args:
+            exact: Recognises keys that stay as they are, as None does.
+            convert: Converts any other key; raises a SerializationError if it cannot.
+        """
+        self.exact = exact
+        self.convert = convert
+
+    def __call__(self, key: Any) -> Any:
+        """Return the key as one of the declared type."""
+        return self.converted(key)
+
+    def converted(self, key: Any) -> Any:
+        """Return the key as one of the declared type, without the cost of a Python call."""
+        if key is None or self.exact.has(key):
+            return key
+        return self.convert(key)
+
+
+def converted(convert: Callable[[Any], Any], key: Any) -> Any:
+    """Return the converted key."""
+    if type(convert) is KeyConversion:
+        conversion: KeyConversion = convert
+        return conversion.converted(key)
+    return convert(key)
+
+
 class KeyReader:
     """Gives the identities of the keys of elements."""
 
@@ -180,7 +258,7 @@ class KeyReader:
             SerializationError: It cannot be serialised or is not of the declared type.
         """
         if self.convert is not None:
-            key = self.convert(key)
+            key = converted(self.convert, key)
             if type(key) is self.plain:
                 return key
         return identity_of(key)
