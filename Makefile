@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -32,6 +32,11 @@ test: $(STAMP) test-rust build/kafka/jars  ## all tests: Rust, then Python
 
 test-python: $(STAMP) build/kafka/jars  ## the Python tests alone
 	$(PYTEST) -n 3 --max-flaky=3
+
+test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes of each test, as tables (TESTS=…)
+	rm -rf build/costs
+	-$(PYTEST) -n 3 --costs=build/costs $(TESTS)
+	PYTHONPATH=tests $(BIN)/python -m support.costs build/costs
 
 build/kafka/jars:
 	sh ci/kafka.sh

@@ -10,7 +10,7 @@ from hypothesis import settings
 from support.lanes import Lanes, lane_of
 from support.leftovers import Leftovers
 
-pytest_plugins = ["support.flaky_tests"]
+pytest_plugins = ["support.costs", "support.flaky_tests"]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -35,7 +35,13 @@ def run_tests(tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(TESTS),
+                "PYTEST_ADDOPTS": "",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they take a second to load
+                "PYTEST_PLUGINS": "pytest_timeout,xdist.plugin",
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -1,0 +1,44 @@
+"""The costs of tests include the processes that they start."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.costs import recorded, table
+
+TESTS = Path(__file__).parents[1]
+
+BUSY = """
+import subprocess, sys
+
+def test_busy():
+    code = "import time\\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+def test_idle():
+    pass
+"""
+
+
+def test_each_test_has_its_costs(tmp_path):
+    (tmp_path / "test_two.py").write_text(BUSY)
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "support.costs", "--costs=costs", "test_two.py"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(TESTS),
+            "PYTEST_ADDOPTS": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+        check=True,
+        capture_output=True,
+    )
+    busy, idle = recorded(tmp_path / "costs")
+    assert busy["cpu_s"] >= 0.3
+    assert busy["processes"] >= 1
+    assert idle["processes"] == 0
+    first, second = table([idle, busy], lambda test: test, 5).splitlines()[2:]
+    assert first.startswith(f"| `{busy['test']}` | 1 | ")
+    assert second.startswith(f"| `{idle['test']}` | 1 | ")
