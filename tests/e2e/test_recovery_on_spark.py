@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from e2e.running import ROOT, run_program
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(

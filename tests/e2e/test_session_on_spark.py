@@ -12,7 +12,7 @@ from e2e.running import run_program
 from support.processes import children
 from support.sessions import eventually
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 JOB = """
 from penstock.common import Types

@@ -130,9 +130,7 @@ def program(tmp_path):
     "target",
     [
         "local",
-        pytest.param(
-            "local-cluster[2,1,1024]", marks=[pytest.mark.spark, pytest.mark.timeout(400)]
-        ),
+        pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.spark),
     ],
 )
 def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
@@ -175,7 +173,6 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
 def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
     """At once: another worker would fail in the same way.  The session goes on."""
     path = tmp_path / "program.py"

@@ -7,7 +7,7 @@ import pytest
 from e2e.running import run_program
 
 # Starting Spark takes minutes on a machine that is busy with something else.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.spark
 
 PROGRAM = str(Path(__file__).with_name("spark_source_programs.py"))
 

@@ -11,7 +11,7 @@ import pytest
 from e2e.running import ROOT, Outcome, assert_nothing_left, run_program, start_program
 
 # Starting Spark takes minutes on a machine that is busy with something else.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.spark
 
 PROGRAMS = str(Path(__file__).with_name("programs.py"))
 MASTERS = ["local[2]", "local-cluster[2,1,1024]"]

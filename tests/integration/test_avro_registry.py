@@ -22,7 +22,6 @@ from support.schema_registry import Registry
 from support.threads import assert_over
 
 fastavro = pytest.importorskip("fastavro")
-pytestmark = pytest.mark.timeout(60)
 
 
 def record(*fields):

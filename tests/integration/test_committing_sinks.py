@@ -26,8 +26,6 @@ from penstock.datastream.functions import CheckpointListener, ParallelSourceFunc
 from penstock.errors import WrongArgumentError
 from support.environments import in_process
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Writer(CommittingSinkWriter):
     """Commits what it took."""

@@ -14,8 +14,6 @@ from penstock.errors import ConfigurationError
 from support.relay import Relay
 from support.sessions import TOKEN, Role, Session
 
-pytestmark = pytest.mark.timeout(240)
-
 ENCRYPTED = ("-D", "security.ssl.internal.enabled=true")
 WORD = "a word that nobody else is to read"
 

@@ -12,8 +12,6 @@ from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.errors import SinkError, TemporaryFileError
 
-pytestmark = pytest.mark.timeout(60)
-
 LIMIT_BYTES = 1024 * 1024
 
 

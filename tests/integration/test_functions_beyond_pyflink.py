@@ -9,8 +9,6 @@ from penstock.datastream.functions.checkpointed import CheckpointedFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import JobExecutionError
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def environment(parallelism=1):
     configuration = Configuration.from_dict({"execution.target": "local"})

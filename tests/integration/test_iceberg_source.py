@@ -15,7 +15,6 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
 __all__ = ["lake"]
-pytestmark = pytest.mark.timeout(120)
 
 
 def numbers(begin, end):

@@ -9,8 +9,6 @@ from penstock.datastream import (
 )
 from penstock.errors import InvalidProgramError
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def environment(parallelism=1, runtime="native", workers=1):
     configuration = Configuration.from_dict(

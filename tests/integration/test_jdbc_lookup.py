@@ -17,8 +17,6 @@ from penstock.errors import DependencyError, InvalidProgramError, JobCancelledEr
 from support.environments import in_process
 from support.threads import assert_over
 
-pytestmark = pytest.mark.timeout(120)
-
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 QUERY = "SELECT name FROM t WHERE id = ?"
 

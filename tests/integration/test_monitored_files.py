@@ -10,8 +10,6 @@ from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.errors import SourceError
 from support.s3_server import BUCKET, s3_server
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def lines(path, options):
     configuration = Configuration.from_dict({**options, "execution.target": "in-process"})

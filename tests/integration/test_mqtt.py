@@ -29,7 +29,6 @@ from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure
 
 mqtt = pytest.importorskip("paho.mqtt.client")
-pytestmark = pytest.mark.timeout(120)
 
 CONFIGURATION = """\
 listener {port} 127.0.0.1

@@ -4,8 +4,6 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import SourceFunction, StreamExecutionEnvironment
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Growing(SourceFunction):
     """Emits one list, and changes it after."""

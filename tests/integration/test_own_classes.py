@@ -138,7 +138,6 @@ print("done")
 """
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("target", ["local", "in-process"])
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_values_of_the_main_file_keep_their_class_and_are_never_pickled(runtime, target, tmp_path):

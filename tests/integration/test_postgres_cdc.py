@@ -25,7 +25,6 @@ from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytest.importorskip("psycopg")
-pytestmark = pytest.mark.timeout(120)
 
 ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
 

@@ -39,7 +39,6 @@ def find_nested(path):
     return found
 
 
-@pytest.mark.timeout(180)
 def test_each_method_is_used():
     done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

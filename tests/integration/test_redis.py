@@ -23,7 +23,6 @@ from penstock.errors import DependencyError, InvalidProgramError, SinkError, Sou
 from support.packages import required
 
 redis = pytest.importorskip("redis")
-pytestmark = pytest.mark.timeout(120)
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 

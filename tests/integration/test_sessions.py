@@ -37,8 +37,6 @@ from support.rest_client import Client, UntilMarked
 from support.sessions import TOKEN, Session, eventually, running, status_of
 from support.thread_signals import signal_another_thread
 
-pytestmark = pytest.mark.timeout(240)
-
 ELSEWHERE = (
     "from penstock.datastream import StreamExecutionEnvironment\n"
     + """

@@ -30,7 +30,6 @@ from support.sink_scenarios import texts
 from support.threads import assert_over
 
 pytestmark = [
-    pytest.mark.timeout(60),
     # An interrupt may hit between two lines of a client library, whose sockets garbage closes.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),

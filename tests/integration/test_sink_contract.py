@@ -41,8 +41,6 @@ from penstock.datastream.formats.parquet import ParquetBulkWriters
 from pyarrow import dataset
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
-pytestmark = pytest.mark.timeout(60)
-
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}'
 

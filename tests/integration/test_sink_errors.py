@@ -33,8 +33,6 @@ from penstock.datastream.formats.parquet import ParquetBulkWriters
 from penstock.errors import FormatError, SinkError, WrongArgumentError
 from pyiceberg.catalog import load_catalog
 
-pytestmark = pytest.mark.timeout(120)
-
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 AVRO = '{"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}'
 CSV = CsvSchema.builder().add_number_column("n").build()

@@ -51,8 +51,6 @@ from support.source_scenarios import (
     once_at_another_parallelism,
 )
 
-pytestmark = pytest.mark.timeout(120)
-
 COUNT = 30_000
 FILES = 3
 DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])

@@ -9,8 +9,6 @@ from penstock.datastream import MapFunction, ProcessFunction, StreamExecutionEnv
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.functions import SourceFunction
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def environment(**settings):
     configuration = Configuration.from_dict({"execution.target": "local", **settings})

@@ -39,8 +39,6 @@ from penstock.datastream.window import (
 from penstock.errors import InvalidProgramError
 from penstock.expressions import field
 
-pytestmark = pytest.mark.timeout(120)
-
 WORDS = "expected milliseconds as a number of 64 bits, got "
 TOO_LARGE = 2**63
 

@@ -25,8 +25,6 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import PythonSink, SinkWriter
 from penstock.errors import IllegalStateError, InvalidProgramError, TaskExecutorLostError
 
-pytestmark = pytest.mark.timeout(60)
-
 END_S = 30.0
 
 

@@ -32,8 +32,6 @@ from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import JobExecutionError
 
-pytestmark = pytest.mark.timeout(60)
-
 CONTROL_FLOW = [
     SystemExit(0),
     KeyboardInterrupt(),

@@ -26,8 +26,6 @@ from penstock.datastream import (
 )
 from penstock.taskexecutor.logs import forwarder
 
-pytestmark = pytest.mark.timeout(60)
-
 NAME = "my.application"
 
 

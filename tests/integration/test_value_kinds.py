@@ -36,8 +36,6 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import TumblingEventTimeWindows
 
-pytestmark = pytest.mark.timeout(120)
-
 T = TypeVar("T")
 ANY = Types.PICKLED_BYTE_ARRAY()
 SIDE = OutputTag("side")

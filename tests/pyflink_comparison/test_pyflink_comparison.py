@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(300)
-
-
 CASES = ["calls", "values", "programs", "plans"]
 
 

@@ -12,8 +12,6 @@ from recovery.test_rescaling_running_jobs import EXPECTED, counted
 from support.rest_client import Client
 from support.sessions import Session
 
-pytestmark = pytest.mark.timeout(240)
-
 ADAPTIVE = {
     "jobmanager.scheduler": "adaptive",
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",

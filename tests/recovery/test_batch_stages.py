@@ -20,8 +20,6 @@ WORDS = [f"word {number % 7}" for number in range(700)]
 COUNTS = [(f"word {number}", 100) for number in range(7)]
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
-pytestmark = pytest.mark.timeout(120)
-
 
 class Noted(MapFunction):
     """Passes elements on, and leaves a file that says which subtask ran in which process.

@@ -23,8 +23,6 @@ from recovery.savepoint_programs import (
 )
 from recovery.test_storage_faults import FAILS, Job, await_log
 
-pytestmark = pytest.mark.timeout(120)
-
 ELEMENTS = 50_000
 ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 CHANGELOG = {

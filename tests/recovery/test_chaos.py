@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.mark.parametrize(
     ("runtime", "mode", "kinds"),

@@ -18,8 +18,6 @@ from penstock.errors import ConfigurationError, InvalidProgramError, JobExecutio
 from recovery.sink_programs import expected_lines, fates
 from support.leader_places import KINDS, FilePlace, ZooKeeperPlace, serving_zookeeper
 
-pytestmark = pytest.mark.timeout(240)
-
 ELEMENTS = 4_000
 FOR_EVER = {"penstock.high-availability.lease": "1 h"}
 TESTS = str(Path(__file__).parent.parent)

@@ -6,11 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
-
-pytestmark = pytest.mark.timeout(120)
 
 PATIENCE_S = 60.0
 

@@ -13,8 +13,6 @@ import pytest
 from recovery import chaos
 from recovery.test_storage_faults import Job, await_log
 
-pytestmark = pytest.mark.timeout(120)
-
 SIZE_BYTES = 4 << 20
 
 

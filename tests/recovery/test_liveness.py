@@ -7,10 +7,7 @@ interpreter's lock; what the job writes has to be what a job writes that nothing
 import ctypes
 import os
 
-import pytest
 from recovery.sink_programs import Fate, expected_lines, fates, write_files
-
-pytestmark = pytest.mark.timeout(150)
 
 ELEMENTS = 2_000
 OPTIONS = {"task.liveness.timeout": "3 s", "execution.target": "local"}

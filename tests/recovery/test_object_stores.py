@@ -30,8 +30,6 @@ from recovery.sink_programs import POLICIES, Fate, expected_lines, fates, write_
 from recovery.test_storage_faults import FailsOnDemand, await_log
 from support.s3_server import BUCKET, SECRET_KEY, s3_server
 
-pytestmark = pytest.mark.timeout(120)
-
 ELEMENTS = 50_000
 ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 

@@ -163,7 +163,6 @@ def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
     assert completed > 5
 
 
-@pytest.mark.timeout(100)
 @pytest.mark.parametrize("how", ["raise", "kill"])
 def test_a_restart_waits_for_no_explanation_of_what_is_cancelled(tmp_path, monkeypatch, how):
     """Tasks that read from one that failed fail too; their reports are not held back."""
@@ -187,7 +186,6 @@ class SlowAndTold(MapFunction, CheckpointListener):
         return self.complete
 
 
-@pytest.mark.timeout(100)
 def test_a_source_whose_elements_take_long_takes_checkpoints(tmp_path):
     """It looks after them between two elements, not after a thousand of them."""
     configuration = Configuration()

@@ -15,8 +15,6 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import CheckpointError, InvalidProgramError, JobCancelledError
 from recovery.savepoint_programs import asked, counted, environment, numbers, stopped
 
-pytestmark = pytest.mark.timeout(60)
-
 MANY = 10**9
 
 

@@ -18,8 +18,6 @@ from support.relay import Relay
 from support.rest_client import UntilMarked
 from support.sessions import Session, eventually, running
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):

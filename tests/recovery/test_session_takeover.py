@@ -25,8 +25,6 @@ from support.leader_places import KINDS, FilePlace, ZooKeeperPlace, serving_zook
 from support.rest_client import UntilMarked
 from support.sessions import TOKEN, Role, Session, eventually
 
-pytestmark = pytest.mark.timeout(240)
-
 ELEMENTS = 4_000
 BOTH = pytest.mark.parametrize("kind", KINDS)
 LEASE_MS = {"killed": 3_600_000, "stopped": 3_000}

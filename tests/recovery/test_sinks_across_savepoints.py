@@ -13,8 +13,6 @@ from penstock.datastream.connectors.file_system import BucketAssigner, FileSink,
 from penstock.errors import SinkError
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
 
-pytestmark = pytest.mark.timeout(60)
-
 ELEMENTS = 20_000
 CHECKPOINTS = {"execution.checkpointing.interval": "20 ms"}
 

@@ -35,8 +35,6 @@ from recovery.savepoint_programs import (
     stopped,
 )
 
-pytestmark = pytest.mark.timeout(60)
-
 ELEMENTS = 50_000
 ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 

@@ -17,8 +17,6 @@ from penstock.errors import CheckpointStorageError, InvalidProgramError, Seriali
 from penstock.state_processor import Savepoint, SavepointWriter
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
 
-pytestmark = pytest.mark.timeout(60)
-
 COUNT = ValueStateDescriptor("count", Types.LONG())
 SEEN = ListStateDescriptor("seen", Types.LONG())
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())

@@ -30,8 +30,6 @@ from penstock.datastream.state import (
 )
 from recovery.savepoint_programs import asked, environment
 
-pytestmark = pytest.mark.timeout(60)
-
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 10
 SPLITS = 6

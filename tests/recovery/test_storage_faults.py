@@ -30,8 +30,6 @@ from penstock.errors import (
 )
 from recovery import chaos
 
-pytestmark = pytest.mark.timeout(120)
-
 FAILS = {
     "full disk": ("create", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
     "no permission": ("make_directory", PermissionError(errno.EACCES, os.strerror(errno.EACCES))),

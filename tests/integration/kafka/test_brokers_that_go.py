@@ -15,8 +15,6 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.sessions import eventually
 
-pytestmark = pytest.mark.timeout(180)
-
 COUNT = 20_000
 OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
 

@@ -26,7 +26,6 @@ from support.gates import GATES, Gate, Gated, stopped
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 __all__ = ["runtime"]
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")

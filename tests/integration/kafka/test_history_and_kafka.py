@@ -13,7 +13,6 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
 __all__ = ["runtime"]
-pytestmark = pytest.mark.timeout(120)
 
 
 def topic_source(topics, name, *, bounded):

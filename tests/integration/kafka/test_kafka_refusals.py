@@ -12,8 +12,6 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import SinkError, SourceError
 from support.environments import in_process
 
-pytestmark = pytest.mark.timeout(120)
-
 REFUSED = r"the brokers at .* do not let us in: .*Invalid username .*sasl\.password"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

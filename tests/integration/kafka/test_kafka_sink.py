@@ -31,8 +31,6 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def environment(target="in-process", parallelism=2, attempts=20):
     configuration = Configuration().set_string("execution.target", target)

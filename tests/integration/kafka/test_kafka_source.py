@@ -37,8 +37,6 @@ from support.source_scenarios import (
     once_at_another_parallelism,
 )
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(params=["native", "pure"])
 def runtime(request, monkeypatch):
