@@ -5,6 +5,7 @@ cdef class RowBase:
     cdef list values
     cdef object kind
 
+    cdef void track(self) noexcept
     cdef Py_ssize_t place_of(self, object name) except -1
 
 

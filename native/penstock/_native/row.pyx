@@ -19,6 +19,10 @@ cdef extern from "Python.h":
     void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     Py_ssize_t PyVectorcall_NARGS(size_t given)
     PyObject *Py_NewRef(PyObject *value)
+    bint PyType_IS_GC(PyTypeObject *cls)
+    void PyObject_GC_Track(PyObject *value)
+    void PyObject_GC_UnTrack(PyObject *value)
+    bint PyObject_GC_IsTracked(PyObject *value)
 
 cdef extern from "row_call.h":
     # Calls of a class go to a function, instead of making a tuple, a dict and then an instance.
@@ -90,16 +94,19 @@ cdef class RowBase:
 
     def set_row_kind(self, row_kind):
         """Sets the kind of change."""
+        self.track()
         self.kind = row_kind
 
     def set_field_names(self, field_names):
         """Names the fields."""
+        self.track()
         # A new list: others may share the one that is there.
         self.names = list(field_names)
 
     def get_fields_by_names(self, names):
         """The values of the named fields; all values in order when the row has no names."""
         if self.names is None or names == self.names:
+            self.track()
             return self.values
         unknown = [name for name in names if name not in self.names]
         if unknown:
@@ -119,6 +126,7 @@ cdef class RowBase:
 
     @property
     def _values(self):
+        self.track()
         return self.values
 
     @property
@@ -133,6 +141,7 @@ cdef class RowBase:
 
     @property
     def __dict__(self):
+        self.track()
         attributes = {"_values": self.values, "_row_kind": self.kind}
         if self.names is not None:
             attributes["_fields"] = list(self.names)
@@ -147,10 +156,18 @@ cdef class RowBase:
         return self.values[self.place_of(item)]
 
     def __setitem__(self, key, value):
+        self.track()
         if isinstance(key, (int, slice)):
             self.values[key] = value
         else:
             self.values[self.place_of(key)] = value
+
+    cdef void track(self) noexcept:
+        """Shows the row to the garbage collector again, before it can become part of a cycle."""
+        if not PyObject_GC_IsTracked(<PyObject *>self):
+            PyObject_GC_Track(<PyObject *>self)
+        if not PyObject_GC_IsTracked(<PyObject *>self.values):
+            PyObject_GC_Track(<PyObject *>self.values)
 
     cdef Py_ssize_t place_of(self, object name) except -1:
         cdef Py_ssize_t position
@@ -194,6 +211,7 @@ cdef class RowBase:
         return self.values[position]
 
     def __setattr__(self, key, value):
+        self.track()
         if key == "_fields":
             self.names = list(value)
         elif key == "_values":
@@ -247,6 +265,15 @@ cdef object rows_to_dicts(object value):
     return value
 
 
+cdef inline bint are_outside_cycles(list values) noexcept:
+    """Return whether no value can be part of a cycle of references."""
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(values)):
+        if PyType_IS_GC(Py_TYPE(<object>PyList_GET_ITEM(values, i))):
+            return False
+    return True
+
+
 cdef object make_row(list names, list values, object kind):
     """A new row, which takes over the lists."""
     cdef RowBase row
@@ -259,6 +286,10 @@ cdef object make_row(list names, list values, object kind):
     row.names = names
     row.values = values
     row.kind = kind
+    if kind is INSERT and are_outside_cycles(values):
+        # A collection would walk all rows that are kept, in vain.
+        PyObject_GC_UnTrack(<PyObject *>row)
+        PyObject_GC_UnTrack(<PyObject *>values)
     return row
 
 

@@ -1,10 +1,13 @@
 """Row: construction, access, equality that agrees with hashing, conversion, pickling."""
 
+import datetime
 import functools
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 
 import pytest
 from hypothesis import given
@@ -202,3 +205,50 @@ def test_names_are_found_whatever_object_they_are():
     assert callable(row.as_dict)
     with pytest.raises(AttributeError):
         _ = row.other
+
+
+@pytest.mark.skipif(runtime() != "native", reason="plain rows are ordinary objects")
+def test_rows_of_values_outside_cycles_are_not_walked_by_the_garbage_collector():
+    for row in (Row(a=1, b=2.5, c=None, d=datetime.date(2024, 1, 1)), Row("x", b"y")):
+        assert not gc.is_tracked(row)
+    for row in (Row(a=[]), Row(a=Row(b=1)), Row.of_kind(RowKind.DELETE, 1)):
+        assert gc.is_tracked(row)
+
+
+def _by_item(row, cycle):
+    row[0] = cycle
+
+
+def _by_slice(row, cycle):
+    row[0:1] = [cycle]
+
+
+def _by_values(row, cycle):
+    row._values.append(cycle)
+
+
+def _by_fields(row, cycle):
+    row.get_fields_by_names(["a"]).append(cycle)
+
+
+def _by_dict(row, cycle):
+    row.__dict__["_values"].append(cycle)
+
+
+def _by_new_values(row, cycle):
+    row._values = [cycle]
+
+
+@pytest.mark.parametrize(
+    "change", [_by_item, _by_slice, _by_values, _by_fields, _by_dict, _by_new_values]
+)
+def test_a_row_that_becomes_part_of_a_cycle_is_collected(change):
+    class Probe:
+        pass
+
+    probe, row = Probe(), Row(a=1)
+    change(row, [row, probe])
+    seen = weakref.ref(probe)
+    del probe, row
+    gc.collect()
+    assert seen() is None
