@@ -116,6 +116,10 @@ class AuthenticationError(PenstockError):
     """A peer could not prove that it holds the job's token."""
 
 
+class JobCodeError(PenstockError):
+    """A worker cannot load the code of a job, which a restart does not change; says why."""
+
+
 class DependencyError(PenstockError):
     """Code or a file that the job needs cannot be had on a worker; names it, and what to do."""
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import pytest
 from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
-from penstock.errors import JobExecutionError
+from penstock.errors import JobCodeError, JobExecutionError
 from support.processes import children
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -217,9 +218,13 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
         "import beside\n"
         "from penstock.common import Types\n"
         "from penstock.datastream import StreamExecutionEnvironment\n"
+        "from functools import lru_cache\n"
+        "@lru_cache\n"
+        "def one():\n"
+        "    return 1\n"
         "class Adder:\n"
         "    def __call__(self, number):\n"
-        "        return beside.double(number) + 1\n"
+        "        return beside.double(number) + one()\n"
         "if __name__ == '__main__':\n"
         "    env = StreamExecutionEnvironment.get_execution_environment()\n"
         "    env.set_parallelism(1)\n"
@@ -231,6 +236,21 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "5"]
+
+
+def test_code_that_cannot_be_loaded_is_not_retried(
+    environment: MakeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restart would load it again; this strategy restarts for ever, at once."""
+    module = types.ModuleType("known_to_the_driver_alone")
+    exec("def double(number): return 2 * number", module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    strategy = {"type": "fixeddelay", "fixed__delay_attempts": "2147483647"}
+    options = {f"restart__strategy_{key}": value for key, value in strategy.items()}
+    env = environment(1, **options, restart__strategy_fixed__delay_delay="0 ms")
+    env.from_collection([1], Types.LONG()).map(module.double, Types.LONG()).print()
+    with pytest.raises(JobCodeError, match="needs the module 'known_to_the_driver_alone'"):
+        env.execute()
 
 
 def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import io
 from collections import ChainMap
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, Final
 
 import cloudpickle
 from cloudpickle.cloudpickle import _make_skeleton_class
+
+from penstock.serialization.named_objects import reduced as reduced_object
+from penstock.serialization.named_objects import reduced_dispatcher
 
 _TABLE: Final[Any] = cloudpickle.Pickler.dispatch_table
 
@@ -39,7 +42,13 @@ class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
     dispatch_table: ClassVar[Any] = ChainMap({CodeType: _reduced}, _TABLE)
 
     def reducer_override(self, obj: Any) -> Any:
-        """What makes a class or function of the program, as cloudpickle does it otherwise."""
+        """Return what makes a class, function or named object of the program."""
+        if isinstance(obj, FunctionType):
+            dispatcher = reduced_dispatcher(obj)
+            if dispatcher is not None:
+                return dispatcher
+        elif not isinstance(obj, type):
+            return reduced_object(obj, self.dispatch_table)
         reduced = super().reducer_override(obj)
         if type(reduced) is not tuple or reduced[0] is not _make_skeleton_class:
             return reduced

@@ -7,7 +7,6 @@ writes like any other.  Both runtimes call :func:`reduce_value` and :func:`rebui
 they agree by construction.  What has no form of its own is pickled, as the last resort.
 """
 
-import copyreg
 import dataclasses
 import datetime
 import decimal
@@ -32,6 +31,7 @@ from penstock.serialization.former_layouts import (
 from penstock.serialization.instance_fields import fields_of, known_layout, stand_alone
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.models import state_of
+from penstock.serialization.named_objects import reduced as reduced_object
 from penstock.serialization.standard_collections import REBUILDERS as COLLECTIONS
 from penstock.serialization.standard_collections import TAGS, content_of, parts_of
 from penstock.serialization.value_layouts import (
@@ -343,7 +343,8 @@ def _collection(value: Any) -> tuple[int, Any]:
 class _Pickler(CodePickler):
     """Names the job's own classes, which every process knows, instead of pickling them."""
 
-    # A dict, in which pickle looks without running Python; what is registered is looked up below.
+    # A dict, in which pickle looks without running Python; `reduced_object` looks at what others
+    # have registered.
     dispatch_table: ClassVar[Any] = OWN_REDUCERS
 
     def reducer_override(self, obj: Any) -> Any:
@@ -354,8 +355,7 @@ class _Pickler(CodePickler):
             if reference is not None:
                 return resolve, (reference,)
         elif not isinstance(obj, FunctionType):
-            registered = copyreg.dispatch_table.get(type(obj))
-            return NotImplemented if registered is None else registered(obj)
+            return reduced_object(obj, self.dispatch_table)
         return super().reducer_override(obj)
 
 

@@ -23,7 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.exception_text import described
-from penstock.errors import CancelTaskError, PenstockError, QueueFullError
+from penstock.errors import CancelTaskError, JobCodeError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -548,15 +548,21 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
     environment and returns an `Invokable`.
 
     Raises:
-        PenstockError: the code names a module that this worker does not have.
+        JobCodeError: The code cannot be loaded here.
     """
     try:
         with IMPORT_LOCK:
             chain = pickle.loads(code)
+    except CancelTaskError:
+        raise
     except ModuleNotFoundError as error:
-        raise PenstockError(
+        raise JobCodeError(
             f"the job code needs the module {error.name!r}, which this worker does not have: "
             "install it there, or define what is used in the program's main module"
+        ) from error
+    except BaseException as error:
+        raise JobCodeError(
+            f"the job code cannot be loaded by this worker: {described(error)}"
         ) from error
     if callable(chain):
         invokable: Invokable = chain(environment)
