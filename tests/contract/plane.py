@@ -18,8 +18,8 @@ from penstock.serialization.type_schema import schema_of
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._core") is not None
 TOKEN = b"contract tests' token, 32 bytes!"
 NO_TIMESTAMP = -(2**63)
-PATIENCE_MS = 10_000
-"""How long a test waits for what must come, in milliseconds."""
+PATIENCE_MS = 60_000
+"""Time limit of what must come, in milliseconds: long, as the machine may be busy."""
 PURE_MEMORY = {
     "BufferConsumer": "memory.buffer_builder",
     "MemorySegment": "memory.segment",
@@ -208,8 +208,8 @@ class Plane:
             "num_segments": 128,
             "segment_size": 1024,
             "same_host_path": self.same_host_path,
-            # A request that comes after the release waits this long twice, within our patience.
-            "partition_request_timeout_ms": PATIENCE_MS // 5,
+            # A request that comes after the release waits this long twice.
+            "partition_request_timeout_ms": 2_000,
         }
         environment = self.load("NetworkEnvironment")(**{**defaults, **settings})
         self.environments.append(environment)

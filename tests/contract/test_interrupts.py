@@ -42,7 +42,7 @@ def interrupted():
 
 def test_requests_of_segments(plane):
     """A-16, A-20: what an interrupted request had collected or was promised is given back."""
-    pool = plane.memory("NetworkBufferPool")(4, 16, 4 * PATIENCE_MS)
+    pool = plane.memory("NetworkBufferPool")(4, 16, PATIENCE_MS)
     local = pool.create_buffer_pool(1, 4)
     held = [local.request_buffer() for _ in range(3)]
     with interrupted():
@@ -70,12 +70,12 @@ def test_waits_of_a_reader(plane):
     with interrupted():
         gate.next_buffer(-1)
     with interrupted():
-        gate.next_buffer(4 * PATIENCE_MS)
+        gate.next_buffer(PATIENCE_MS)
     union = environment.create_union_gate([gate])
     with interrupted():
         union.next_buffer(-1)
     reading = plane.reading(union)
-    for timeout_ms in (-1, 4 * PATIENCE_MS):
+    for timeout_ms in (-1, PATIENCE_MS):
         with interrupted():
             reading.step(timeout_ms)
     union.wakeup()
@@ -94,8 +94,8 @@ def test_waits_of_a_partition(plane):
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     with interrupted():
-        partition.wait_consumed(4 * PATIENCE_MS)
+        partition.wait_consumed(PATIENCE_MS)
     with interrupted():
-        partition.next_task_event(4 * PATIENCE_MS)
+        partition.next_task_event(PATIENCE_MS)
     partition.release()
     assert_all_returned(environment)

@@ -111,7 +111,7 @@ def test_a_producer_of_another_job_is_not_believed(plane, door):
     plane.writing(partition, "GLOBAL").write(b"a secret of the other job")
     gate = connect(plane, worker.other, worker.one, [(PID, 0)], local=False)
     with pytest.raises(NEVER_OPENS):
-        gate.next_buffer(6 * PATIENCE_MS)
+        gate.next_buffer(PATIENCE_MS)
     gate.close()
     partition.release()
 
@@ -122,7 +122,7 @@ def test_a_partition_of_another_job_is_not_there(plane, worker, knock):
     plane.writing(partition, "GLOBAL").write(b"a secret of the other job")
     with knock(worker.one, ONE) as peer:
         peer.request(PID)
-        peer.socket.settimeout(4 * PATIENCE_MS / 1000)
+        peer.socket.settimeout(PATIENCE_MS / 1000)
         assert "not registered" in peer.receive().error.message
     partition.release()
 

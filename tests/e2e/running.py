@@ -76,5 +76,5 @@ def assert_nothing_left(session_leader: int) -> None:
         except (ProcessLookupError, PermissionError):
             continue
     # The kernel ends them with their parent; they may still be on their way out.
-    _, alive = psutil.wait_procs(left, timeout=20)
+    _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive, [process.info["cmdline"] for process in alive]

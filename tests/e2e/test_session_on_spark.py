@@ -64,5 +64,5 @@ def test_jobs_share_what_spark_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     finally:
         penstock("cluster", "stop")
         Path(started["log"]).unlink()
-    _, alive = psutil.wait_procs(processes, timeout=30)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     assert not alive

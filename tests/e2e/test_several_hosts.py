@@ -111,7 +111,7 @@ class RunningJob:
     def ends(self):
         """It has written what its model says."""
         (self.folder / "end").touch()
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=240)
         assert self.process.returncode == 0, err
         assert out.endswith("numbers\n")
         return err

@@ -58,7 +58,7 @@ def test_jobs_of_this_machine_are_found_by_another_process(watched):
         [sys.executable, "-m", "penstock", "list"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     assert f" : {job_id} : watched (RUNNING)" in found.stdout
@@ -286,7 +286,7 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     assert {row["name"].split(" ")[0] for row in busiest} >= {"Same"}
     assert "vertex" in penstock("top", "--once")
     (tmp_path / "stop").touch()
-    text, table = watching.communicate(timeout=60)[0], shown.communicate(timeout=60)[0]
+    text, table = watching.communicate(timeout=240)[0], shown.communicate(timeout=240)[0]
     assert (watching.returncode, shown.returncode) == (0, 0)
     assert json.loads(text.splitlines()[-1])["job"]["state"] == "FINISHED"
     assert "of a program" in table
@@ -306,7 +306,7 @@ def test_who_watches_is_told_that_the_driver_was_killed(program, tmp_path, monke
     watching.stdout.readline()
     os.kill(int(pid), signal.SIGKILL)
     os.waitpid(int(pid), 0)
-    assert "is gone without a word" in watching.communicate(timeout=60)[1]
+    assert "is gone without a word" in watching.communicate(timeout=240)[1]
     assert watching.returncode == 3
 
 
@@ -338,7 +338,7 @@ def test_logs_are_printed(watched):
         while "and speaks again" not in following.stdout.readline():
             pass
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=60)
+        following.communicate(timeout=240)
     finally:
         following.kill()
         following.communicate()
@@ -407,7 +407,7 @@ def test_the_demo_runs_until_it_is_interrupted(tmp_path):
             f"/jobs/{jobs[0]['jid']}/checkpoints", lambda found: found["counts"]["completed"]
         )
         demo.send_signal(signal.SIGINT)
-        assert "The demo has ended." in demo.communicate(timeout=60)[0]
+        assert "The demo has ended." in demo.communicate(timeout=240)[0]
     finally:
         demo.kill()
         demo.wait()

@@ -277,7 +277,7 @@ def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: P
                 [sys.executable, str(script)],
                 stdout=writer,
                 check=True,
-                timeout=120,
+                timeout=240,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         written = list(iter(lambda: reader.read(4096), b""))

@@ -76,7 +76,7 @@ class Mosquitto:
         self._process = subprocess.Popen(
             [self._program, "-c", self._folder / "configuration"], stdin=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
@@ -109,7 +109,7 @@ class Client:
         self._client.connect("127.0.0.1", broker.port, clean_start=not name, properties=properties)
         self._client.loop_start()
         if topic is not None:
-            assert subscribed.wait(30)
+            assert subscribed.wait(60)
 
     def publish(self, topic, payloads, **options):
         for payload in payloads:

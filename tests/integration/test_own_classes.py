@@ -148,7 +148,7 @@ def test_values_of_the_main_file_keep_their_class_and_are_never_pickled(runtime,
         env=os.environ | {"PENSTOCK_RUNTIME": runtime, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.stdout == "done\n", done.stderr[-4000:]

@@ -325,7 +325,7 @@ def test_each_job_has_modules_and_files_of_its_own(session, tmp_path):
         )
         outputs.append(start_program([*RUN, str(folder / "program.py")]))
     for name, process in zip(("one", "two"), outputs, strict=True):
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=240)
         assert out == f"['{name} 1, added {name}, cached {name}']\n", err
         assert process.returncode == 0
 
@@ -351,7 +351,7 @@ def test_a_detached_job_goes_on_without_its_program(session, marks, tmp_path):
         PYTHONPATH=TESTS,
         PYTHONUNBUFFERED="1",
     )
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL, err
     job = last_job()
     assert out == f"Job has been submitted with JobID {job['jid']}\n"
@@ -374,7 +374,7 @@ def test_a_job_is_cancelled_when_its_program_is_killed(session, marks, tmp_path)
         [*RUN, program(tmp_path, ending), str(marks)],
         PYTHONPATH=TESTS,
     )
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL, err
     # It counts as running while it waits for its slot, too.
     eventually(lambda: last_job()["state"] == "CANCELED", "the job is cancelled")
@@ -387,7 +387,7 @@ def test_a_job_goes_on_when_its_program_ends_by_itself(session, marks, tmp_path)
         [*RUN, program(tmp_path, "env.execute_async('left')\n"), str(marks)],
         PYTHONPATH=TESTS,
     )
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     job = last_job()
     client = Client(running_clusters()[0])
@@ -490,7 +490,7 @@ def penstock(*arguments, code=0):
         [sys.executable, "-m", "penstock", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr

@@ -41,7 +41,7 @@ def job(elements, options, parallelism, pause_s, padding):
 
 def cancelled(results, folder):
     """The last checkpoint of a job that is cancelled once it has taken a few."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         found = sorted(
             Path(folder).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])

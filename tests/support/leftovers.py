@@ -16,7 +16,7 @@ import psutil
 
 MARK = "PENSTOCK_TESTED_BY"
 #: The kernel ends workers with their parents; they may still be on their way out.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def without_mark() -> dict[str, str]:

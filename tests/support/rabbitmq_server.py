@@ -95,7 +95,7 @@ class RabbitMQ:
         started = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
-        _, left = psutil.wait_procs(started, timeout=30)
+        _, left = psutil.wait_procs(started, timeout=60)
         assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
     def close(self):
@@ -118,7 +118,7 @@ class RabbitMQ:
             )
 
     def _wait_for(self, port, process):
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -56,7 +56,7 @@ class ZooKeeperServer:
                 stdin=subprocess.DEVNULL,
                 env=without_mark(),
             )
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + 120
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline_s:
                 raise AssertionError((self.folder / "log").read_text()[-3000:])

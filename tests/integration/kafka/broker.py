@@ -83,7 +83,7 @@ class Broker:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         while True:
             try:

@@ -168,7 +168,7 @@ def test_plain_rows_do_the_same():
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
         env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
         check=True,
-        timeout=120,
+        timeout=240,
     )
 
 

@@ -78,7 +78,7 @@ def test_e1_deterministic_across_processes():
             capture_output=True,
             check=True,
             text=True,
-            timeout=60,
+            timeout=240,
             env={"PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")

@@ -19,7 +19,7 @@ from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc import messages
 from support.graphs import word_count
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 ADAPTIVE = {
     "jobmanager.scheduler": "adaptive",
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",

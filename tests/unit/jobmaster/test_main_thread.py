@@ -6,7 +6,7 @@ import pytest
 from penstock.errors import QueueFullError
 from penstock.jobmaster.main_thread import FEW_TIMERS, MainThread
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @pytest.fixture

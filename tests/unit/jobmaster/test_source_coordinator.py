@@ -72,7 +72,7 @@ def coordinated():
     made = Coordinated()
     yield made
     made.coordinator.close()
-    assert made.source.enumerator.closed.wait(10)
+    assert made.source.enumerator.closed.wait(60)
 
 
 def test_splits_of_a_lost_reader_come_back_and_its_late_messages_are_dropped(coordinated):
@@ -130,14 +130,14 @@ def test_a_reset_makes_a_new_enumerator_and_forgets_the_old_one(coordinated):
 
     def call():
         called.set()
-        answer.wait(10)
+        answer.wait(60)
 
     def fail():
         raise LookupError("no splits today")
 
     thread = coordinated.coordinator.thread
     thread.call(lambda: old.context.call_async(call, lambda *found: old.calls.append(found)), 10)
-    assert called.wait(10)
+    assert called.wait(60)
     old.context.run_in_coordinator_thread(fail)
     coordinated.settle()
     assert [str(failure) for failure in coordinated.failures] == ["no splits today"]

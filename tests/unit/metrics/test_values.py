@@ -13,7 +13,7 @@ from penstock.metrics.values import HistogramValue, MetricValues, read_metrics
 from penstock.taskexecutor.task.latency import LatencyHistogram
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def group():

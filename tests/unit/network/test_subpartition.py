@@ -354,7 +354,7 @@ def test_concurrent_writer_and_reader():
     thread.start()
     seen, ended = 0, False
     while not ended:
-        assert ready.acquire(timeout=20)
+        assert ready.acquire(timeout=60)
         while (result := scene.view.get_next_buffer()) is not None:
             if result.buffer.data_type is DataType.END_OF_PARTITION:
                 ended = True

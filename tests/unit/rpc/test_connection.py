@@ -10,7 +10,7 @@ from penstock.rpc.connection import MAX_HELD_MESSAGES, Connection
 from penstock.rpc.frames import FrameReader
 from penstock.rpc.message import encode_message
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from support.relay import Relay
 TOKEN = new_token()
 IDENTITY = tuple(control_certificate(TOKEN))
 OWN = ControlCredentials(TOKEN, IDENTITY, insists=True)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 SECRET = b"what nobody else is to read"
 
 

@@ -62,7 +62,7 @@ def server(recorder: Recorder) -> Iterator[RpcServer]:
 def still_serves(server: RpcServer, recorder: Recorder) -> None:
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, encode_message(messages.FatalError("hello")))
-        assert recorder.received.get(timeout=10) == messages.FatalError("hello")
+        assert recorder.received.get(timeout=60) == messages.FatalError("hello")
 
 
 def read_to_end(sock: socket.socket) -> bytes:
@@ -77,7 +77,7 @@ def read_to_end(sock: socket.socket) -> bytes:
 
 def test_a_peer_with_the_token_is_served(server: RpcServer, recorder: Recorder) -> None:
     still_serves(server, recorder)
-    assert recorder.ended.get(timeout=10) == "the peer closed the connection"
+    assert recorder.ended.get(timeout=60) == "the peer closed the connection"
 
 
 def test_a_wrong_token_is_dropped(
@@ -113,7 +113,7 @@ def test_an_oversized_frame_ends_the_connection(server: RpcServer, recorder: Rec
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         sock.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
         assert read_to_end(sock) == b""
-    assert "announced" in recorder.ended.get(timeout=10)
+    assert "announced" in recorder.ended.get(timeout=60)
     still_serves(server, recorder)
 
 
@@ -123,7 +123,7 @@ def test_a_frame_that_is_no_message_ends_the_connection(
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, b"\xc1 garbage")
         assert read_to_end(sock) == b""
-    assert "no message" in recorder.ended.get(timeout=10)
+    assert "no message" in recorder.ended.get(timeout=60)
     assert recorder.received.empty()
 
 
@@ -153,7 +153,7 @@ def test_a_peer_that_does_not_read_is_cut_off() -> None:
     with peer:
         while connection.send(chunk):
             pass
-        assert "does not read" in ended.get(timeout=20)
+        assert "does not read" in ended.get(timeout=60)
         assert connection.join(10)
 
 

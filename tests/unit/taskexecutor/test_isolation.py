@@ -143,5 +143,5 @@ def test_the_pure_runtime_does_the_same():
         env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
         cwd=Path(__file__).parents[3],
         check=True,
-        timeout=120,
+        timeout=240,
     )

@@ -197,7 +197,7 @@ def test_source_functions_are_asked_under_their_lock():
     function = Counting()
     with OneInputStreamOperatorTestHarness(operators.FunctionSource(function)) as old:
         old.operator.emit_next(1)
-        assert function.at_half.wait(10)
+        assert function.at_half.wait(60)
         snapshot = old.snapshot(1)
     (position,) = snapshot.lists["next"]
     new = OneInputStreamOperatorTestHarness(operators.FunctionSource(Counting()))

@@ -204,7 +204,7 @@ def test_cancelling_wakes_a_source_that_waits():
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(60)
     task.cancel()
     task.cancel()
     thread.join(10)

@@ -12,7 +12,7 @@ from penstock.taskexecutor.compiled.operator_loop import Input
 from penstock.taskexecutor.task import task_input as task_input_module
 from penstock.taskexecutor.task.task_input import TaskInput
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 
 
 class SeenInput(Input):

@@ -14,7 +14,7 @@ from penstock.taskexecutor.checkpointing.channel_state import (
     write_in_flight,
 )
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 
 
 class Channels:

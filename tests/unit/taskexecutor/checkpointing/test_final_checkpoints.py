@@ -23,7 +23,7 @@ from penstock.rpc.messages import (
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
 from penstock.taskexecutor.state.snapshot import DatabaseFolder, OperatorSnapshot
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
 

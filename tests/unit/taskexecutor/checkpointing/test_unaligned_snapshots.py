@@ -47,7 +47,7 @@ from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 HEAD, TAIL = b"h" * 16, b"t" * 16
 UNALIGNED = {"alignment": Alignment.UNALIGNED}
 
