@@ -1,19 +1,24 @@
 """The watermark of a reader of several splits."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
-from penstock.common import Duration, WatermarkStrategy
+from penstock.common import Duration, SimpleStringSchema, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
     PythonSource,
     SourceReader,
+    SourceSplit,
 )
 from penstock.graph import operators
-from penstock.rpc.messages import WatermarkAlignment
+from penstock.rpc.messages import AddSplits, WatermarkAlignment
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.testing import OneInputStreamOperatorTestHarness
@@ -97,6 +102,64 @@ def test_a_generator_of_the_users_own_sees_each_of_many_elements():
     assert found.watermarks == [1, 2, 3]
     reader.collect_all([4])
     assert [r.value for r in found.records] == [1, 2, 3, 4]
+
+
+def each_element():
+    """Return a strategy whose watermarks follow each element at once."""
+
+    class AtOnce(WatermarkGenerator):
+        def on_event(self, event, event_timestamp, output):
+            output.emit_watermark(event_timestamp)
+
+        def on_periodic_emit(self, output):
+            pass
+
+    return WatermarkStrategy.for_generator(AtOnce)
+
+
+def test_the_end_of_the_slowest_split_counts_from_the_next_interval_on():
+    reader, found = outputs(each_element())
+    a, b = reader.create_output_for_split("a"), reader.create_output_for_split("b")
+    a.collect("x", 10)
+    b.collect("y", 1000)
+    reader.release_output_for_split("a")
+    assert found.watermarks == [10]
+    reader.on_interval()
+    assert found.watermarks == [10, 1000]
+
+
+def test_the_split_that_replaces_the_slowest_holds_the_watermark_back():
+    reader, found = outputs(each_element())
+    a, b = reader.create_output_for_split("a"), reader.create_output_for_split("b")
+    a.collect("x", 10)
+    b.collect("y", 1000)
+    reader.release_output_for_split("a")
+    c = reader.create_output_for_split("c")
+    reader.on_interval()
+    assert found.watermarks == [10]
+    c.collect("z", 50)
+    assert found.watermarks == [10, 50]
+
+
+def test_the_end_of_a_split_emits_nothing_of_its_own_either():
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
+    reader, found = outputs(strategy)
+    reader.create_output_for_split("a").collect("x", 10)
+    reader.create_output_for_split("b").collect("y", 1000)
+    reader.release_output_for_split("a")
+    reader.create_output_for_split("c").collect("z", 5)
+    reader.on_interval()
+    assert found.watermarks == [1]
+
+
+def test_splits_do_not_hold_back_a_reader_that_emits_as_a_whole():
+    """Such as one that was given splits and does not name them when it emits."""
+    reader, found = outputs(each_element())
+    reader.create_output_for_split("a")
+    reader.collect("x", 10)
+    assert found.watermarks == [10]
+    reader.mark_idle()
+    assert not reader.is_idle  # the split is not
 
 
 def test_watermarks_that_the_reader_emits_itself_count():
@@ -342,3 +405,101 @@ def test_a_reader_that_cannot_pause_splits_fails_unless_it_may_go_unaligned():
         test.set_processing_time(200)
         assert test.operator.emit_next(1) == MORE_AVAILABLE
         assert test.values[-2:] == [2, 1002]
+
+
+@dataclass
+class Part(SourceSplit):
+    name: str
+
+    def split_id(self):
+        return self.name
+
+
+class Parts(SourceReader):
+    """Emits what the test says, to the outputs of splits."""
+
+    def __init__(self):
+        self.to_emit = []
+        self.splits = []
+
+    def poll_next(self, output):
+        if not self.to_emit:
+            return InputStatus.NOTHING_AVAILABLE
+        split, number = self.to_emit.pop(0)
+        output.create_output_for_split(split).collect(number, number)
+        return InputStatus.MORE_AVAILABLE
+
+    def add_splits(self, splits):
+        self.splits += splits
+
+    def notify_no_more_splits(self):
+        pass
+
+    def snapshot_state(self, checkpoint_id):
+        return self.splits
+
+
+def source_of_parts(reader):
+    descriptor = operators.SplitSource(SourceOf(reader), watermark_strategy=each_element())
+    return OneInputStreamOperatorTestHarness(descriptor)
+
+
+def assign(test, *splits):
+    serializer = TypeSerializer()
+    written = tuple(map(serializer.serialize, splits))
+    test.operator.handle_operator_event(AddSplits(bytes(40), bytes(16), written))
+
+
+def emit(test, reader, *elements):
+    reader.to_emit += elements
+    while test.operator.emit_next(100) == MORE_AVAILABLE:
+        pass
+
+
+def test_a_split_holds_the_watermark_back_from_its_assignment_on():
+    reader = Parts()
+    with source_of_parts(reader) as test:
+        assign(test, Part("one"), Part("two"))
+        emit(test, reader, ("one", 300))
+        assert test.output.watermarks == []
+        emit(test, reader, ("two", 150), ("two", 400))
+        assert test.output.watermarks == [150, 300]
+        assign(test, Part("three"))
+        emit(test, reader, ("one", 500))
+        assert test.output.watermarks == [150, 300]
+        snapshot = test.snapshot(1)
+    restored = Parts()
+    again = source_of_parts(restored)
+    again.initialize_state(snapshot)
+    with again as test:
+        emit(test, restored, ("one", 600), ("two", 700))
+        assert test.output.watermarks == []
+        emit(test, restored, ("three", 650))
+        assert test.output.watermarks == [600]
+
+
+def test_data_that_names_no_split_has_no_output():
+    """A reader may be given anything, and emit as a whole."""
+    reader = Parts()
+    with source_of_parts(reader) as test:
+        assign(test, "anything")
+        assert reader.splits == ["anything"]
+        emit(test, reader, ("one", 300))
+        assert test.output.watermarks == [300]
+
+
+def test_an_empty_partition_holds_nothing_back():
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers("localhost:1")
+        .set_topics("t")
+        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    descriptor = operators.SplitSource(source, watermark_strategy=each_element())
+    with OneInputStreamOperatorTestHarness(descriptor) as test:
+        assign(test, KafkaPartitionSplit("t", 0, 7, 7))
+        assert test.operator.outputs.multiplexer.watermarks() == {"t-0": -(2**63)}
+        assert test.operator.emit_next(1) == NOTHING_AVAILABLE
+        assert test.operator.outputs.multiplexer.watermarks() == {}

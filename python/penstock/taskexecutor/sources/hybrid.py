@@ -115,10 +115,6 @@ class EnumeratedPart(SplitSource):
         else:
             self._reader().handle_source_events(event[0])
 
-    def add_splits(self, splits: list[Any]) -> None:
-        """The enumerator assigned splits."""
-        self._reader().add_splits(splits)
-
     def give_way(self) -> WatermarkEmitter:
         """Ends; gives what emits watermarks to the source that comes next."""
         self.close()

@@ -1,7 +1,7 @@
 """The outputs of a reader of splits: one for each split, and one for the reader as a whole.
 
-Each has its own watermark generator.  The slowest output that is not idle decides the watermark
-of the reader.
+Each has its own watermark generator.  The slowest split that is not idle decides the watermark
+of the reader, from its assignment on.
 """
 
 from __future__ import annotations
@@ -35,44 +35,68 @@ _LOOKING_AT_TIMESTAMPS_ALONE: Final = frozenset(
 
 
 class WatermarkMultiplexer:
-    """Combines the watermarks of several outputs into one."""
+    """Combines the watermarks of a reader's outputs into one.
+
+    Those of splits hold each other back.  The output of the reader as a whole does not belong to
+    them: a watermark that it emits counts at once, as in Flink.
+    """
 
     def __init__(self, emitter: WatermarkEmitter) -> None:
         """Emits to ``emitter``."""
         self._emitter = emitter
-        self._parts: dict[str | None, _Part] = {}
+        self._splits: dict[str, _Part] = {}
+        self._main: _Part | None = None
         self.watermark = emitter.watermark
-        #: Whether the watermark of an output has advanced, or one is gone; reset by who looks.
+        #: Whether the watermark of a split has advanced, or one is gone; reset by who looks.
         self.has_moved = False
 
     def add(self, name: str | None) -> _Part:
-        """The part of a new output, which holds the others back from now on."""
-        part = self._parts[name] = _Part(self)
+        """Return the part of a new output; that of a split holds the others back from now on.
+
+        Args:
+            name: The split; None for the reader as a whole.
+        """
+        part = _Part(self)
+        if name is None:
+            self._main = part
+        else:
+            self._splits[name] = part
         self._emitter.mark_active()
         return part
 
     def remove(self, name: str | None) -> None:
-        """Forgets an output."""
-        if self._parts.pop(name, None) is not None:
+        """Forget an output.
+
+        Event time moves on with the next `update`: the split that replaces an ended one is often
+        added before that, and holds the others back then.
+        """
+        if name is None:
+            self._main = None
+        elif self._splits.pop(name, None) is not None:
             self.has_moved = True
-            if self._parts:
-                self.update()
 
     def watermarks(self) -> dict[str, int]:
-        """The watermarks of the outputs of splits, by their names."""
-        return {name: part.watermark for name, part in self._parts.items() if name is not None}
+        """Return the watermarks of the splits, by their names."""
+        return {name: part.watermark for name, part in self._splits.items()}
 
     def update(self) -> None:
-        """Emits what follows from the parts."""
-        active = [part.watermark for part in self._parts.values() if not part.idle]
-        if not active:
+        """Emit the watermark and the idleness that follow from the outputs."""
+        active = [part.watermark for part in self._splits.values() if not part.idle]
+        main = self._main
+        if main is not None and not main.idle:
+            self._emitter.mark_active()
+            self._advance(main.watermark)
+        elif active:
+            self._emitter.mark_active()
+        elif self._splits or main is not None:
             self._emitter.mark_idle()
-            return
-        self._emitter.mark_active()
-        slowest = min(active)
-        if slowest > self.watermark:
-            self.watermark = slowest
-            self._emitter.emit_watermark(slowest)
+        if active:
+            self._advance(min(active))
+
+    def _advance(self, timestamp: int) -> None:
+        if timestamp > self.watermark:
+            self.watermark = timestamp
+            self._emitter.emit_watermark(timestamp)
 
 
 class _Part(WatermarkOutput):
@@ -288,10 +312,8 @@ class ReaderOutputs(ReaderOutput):
         return found
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Forgets the output of a split, which emits its last watermark before."""
-        output = self._outputs.pop(split_id, None)
-        if output is not None:
-            output.emit_periodic()
+        """Forget the output of a split; the next interval emits what follows from that."""
+        if self._outputs.pop(split_id, None) is not None:
             self.multiplexer.remove(split_id)
 
     def on_interval(self, *, is_held: bool = False, held: Collection[str] = ()) -> None:
@@ -309,6 +331,7 @@ class ReaderOutputs(ReaderOutput):
         # Those behind first: where all become idle at once, what the others have reached counts.
         for name, output in sorted(self._outputs.items(), key=_watermark_of):
             output.on_interval(0.0 if name in was_held else passed_s)
+        self.multiplexer.update()
         if self._outputs:
             self._without_outputs_s = 0.0
             return
@@ -320,6 +343,7 @@ class ReaderOutputs(ReaderOutput):
         """Lets the generators emit."""
         for output in list(self._outputs.values()):
             output.emit_periodic()
+        self.multiplexer.update()
 
     def _main(self) -> _Output:
         found = self._outputs.get(_MAIN)

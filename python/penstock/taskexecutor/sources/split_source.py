@@ -140,7 +140,7 @@ class SplitSource(SourceOperator):
         refuse_coroutines(self.reader, "create_reader")
         restored = self.restored_splits()
         if restored:
-            self._reader().add_splits(restored)
+            self.add_splits(restored)
         # Before the start, which may send messages already.
         self.register()
         self._reader().start()
@@ -201,7 +201,7 @@ class SplitSource(SourceOperator):
         reader = self._reader()
         match message:
             case AddSplits():
-                reader.add_splits([self.serializer.deserialize(split) for split in message.splits])
+                self.add_splits([self.serializer.deserialize(split) for split in message.splits])
             case NoMoreSplits():
                 reader.notify_no_more_splits()
             case SourceEvent():
@@ -210,6 +210,19 @@ class SplitSource(SourceOperator):
                 self.alignment.handle(message)
                 cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
                 self._align_splits()
+
+    def add_splits(self, splits: list[Any]) -> None:
+        """Hand splits to the reader.
+
+        Their outputs exist before the reader emits to them: a split that has emitted nothing yet
+        holds the watermark back.
+        """
+        outputs = cast("ReaderOutputs", self.outputs)
+        for split in splits:
+            # Data that names no split has no output of its own.
+            if hasattr(split, "split_id"):
+                outputs.create_output_for_split(split.split_id())
+        self._reader().add_splits(splits)
 
     def restored_splits(self) -> list[Any]:
         """Those that a snapshot held."""

@@ -78,6 +78,8 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._topics: set[str] = set()
         self._without_output: list[_Partition] = []
+        #: Empty splits, whose outputs would hold event time back.
+        self._to_release: list[KafkaPartitionSplit] = []
         self._batch: list[Any] = []
         self._batch_position = 0
         self._step = _LEAST_STEP
@@ -110,6 +112,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             partition = _Partition(split)
             if split.is_empty:
                 logger.info("%s is empty: nothing to read", split.split_id())
+                self._to_release.append(split)
                 continue
             self._partitions[split.topic, split.partition] = partition
             self._topics.add(split.topic)
@@ -126,6 +129,8 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
         """Emits some records."""
+        while self._to_release:
+            output.release_output_for_split(self._to_release.pop().split_id())
         if self._without_output:
             for partition in self._without_output:
                 partition.output = output.create_output_for_split(partition.split.split_id())
