@@ -144,6 +144,34 @@ def install() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([ALIAS_PATH, *known])
 
 
+class _OfferingFinder(importlib.abc.MetaPathFinder):
+    """Installs the alias when ``pyflink`` is imported and no other finder has it."""
+
+    def __init__(self, note: str) -> None:
+        self._note = note
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != _ALIAS or is_installed():
+            return None
+        print(self._note, file=sys.stderr)
+        install()
+        return _AliasFinder().find_spec(fullname, path, target)
+
+
+def offer(note: str) -> None:
+    """Let ``import pyflink`` mean penstock in this process if there is no other pyflink.
+
+    Args:
+        note: The line for standard error that says so.
+    """
+    sys.meta_path.append(_OfferingFinder(note))
+
+
 def is_installed() -> bool:
     """Whether ``import pyflink`` means penstock in this process."""
     return any(isinstance(finder, _AliasFinder) for finder in sys.meta_path)

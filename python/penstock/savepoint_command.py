@@ -13,13 +13,15 @@ from penstock.checkpoint_storage.disposal import discard_checkpoint_state, strea
 from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.handles import FileHandle, StreamHandle
 from penstock.checkpoint_storage.storage import discard_location, load_metadata
+from penstock.command_line.cluster_client import CONFIGURATION
+from penstock.command_line.flags import FlagGroup, configured
 from penstock.command_line.job_commands import trigger
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import CheckpointStorageError, ConfigurationError
 from penstock.serialization.type_serializer import TypeSerializerSnapshot
 
 
-class _Savepoint(click.Group):
+class _Savepoint(FlagGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_own = not args or args[0] in self.commands or args[0] in ctx.help_option_names
         return super().parse_args(ctx, args if is_own else ["trigger", *args])
@@ -36,20 +38,28 @@ def savepoint() -> None:
 savepoint.add_command(trigger, "trigger")
 
 
+_OPTIONS = click.option(
+    "-D", "options", metavar="KEY=VALUE", multiple=True, help="An option of the file system."
+)
+
+
 @savepoint.command()
 @click.argument("path")
-def inspect(path: str) -> None:
+@_OPTIONS
+def inspect(path: str, options: tuple[str, ...]) -> None:
     """Print what the savepoint or checkpoint in PATH holds: operators, states, sizes in bytes."""
-    metadata, location, _ = _loaded(path)
+    metadata, location, _ = _loaded(path, configured(options))
     for line in _described(metadata, location):
         click.echo(line)
 
 
 @savepoint.command()
 @click.argument("path")
-def dispose(path: str) -> None:
+@_OPTIONS
+def dispose(path: str, options: tuple[str, ...]) -> None:
     """Delete the savepoint or checkpoint in PATH: its files, then its directory."""
-    metadata, location, files = _loaded(path)
+    of_trigger = click.get_current_context().meta.get(CONFIGURATION, {})
+    metadata, location, files = _loaded(path, of_trigger | configured(options))
     try:
         discard_checkpoint_state(metadata, files)
         discard_location(location, files)
@@ -58,9 +68,9 @@ def dispose(path: str) -> None:
     click.echo(f"{location} is deleted")
 
 
-def _loaded(path: str) -> tuple[CheckpointMetadata, str, FileSystems]:
+def _loaded(path: str, given: dict[str, str]) -> tuple[CheckpointMetadata, str, FileSystems]:
     try:
-        files = FileSystems(process_configuration().to_dict())
+        files = FileSystems(process_configuration().to_dict() | given)
         return *load_metadata(absolute(path), files), files
     except (CheckpointStorageError, ConfigurationError) as error:
         raise click.ClickException(str(error)) from None

@@ -138,8 +138,16 @@ def test_savepoints_and_the_end_of_a_job(watched, tmp_path):
     assert Path(before.split("Path: ")[1].strip(), "_metadata").exists()
     own = json.loads(penstock("savepoint", "--json", job_id, str(tmp_path / "own")))["savepoint"]
     assert Path(own).parent == tmp_path / "own"
-    assert "is deleted" in penstock("savepoint", "-d", own)
+    assert "is deleted" in penstock("savepoint", "--dispose", own, job_id)
     assert not Path(own).exists()
+    triggered = penstock("savepoint", job_id, str(tmp_path / "own"), "-detached")
+    trigger = triggered.removeprefix("Savepoint triggered. triggerId: ").strip()
+    _, client, _ = watched
+    taken = client.until(
+        f"/jobs/{job_id}/savepoints/{trigger}",
+        lambda found: found["status"]["id"] == "COMPLETED",
+    )
+    assert Path(taken["operation"]["location"], "_metadata").exists()
     stopped = penstock("stop", "-p", str(tmp_path / "last"), job_id)
     location = Path(stopped.removeprefix("Savepoint completed. Path: ").strip())
     assert location.parent == tmp_path / "last"
@@ -157,9 +165,10 @@ def test_cancelling(watched):
 
 
 def test_cancelling_with_a_savepoint(watched, tmp_path):
+    """Without a directory it goes where the options say."""
     job, _, job_id = watched
-    told = penstock("cancel", "-s", str(tmp_path / "own"), job_id)
-    assert told.startswith(f"Cancelled job {job_id}. Savepoint stored in {tmp_path / 'own'}")
+    told = penstock("cancel", "-s", job_id)
+    assert told.startswith(f"Cancelled job {job_id}. Savepoint stored in {tmp_path / 'savepoints'}")
     with pytest.raises(JobCancelledError):
         job.get_job_execution_result().result()
 
@@ -180,7 +189,8 @@ def test_nobody_answers(run_directory):
         ("list", "-m", "host:port"),
         ("cancel",),
         ("savepoint", "-type", "xml", "x"),
-        ("savepoint", "-d", "/x", "job"),
+        ("savepoint", "-d", "/x"),
+        ("savepoint", "--dispose", "/x", "job", "directory"),
         ("status",),
         ("nonsense",),
     ],

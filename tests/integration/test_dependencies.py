@@ -91,8 +91,10 @@ def sees_modules(_):
     import alone_module
     import from_zip.inner
     import in_folder
+    import on_the_worker
     import whole_package.part
 
+    assert on_the_worker.VALUE == "there"
     return [
         alone_module.VALUE,
         from_zip.inner.VALUE,
@@ -106,7 +108,7 @@ sees_modules.__module__ = "__main__"  # pickled by value, as a program's own fun
 
 @pytest.mark.parametrize("by", ["calls", "option"])
 def test_python_files_are_importable(environment, tmp_path, by):
-    """A module, a zip, a folder of modules and a package by its own name."""
+    """A module, a zip, a folder of modules, a package by its own name, and a folder of workers."""
     paths = [
         module(tmp_path / "code" / "alone_module.py", "VALUE = 'module'\n"),
         zipped(tmp_path / "packed.zip", {"from_zip/inner.py": "VALUE = 'zip'\n"}),
@@ -114,7 +116,8 @@ def test_python_files_are_importable(environment, tmp_path, by):
         str(Path(module(tmp_path / "whole_package" / "__init__.py", "")).parent),
     ]
     module(tmp_path / "whole_package" / "part.py", "from . import __name__ as VALUE\n")
-    env = environment(parallelism=2)
+    module(tmp_path / "lib" / "on_the_worker.py", "VALUE = 'there'\n")
+    env = environment(parallelism=2, python_pythonpath=f"/nowhere:{tmp_path / 'lib'}")
     if by == "calls":
         for path in paths:
             env.add_python_file(path)

@@ -10,15 +10,17 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from penstock.command_line.flags import TargetChoice, configured, refused_flag
+from penstock.common.options import cluster, rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from email.message import Message
 
 TOKEN_VARIABLE: Final = "PENSTOCK_REST_TOKEN"
@@ -27,8 +29,8 @@ POLL_S: Final = 0.1
 POSITION_HEADER: Final = "X-Log-Position"
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 EXIT_UNREACHABLE: Final = 3
-
-F = TypeVar("F", bound=Callable[..., Any])
+CONFIGURATION: Final = "penstock.configuration"
+"""The key of a command's context under which its -D options are."""
 
 
 class UnreachableError(click.ClickException):
@@ -240,8 +242,14 @@ def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[
     return answers
 
 
-def cluster_options(command: F) -> F:
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which cluster is asked, and how the answer is printed."""
+
+    @wraps(command)
+    def asking(*, options: tuple[str, ...], jobmanager: str | None, **given: Any) -> None:
+        configuration = click.get_current_context().meta[CONFIGURATION] = configured(options)
+        command(jobmanager=jobmanager or _configured_address(configuration), **given)
+
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option(
@@ -255,9 +263,37 @@ def cluster_options(command: F) -> F:
             metavar="HOST:PORT",
             help="The cluster; else those of this user on this machine.",
         ),
+        click.option(
+            "-t",
+            "--target",
+            type=TargetChoice(),
+            expose_value=False,
+            help="As for run; jobs of all targets are found.",
+        ),
+        click.option(
+            "-D",
+            "options",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help=f"A configuration option; {rest.PORT.key}, {rest.ADDRESS.key} say what -m does.",
+        ),
+        refused_flag("-e", "--executor", why="write -t"),
+        refused_flag("-z", "--zookeeperNamespace", why="name the cluster by -m HOST:PORT"),
+        refused_flag("-yid", "--yarnapplicationId", why="name the cluster by -m HOST:PORT"),
     ):
-        command = option(command)
-    return command
+        asking = option(asking)
+    return asking
+
+
+def _configured_address(configuration: Mapping[str, str]) -> str | None:
+    """Return host and port of the REST interface that options name; None if they name none."""
+    ports = (rest.PORT.is_set(configuration) and rest.PORT.read(configuration)) or ()
+    host = rest.ADDRESS.read(configuration) or cluster.RPC_ADDRESS.read(configuration)
+    if not any(ports):
+        if host is None:
+            return None
+        raise click.UsageError(f"{rest.ADDRESS.key} is {host}: give -D {rest.PORT.key} as well")
+    return f"{host or 'localhost'}:{ports[0]}"
 
 
 def print_json(value: Any) -> None:

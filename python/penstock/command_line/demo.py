@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from penstock.command_line import demo_job
+from penstock.command_line.flags import FlagCommand
 from penstock.common.options import checkpointing, pipeline, rest, restart_strategy
 from penstock.common.options.registry import options_by_key
 from penstock.errors import ConfigurationError
@@ -33,7 +34,7 @@ _OPTIONS: Final = {
 }
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(cls=FlagCommand, context_settings={"ignore_unknown_options": False})
 @click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
 @click.option("--json", "as_json", is_flag=True, help="With --source, print that as JSON.")

@@ -8,6 +8,7 @@ import signal
 
 import click
 
+from penstock.command_line.flags import FlagCommand, configured
 from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.configuration import Configuration
 from penstock.common.options.check import check_options
@@ -15,14 +16,12 @@ from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import ConfigurationError
 
 
-@click.command("history-server")
+@click.command("history-server", cls=FlagCommand)
 @click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
 @click.option("--json", "as_json", is_flag=True, help="Print the link as JSON.")
 def history_server(options: tuple[str, ...], as_json: bool) -> None:
     """Serve the archives that jobs leave in jobmanager.archive.fs.dir; Ctrl-C ends it."""
-    from penstock.cli import parse_option
-
-    given = dict(parse_option(option) for option in options)
+    given = configured(options)
     try:
         found = {**process_configuration().to_dict(), **given}
         check_options(Configuration.from_dict(found).to_dict())

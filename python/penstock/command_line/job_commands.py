@@ -16,6 +16,7 @@ from penstock.command_line.cluster_client import (
     find_job,
     print_json,
 )
+from penstock.command_line.flags import FlagCommand, refused_flag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,9 +31,16 @@ _FORMAT = click.option(
     default="canonical",
     help="How the savepoint is written.",
 )
+_DETACHED = click.option(
+    "-detached",
+    "--detached",
+    "detached",
+    is_flag=True,
+    help="Print the id of the trigger, and do not wait for the savepoint.",
+)
 
 
-@click.command("list")
+@click.command("list", cls=FlagCommand)
 @click.option("-a", "--all", "every", is_flag=True, help="Ended jobs, too.")
 @click.option("-r", "--running", is_flag=True, help="Running jobs only.")
 @click.option("-s", "--scheduled", is_flag=True, help="Scheduled jobs only.")
@@ -73,7 +81,7 @@ def list_jobs(
             click.echo(f"No {kind.lower()} jobs.")
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job")
 @click.option("-w", "--watch", is_flag=True, help="Go on showing it until it ends.")
 @cluster_options
@@ -124,8 +132,8 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
         click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {_told_by(failure)}")
 
 
-@click.command()
-@click.argument("job")
+@click.command(cls=FlagCommand)
+@click.argument("job", required=False)
 @click.option(
     "-s",
     "--withSavepoint",
@@ -137,9 +145,14 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
 )
 @cluster_options
 def cancel(
-    job: str, savepoint: str | None, jobmanager: str | None, token: str | None, as_json: bool
+    job: str | None, savepoint: str | None, jobmanager: str | None, token: str | None, as_json: bool
 ) -> None:
     """Cancel JOB."""
+    if job is None:
+        # As in Flink: of `cancel -s JOB` the job is what would be the directory.
+        job, savepoint = savepoint, ""
+    if not job:
+        raise click.UsageError("Missing argument 'JOB'.")
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
     if savepoint is None:
@@ -153,17 +166,19 @@ def cancel(
     _tell(as_json, {"job": found["jid"], "savepoint": location}, text)
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job")
 @click.option("-d", "--drain", is_flag=True, help="Bring event time to its end before.")
 @click.option("-p", "--savepointPath", "directory", metavar="DIRECTORY", help="Where it goes.")
 @_FORMAT
+@_DETACHED
 @cluster_options
 def stop(
     job: str,
     drain: bool,
     directory: str | None,
     written: str,
+    detached: bool,
     jobmanager: str | None,
     token: str | None,
     as_json: bool,
@@ -175,6 +190,9 @@ def stop(
     if directory is not None:
         body["targetDirectory"] = directory
     trigger = client.ask(f"{path}/stop", "POST", body)["request-id"]
+    if detached:
+        _tell_trigger(as_json, found["jid"], trigger)
+        return
     location = client.outcome(f"{path}/savepoints", trigger)["location"]
     _tell(
         as_json,
@@ -183,28 +201,35 @@ def stop(
     )
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job", required=False)
 @click.argument("directory", required=False)
-@click.option("-d", "--dispose", metavar="PATH", help="Delete that savepoint instead.")
+@click.option("--dispose", metavar="PATH", help="Delete that savepoint instead.")
+@refused_flag("-d", why="deleting a savepoint asks for the whole name: --dispose PATH")
+@refused_flag("-j", "--jarfile", why="a savepoint is deleted without the program's code")
 @_FORMAT
+@_DETACHED
 @cluster_options
 def trigger(
     job: str | None,
     directory: str | None,
     dispose: str | None,
     written: str,
+    detached: bool,
     jobmanager: str | None,
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Take a savepoint of JOB, in DIRECTORY or where its options say; the job goes on."""
+    """Take a savepoint of JOB, in DIRECTORY or where its options say; the job goes on.
+
+    With --dispose, JOB may be named, as on Flink's pages, and is not needed.
+    """
     if dispose is not None:
-        if job is not None:
-            raise click.UsageError("-d deletes a savepoint: it takes no job")
+        if directory is not None or detached:
+            raise click.UsageError("--dispose deletes a savepoint, and takes none")
         from penstock.savepoint_command import dispose as delete
 
-        click.get_current_context().invoke(delete, path=dispose)
+        click.get_current_context().invoke(delete, path=dispose, options=())
         return
     if job is None:
         raise click.UsageError("Missing argument 'JOB'.")
@@ -214,6 +239,9 @@ def trigger(
     if directory is not None:
         body["target-directory"] = directory
     request = client.ask(path, "POST", body)["request-id"]
+    if detached:
+        _tell_trigger(as_json, found["jid"], request)
+        return
     location = client.outcome(path, request)["location"]
     _tell(
         as_json,
@@ -222,7 +250,7 @@ def trigger(
     )
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), required=True, help="The new one.")
 @cluster_options
@@ -246,7 +274,7 @@ def rescale(
     _tell(as_json, told, text)
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job")
 @click.option("-full", "--full", is_flag=True, help="With all state, where others hold changes.")
 @cluster_options
@@ -278,7 +306,7 @@ _RATES = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecon
 _SHARES = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("job")
 @click.argument("names", nargs=-1)
 @cluster_options
@@ -332,6 +360,11 @@ def _tell(as_json: bool, value: Any, text: str) -> None:
         print_json(value)
     else:
         click.echo(text)
+
+
+def _tell_trigger(as_json: bool, job_id: str, trigger_id: str) -> None:
+    text = f"Savepoint triggered. triggerId: {trigger_id}"
+    _tell(as_json, {"job": job_id, "triggerId": trigger_id}, text)
 
 
 def _when(wall_ms: int) -> str:

@@ -15,12 +15,13 @@ from penstock.command_line.cluster_client import (
     cluster_options,
     print_json,
 )
+from penstock.command_line.flags import FlagCommand
 
 FOLLOW_S: Final = 1.0
 DRIVER: Final = "driver"
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("source", default=DRIVER)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is logged next.")
 @cluster_options

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from penstock import __version__
+from penstock.command_line.flags import FlagCommand
 from penstock.errors import ConfigurationError
 from penstock.rest.cluster_views import is_sensitive
 
@@ -32,7 +33,7 @@ JAVA_TIMEOUT_S: Final = 30
 LEAST_PYTHON: Final = (3, 11)
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("words", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config(words: tuple[str, ...], as_json: bool) -> None:
@@ -110,7 +111,7 @@ class Finding:
     detail: str
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
     """Check what jobs need on this machine; exit code 1 when something is missing."""

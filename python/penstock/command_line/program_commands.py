@@ -14,7 +14,10 @@ import click
 from click.shell_completion import get_completion_class
 
 from penstock.command_line.cluster_client import ClusterClient, UnreachableError, print_json
+from penstock.command_line.flags import FlagCommand
+from penstock.command_line.program_flags import ProgramCommand, program_flags
 from penstock.common.options import rest
+from penstock.common.options.cluster import TARGET
 from penstock.errors import ConfigurationError
 from penstock.rest.requirement import require_rest
 from penstock.rest.run_files import RunningCluster, running_clusters
@@ -30,17 +33,30 @@ class PlannedError(BaseException):
     """The program has come to where it would have run its job."""
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
-@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
-@click.option("--as-pyflink", is_flag=True, help="An unmodified PyFlink program.")
-@click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
+@click.command(
+    "run-application",
+    cls=ProgramCommand,
+    context_settings={"allow_interspersed_args": False},
+)
+@program_flags
+@click.option("--json", "as_json", is_flag=True, help="Print what was started as JSON.")
+@click.pass_context
+def run_application(context: click.Context, /, as_json: bool, **given: Any) -> None:
+    """Run PROGRAM in the background, as run -d; Flink 1 had this command."""
+    from penstock.cli import run
+
+    context.invoke(run, as_json=as_json, **given | {"detached": True})
+
+
+@click.command(cls=ProgramCommand, context_settings={"allow_interspersed_args": False})
+@program_flags
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for Flink's plan viewer.")
-@click.argument("program")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
-    """Show the plan of the first job of PROGRAM; the program runs, the job does not."""
+    """Show the plan of the first job of PROGRAM; the program runs, the job does not.
+
+    The flags are those of run; where a job would run makes no difference.
+    """
     from penstock.cli import run
     from penstock.datastream import StreamExecutionEnvironment
 
@@ -53,7 +69,9 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
     original = StreamExecutionEnvironment._start
     StreamExecutionEnvironment._start = planned  # type: ignore[method-assign,assignment]
     try:
-        context.invoke(run, target="local", **given)
+        elsewhere = {"target": "local", "cluster": None, "master": None, "detached": False}
+        options = tuple(one for one in given["options"] if not one.startswith(f"{TARGET.key}="))
+        context.invoke(run, **given | elsewhere | {"options": options})
     except PlannedError:
         pass
     finally:
@@ -132,7 +150,7 @@ def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def completion(shell: str, as_json: bool) -> None:

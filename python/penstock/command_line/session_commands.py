@@ -18,6 +18,7 @@ import psutil
 
 from penstock.command_line.background import start_jobmanager, tell_leader
 from penstock.command_line.cluster_client import print_json
+from penstock.command_line.flags import FlagCommand, FlagGroup, configured
 from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.options import file_systems, high_availability
 from penstock.common.options.check import check_options
@@ -79,7 +80,7 @@ _NAME = click.option(
 )
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @_NAME
 @click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
 @click.option("--port", type=int, help=f"The same; {RPC_PORT.key}, 0 for any free one.")
@@ -228,7 +229,7 @@ def _leadership(configuration: Mapping[str, str], token: str | None) -> Leadersh
     return services.leadership()
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.option(
     "--jobmanager",
     "address",
@@ -311,7 +312,7 @@ def _jobmanager_and_token(
     return find, token
 
 
-@click.group()
+@click.group(cls=FlagGroup)
 def cluster() -> None:
     """Start, stop and list the sessions of this user on this machine."""
 
@@ -426,9 +427,7 @@ def list_sessions(as_json: bool) -> None:
 
 
 def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, str]:
-    from penstock.cli import parse_option
-
-    given = dict(parse_option(option) for option in options)
+    given = configured(options)
     for key, value in extra.items():
         if given.setdefault(key, value) != value:
             raise click.UsageError(f"-D {key}={given[key]}, and {value} by an option of its own")

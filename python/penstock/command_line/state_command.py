@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from penstock.command_line.cluster_client import clients, cluster_options, find_job, print_json
+from penstock.command_line.flags import FlagCommand
 from penstock.errors import PenstockError
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.argument("words", nargs=-1, metavar="[JOB] OPERATOR [STATE [KEY]]")
 @click.option("-s", "--savepoint", metavar="PATH", help="Look there instead of in a running JOB.")
 @cluster_options

@@ -15,6 +15,7 @@ from penstock.command_line.cluster_client import (
     clients,
     cluster_options,
 )
+from penstock.command_line.flags import FlagCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +99,7 @@ def _job_view(job: dict[str, Any], names: dict[str, str], now_ms: int) -> Render
     return table  # type: ignore[no-any-return]
 
 
-@click.command()
+@click.command(cls=FlagCommand)
 @click.option("-n", "--lines", type=click.IntRange(1, 1000), default=30, help="So many vertices.")
 @click.option("--once", is_flag=True, help="Show it once.")
 @cluster_options

@@ -69,6 +69,7 @@ class Dependencies:
     requirements: Requirements | None = None
     executable: str | None = None
     cached_files: tuple[CachedFile, ...] = ()
+    python_path: tuple[str, ...] = ()
 
     @staticmethod
     def from_configuration(configuration: Configuration | Mapping[str, str]) -> Dependencies:
@@ -77,12 +78,10 @@ class Dependencies:
         Raises:
             ConfigurationError: One is malformed, or names what does not exist.
         """
-        where = user_code.FILES.key
-        files = (python_file(entry, where) for entry in _entries(user_code.FILES, configuration))
         requirements = user_code.REQUIREMENTS.read(configuration)
         executable = user_code.EXECUTABLE.read(configuration)
         return Dependencies(
-            files=tuple(dict.fromkeys(files)),
+            files=declared_files(configuration),
             archives=declared_archives(configuration),
             requirements=python_requirements(
                 *_split_parameter(requirements), user_code.REQUIREMENTS.key
@@ -93,7 +92,21 @@ class Dependencies:
             if executable
             else None,
             cached_files=declared_cached_files(configuration),
+            python_path=tuple(
+                filter(None, user_code.PYTHON_PATH.read(configuration).split(os.pathsep))
+            ),
         )
+
+
+def declared_files(configuration: Configuration | Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the Python files of a configuration.
+
+    Raises:
+        ConfigurationError: One is not there, or cannot be imported.
+    """
+    where = user_code.FILES.key
+    files = (python_file(entry, where) for entry in _entries(user_code.FILES, configuration))
+    return tuple(dict.fromkeys(files))
 
 
 def declared_archives(configuration: Configuration | Mapping[str, str]) -> tuple[Archive, ...]:

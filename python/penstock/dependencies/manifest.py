@@ -45,6 +45,7 @@ class DependencyManifest(msgspec.Struct, frozen=True):
         executable: The interpreter; the host's own when None.
         cached_files: By the name under which functions ask for them.
         program: The folder of the program's own modules, for hosts that cannot see it.
+        python_path: Folders of the worker's machine for the module search path.
         python_version: Major and minor version of the Python that pickled the job's code.
         penstock_version: Of the driver.
     """
@@ -59,6 +60,7 @@ class DependencyManifest(msgspec.Struct, frozen=True):
     executable: str | None = None
     cached_files: dict[str, ShippedPath] = {}
     program: ShippedPath | None = None
+    python_path: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -70,4 +72,5 @@ class DependencyManifest(msgspec.Struct, frozen=True):
             or self.executable
             or self.cached_files
             or self.program
+            or self.python_path
         )

@@ -61,6 +61,7 @@ def stage(
             for file in dependencies.cached_files
         },
         program=shipped_program,
+        python_path=dependencies.python_path,
     )
 
 

@@ -135,6 +135,7 @@ class _Preparation:
             installed = self._requirements(interpreter, manifest.requirements)
             python_path.append(str(installed))
             scripts.append(str(installed / "bin"))
+        python_path += manifest.python_path
         program = None
         if manifest.program is not None:
             program = str(self._place("program", manifest.program))

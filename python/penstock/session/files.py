@@ -11,11 +11,12 @@ import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import psutil
 
 from penstock.errors import ConfigurationError
-from penstock.rest.run_files import is_alive, private_folder, run_directory
+from penstock.rest.run_files import is_alive, private_folder, run_directory, running_clusters
 from penstock.rpc.control_credentials import ControlCredentials
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
     """The session of a name or address; without one the only one on this machine.
 
     Args:
-        named: A name, or ``host:port``, whose token was remembered or is in `TOKEN_VARIABLE`.
+        named: A name, or ``host:port`` of the jobmanager, whose token was remembered or is in
+            `TOKEN_VARIABLE`; on this machine also that of its REST interface.
         how_to_name: What the message says when none is named, and it is not clear which is meant.
 
     Raises:
@@ -186,6 +188,12 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
             "it by `penstock cluster start`, or name a remote one by host:port"
         )
     host, port = parse_address(named)
+    if _is_here(host):
+        # Flink's command line knows a cluster by the address of its REST interface.
+        served = {one.pid for one in running_clusters() if urlsplit(one.url).port == port}
+        own = next((one for one in known if one.pid in served), None)
+        if own is not None:
+            return own
     token = _tokens.get((host, port)) or os.environ.get(TOKEN_VARIABLE)
     if token is None:
         own = next((one for one in known if one.port == port and _is_here(host)), None)

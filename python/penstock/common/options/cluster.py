@@ -18,10 +18,28 @@ from penstock.errors import ConfigurationError
 
 TARGET: Final[Option[str | None]] = Option(
     "execution.target",
-    ChoiceType("spark", "local", "in-process", "session"),
+    ChoiceType(
+        "spark",
+        "local",
+        "in-process",
+        "session",
+        aliases={"remote": "session"},
+        absent=dict.fromkeys(
+            (
+                "yarn-application",
+                "yarn-per-job",
+                "yarn-session",
+                "kubernetes-application",
+                "kubernetes-session",
+            ),
+            "penstock starts no cluster of YARN or Kubernetes: choose spark, whose spark.master is "
+            "yarn or k8s://URL, or session",
+        ),
+    ),
     None,
-    "where the TaskExecutors run; also `PENSTOCK_EXECUTION_TARGET`",
-    default_text="spark under `penstock run` and where a SparkSession is active, else local",
+    "where the TaskExecutors run; also `PENSTOCK_EXECUTION_TARGET`; Flink's `remote` is `session`",
+    default_text="spark where a SparkSession is active and, with `penstock run`, where a Spark is "
+    "configured; else local",
     scope="cluster",
 )
 RUNTIME: Final[Option[str | None]] = Option(

@@ -21,6 +21,9 @@ _FAMILIES: Final = (
 
 _NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
 
+JARS: Final = "pipeline.jars"
+CLASSPATHS: Final = "pipeline.classpaths"
+
 REFUSED: Final = {
     "execution.checkpointing.interval-during-backlog": (
         "no source tells that it works off a backlog, so that checkpoints keep their interval: "
@@ -33,8 +36,8 @@ REFUSED: Final = {
     "state.backend.rocksdb.options-factory": (
         f"{_NO_JAVA}; set the options of RocksDB, or state.backend.rocksdb.predefined-options"
     ),
-    "pipeline.jars": _NO_JAVA,
-    "pipeline.classpaths": _NO_JAVA,
+    JARS: _NO_JAVA,
+    CLASSPATHS: _NO_JAVA,
 }
 """Keys that are errors, with why."""
 

@@ -27,6 +27,14 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     default_text="there is none",
     scope="cluster",
 )
+ADDRESS: Final[Option[str | None]] = Option(
+    "rest.address",
+    TextType(),
+    None,
+    "the host at which commands look for the REST interface whose port they are given by -D",
+    default_text="`jobmanager.rpc.address`, else localhost",
+    scope="cluster",
+)
 BIND_ADDRESS: Final = Option(
     "rest.bind-address",
     TextType(),

@@ -38,6 +38,20 @@ EXECUTABLE: Final[Option[str | None]] = Option(
     None,
     "the interpreter of the workers; set by `set_python_executable`",
 )
+CLIENT_EXECUTABLE: Final[Option[str | None]] = Option(
+    "python.client.executable",
+    TextType(),
+    None,
+    "the interpreter under which `penstock run` runs the program",
+    default_text="that of `penstock`",
+)
+PYTHON_PATH: Final = Option(
+    "python.pythonpath",
+    TextType(),
+    "",
+    "folders on the workers' machines for their module search path, separated by colons; they "
+    "follow Python files and requirements",
+)
 SHIP_PROGRAM: Final = Option(
     "penstock.ship-program-folder",
     BooleanType(),

@@ -1,0 +1,328 @@
+"""The flags of ``penstock run`` and ``penstock info``: Flink's, and a few more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from penstock.command_line.client_process import run_under
+from penstock.command_line.flags import (
+    FlagCommand,
+    TargetChoice,
+    configured,
+    refused_flag,
+)
+from penstock.common.options import high_availability, user_code
+from penstock.common.options.cluster import SESSION, TARGET
+from penstock.common.options.flink_keys import CLASSPATHS, JARS
+from penstock.common.options.pipeline import PARALLELISM
+from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
+from penstock.datastream.execution import TARGET_VARIABLE
+from penstock.datastream.process_configuration import process_configuration
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.common.options.option import Option
+
+_YARN_CLUSTER: Final = "yarn-cluster"
+
+_KEYS: Final[dict[str, str]] = {
+    "cluster": SESSION.key,
+    "parallelism": PARALLELISM.key,
+    "from_savepoint": PATH.key,
+    "claim_mode": CLAIM_MODE.key,
+    "python_files": user_code.FILES.key,
+    "python_archives": user_code.ARCHIVES.key,
+    "python_requirements": user_code.REQUIREMENTS.key,
+    "python_executable": user_code.EXECUTABLE.key,
+    "client_executable": user_code.CLIENT_EXECUTABLE.key,
+    "python_path": user_code.PYTHON_PATH.key,
+    "namespace": high_availability.CLUSTER_ID.key,
+    "master": "spark.master",
+}
+"""The options that flags with a value set, by the flags' parameters."""
+
+
+class Program(NamedTuple):
+    """What is run.
+
+    Attributes:
+        name: A file, a module, or - for standard input.
+        is_module: Whether it is a module.
+        arguments: Those of the program.
+    """
+
+    name: str
+    is_module: bool
+    arguments: tuple[str, ...]
+
+    @property
+    def is_read(self) -> bool:
+        """True if the program comes from standard input."""
+        return self.name == "-" and not self.is_module
+
+
+class ProgramCommand(FlagCommand):
+    """A command with a program; its -m is Python's before a module, Flink's before an address."""
+
+    def meant_name(self, name: str, following: str | None) -> str:
+        """Return Flink's -m by its long name: no module has a colon in its name."""
+        is_address = following is not None and (":" in following or following == _YARN_CLUSTER)
+        return "--jobmanager" if name == "-m" and is_address else name
+
+    def ends_with_unknown_name(self, seen: set[str | None]) -> bool:
+        """Return whether the program is named already: what follows is for it, as in Flink."""
+        return bool(seen & {"python", "python_module"})
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, under the interpreter that is chosen for programs."""
+        try:
+            configuration = process_configuration().to_dict()
+        except ConfigurationError as error:
+            raise click.UsageError(str(error)) from None
+        configuration |= configured(ctx.params["options"])
+        chosen = ctx.params["client_executable"] or user_code.CLIENT_EXECUTABLE.read(configuration)
+        if chosen is not None:
+            words = words_of(self, ctx.params, {"client_executable"})
+            run_under(chosen, [str(self.name), *words])
+        return super().invoke(ctx)
+
+
+def program_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the flags and the arguments of a command that runs a program."""
+    for flag in reversed(_FLAGS):
+        command = flag(command)
+    return command
+
+
+_FLAGS: Final = (
+    click.option(
+        "-t",
+        "--target",
+        type=TargetChoice(),
+        help=(
+            f"Where the TaskExecutors run; else what {TARGET.key} or {TARGET_VARIABLE} says, else "
+            "spark where a Spark is configured, else local."
+        ),
+    ),
+    click.option(
+        "--cluster",
+        "--jobmanager",
+        metavar="NAME|HOST:PORT",
+        help="The session to run on, as -m HOST:PORT; else the only one of this user here.",
+    ),
+    click.option(
+        "--master", metavar="URL", help="Spark master; else Spark's configuration, local[*]."
+    ),
+    click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism."),
+    click.option(
+        "-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option."
+    ),
+    click.option(
+        "-s",
+        "--fromSavepoint",
+        "--from-savepoint",
+        "from_savepoint",
+        metavar="PATH",
+        help="The savepoint or retained checkpoint that the program's jobs start from.",
+    ),
+    click.option(
+        "-n",
+        "--allowNonRestoredState",
+        "--allow-non-restored-state",
+        "allow_non_restored_state",
+        is_flag=True,
+        help="Leave state behind of operators that the job does not have.",
+    ),
+    click.option(
+        "-cm",
+        "--claimMode",
+        "--claim-mode",
+        "-rm",
+        "--restoreMode",
+        "claim_mode",
+        metavar="NO_CLAIM|CLAIM",
+        help="Whether the job owns what it starts from, and deletes it in time.",
+    ),
+    click.option(
+        "-d",
+        "--detached",
+        is_flag=True,
+        help=(
+            "Run it in the background, with the REST interface on; returns when its job is there. "
+            "In a session, run it here, and do not wait for its jobs."
+        ),
+    ),
+    click.option(
+        "-sae",
+        "--shutdownOnAttachedExit",
+        "shutdown_on_exit",
+        is_flag=True,
+        help="End the job with the program that waits for it; it always does.",
+    ),
+    click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program."),
+    click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m."),
+    click.option("-py", "--python", metavar="FILE", help="The program; ARGUMENTS follow alone."),
+    click.option(
+        "-pym",
+        "--pyModule",
+        "python_module",
+        metavar="MODULE",
+        help="The program is that module; ARGUMENTS follow alone.",
+    ),
+    click.option(
+        "-pyfs",
+        "--pyFiles",
+        "python_files",
+        metavar="PATHS",
+        help="Modules and folders for the program and its workers, separated by commas.",
+    ),
+    click.option(
+        "-pyarch",
+        "--pyArchives",
+        "python_archives",
+        metavar="PATH[#FOLDER]",
+        help="Archives for the workers, separated by commas.",
+    ),
+    click.option(
+        "-pyreq",
+        "--pyRequirements",
+        "python_requirements",
+        metavar="PATH[#FOLDER]",
+        help="A requirements file, and the folder of its packages.",
+    ),
+    click.option(
+        "-pyexec",
+        "--pyExecutable",
+        "python_executable",
+        metavar="PATH",
+        help="The interpreter of the workers.",
+    ),
+    click.option(
+        "-pyclientexec",
+        "--pyClientExecutable",
+        "client_executable",
+        metavar="PATH",
+        help="The interpreter of the program.",
+    ),
+    click.option(
+        "-pypath",
+        "--pyPythonPath",
+        "python_path",
+        metavar="PATHS",
+        help="Folders on the workers' machines, for their module search path.",
+    ),
+    click.option("-j", "--jarfile", metavar="PATH", hidden=True),
+    click.option("-C", "--classpath", metavar="URL", multiple=True, hidden=True),
+    click.option(
+        "-z",
+        "--zookeeperNamespace",
+        "namespace",
+        metavar="NAME",
+        help=f"{high_availability.CLUSTER_ID.key}.",
+    ),
+    refused_flag("-e", "--executor", why="write -t"),
+    refused_flag(
+        "-c",
+        "--class",
+        why="it names a class of Java; a program is PROGRAM, -py FILE or -pym MODULE",
+    ),
+    refused_flag("-yid", "--yarnapplicationId", why="name a session by -m HOST:PORT"),
+    click.argument("program", required=False),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+)
+
+
+def program_of(given: Mapping[str, Any]) -> Program:
+    """Return the program that the command line names.
+
+    Raises:
+        UsageError: None is named, or two are, or the file is not there.
+    """
+    file, module = given["python"], given["python_module"]
+    if file is not None and module is not None:
+        raise click.UsageError("-py and -pym name two programs: give one of them")
+    positional, arguments = given["program"], given["arguments"]
+    name = file if file is not None else module
+    if name is None:
+        if positional is None:
+            raise click.UsageError("Missing argument 'PROGRAM'.")
+        found = Program(positional, given["module"], arguments)
+    else:
+        if given["module"]:
+            raise click.UsageError("-m goes with PROGRAM: -py and -pym say what theirs is")
+        rest = () if positional is None else (positional, *arguments)
+        found = Program(name, module is not None, rest)
+    if not (found.is_module or found.is_read or Path(found.name).is_file()):
+        raise click.BadParameter(f"there is no file {found.name!r}", param_hint="PROGRAM")
+    return found
+
+
+def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options that the flags set, those of -D included.
+
+    Raises:
+        UsageError: Flags do not fit together, or a value is wrong.
+    """
+    found = configured(given["options"])
+    target = given["target"]
+    if target is not None and _parsed(TARGET, found.setdefault(TARGET.key, target)) != target:
+        raise click.UsageError(f"--target {target} and -D {TARGET.key}={found[TARGET.key]}")
+    if given["cluster"] == _YARN_CLUSTER:
+        raise click.UsageError(
+            "penstock starts no cluster of YARN: --master yarn runs the job on a Spark there"
+        )
+    if given["from_savepoint"] is None:
+        for flag in ("claim_mode", "allow_non_restored_state"):
+            if given[flag]:
+                raise click.UsageError(
+                    f"--{flag.replace('_', '-')} says how a job starts from a savepoint: give -s "
+                    "as well"
+                )
+    found |= {key: str(given[name]) for name, key in _KEYS.items() if given[name] is not None}
+    if given["allow_non_restored_state"]:
+        found[IGNORE_UNCLAIMED.key] = "true"
+    if given["jarfile"] is not None:
+        found[JARS] = _url(given["jarfile"])
+    if given["classpath"]:
+        found[CLASSPATHS] = ";".join(given["classpath"])
+    if given["master"] is not None:
+        from penstock.spark.places import check_master
+
+        try:
+            check_master(given["master"])
+        except ConfigurationError as error:
+            raise click.UsageError(str(error)) from None
+    return found
+
+
+def words_of(command: click.Command, given: Mapping[str, Any], without: set[str]) -> list[str]:
+    """Return a command line that says the same, but for some flags."""
+    words: list[str] = []
+    for option in command.params:
+        value = given.get(option.name or "")
+        if not isinstance(option, click.Option) or option.name in without or not value:
+            continue
+        name = option.opts[-1]
+        if option.is_flag:
+            words.append(name)
+        else:
+            for one in value if option.multiple else (value,):
+                words += [name, str(one)]
+    positional = () if given["program"] is None else (given["program"],)
+    return [*words, "--", *positional, *given["arguments"]]
+
+
+def _parsed(option: Option[Any], text: str) -> Any:
+    try:
+        return option.parse(text)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _url(path: str) -> str:
+    return path if ":/" in path else Path(path).absolute().as_uri()
