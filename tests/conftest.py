@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support.lanes import Lanes, lane_of
 from support.leftovers import Leftovers
 
-pytest_plugins = ["support.costs", "support.flaky_tests"]
+pytest_plugins = ["support.costs", "support.flaky_tests", "support.lanes"]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -18,11 +17,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long one example takes measures the machine and what else it does, not the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
-
-
-def pytest_collection_modifyitems(items):
-    """The lanes are the longest, so they are the first to be given to a worker."""
-    items.sort(key=lambda item: lane_of(item.nodeid) is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,15 +37,9 @@ def own_temporary_folder():
 @pytest.fixture(autouse=True)
 def nothing_is_left(request):
     """A test that runs jobs leaves no process, port, temporary file, memory or Spark job."""
-    if lane_of(request.node.nodeid) is None:
+    if request.node.get_closest_marker("process") is None:
         yield
         return
     leftovers = Leftovers()
     yield
     leftovers.check()
-
-
-@pytest.hookimpl(optionalhook=True)  # without the plugin xdist
-def pytest_xdist_make_scheduler(config, log):
-    config.option.loadscopereorder = False
-    return Lanes(config, log)

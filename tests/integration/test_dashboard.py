@@ -11,6 +11,8 @@ from penstock.rest.history import HistoryServer
 from support.packages import required
 from support.rest_client import Client, FailsOnce, UntilMarked, environment
 
+pytestmark = pytest.mark.browser
+
 PATIENCE_MS = 60_000
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 

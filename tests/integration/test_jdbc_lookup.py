@@ -17,6 +17,8 @@ from penstock.errors import DependencyError, InvalidProgramError, JobCancelledEr
 from support.environments import in_process
 from support.threads import assert_over
 
+pytestmark = pytest.mark.server
+
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 QUERY = "SELECT name FROM t WHERE id = ?"
 

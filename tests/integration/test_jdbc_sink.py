@@ -23,6 +23,8 @@ from recovery.programs import environment
 from support.environments import in_process
 from support.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.server
+
 ROWS = 20_000
 DECLARED = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 UPSERT = (

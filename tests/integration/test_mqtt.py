@@ -30,6 +30,8 @@ from support.source_scenarios import once_after_a_failure
 
 mqtt = pytest.importorskip("paho.mqtt.client")
 
+pytestmark = pytest.mark.server
+
 CONFIGURATION = """\
 listener {port} 127.0.0.1
 allow_anonymous true

@@ -26,6 +26,8 @@ from support.source_scenarios import once_after_a_failure, once_at_another_paral
 
 pytest.importorskip("psycopg")
 
+pytestmark = pytest.mark.server
+
 ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
 
 

@@ -31,6 +31,8 @@ from support.source_scenarios import (
     once_at_another_parallelism as once_each_at_another_parallelism,
 )
 
+pytestmark = pytest.mark.server
+
 TEXT = SimpleStringSchema()
 OFTEN = {"execution.checkpointing.interval": "100 ms"}
 NO_HOST = "amqp://u:secret@/"

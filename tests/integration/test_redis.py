@@ -24,6 +24,8 @@ from support.packages import required
 
 redis = pytest.importorskip("redis")
 
+pytestmark = pytest.mark.server
+
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support.lanes import lane_of
 from support.leftovers import without_mark
 
 #: With more failures than these something is broken, and to run them again tells nothing.
@@ -82,7 +81,10 @@ class FlakyTests:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def pytest_runtest_logreport(self, report):
-        if report.failed and lane_of(report.nodeid) is not None:
+        if not report.failed:
+            return
+        needs = self._config.pluginmanager.getplugin("needs_of_tests")
+        if "process" in needs.of(report.nodeid):
             failure = self._failures.setdefault(_cause(report), Failure())
             failure.reports.setdefault(report.nodeid, []).append(report)
 

@@ -1,21 +1,94 @@
-"""Lanes of the test suite: tests that start processes, each lane one test after the other."""
+"""What tests need, by their markers, and who runs them when several processes of pytest do.
 
+A test is marked with what it needs: `process`, `spark`, `server` or `browser`.  The last three need
+processes, too, and so does everything in the folders of tests that run jobs.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-#: Folders of tests that start processes, and mostly wait for them.
-LANES = ("tests/e2e/", "tests/recovery/", "tests/integration/")
+NEEDS = {
+    "process": "starts processes, such as the workers of a job",
+    "spark": "needs Java and pyspark; starts a real Spark",
+    "server": "needs a server that is no part of penstock, such as a broker or a database",
+    "browser": "needs Chromium",
+}
+#: Every test in them runs a job, or something else that has processes.
+FOLDERS = {"e2e", "integration", "recovery"}
+#: Tests of Spark are a lane: they run one after the other, as each Spark takes gigabytes.
+LANE = "spark"
 
 
-def lane_of(nodeid):
-    """Return the lane of a test, or None for a test of one process."""
-    return next((lane for lane in LANES if nodeid.startswith(lane)), None)
+def needs(item, name):
+    return item.get_closest_marker(name) is not None
+
+
+def pytest_configure(config):
+    for name, meaning in NEEDS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    config.pluginmanager.register(Needs(config), "needs_of_tests")
+
+
+@pytest.hookimpl(optionalhook=True)  # without the plugin xdist
+def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False
+    return Lanes(config, log)
+
+
+class Needs:
+    """The needs of each test, by its name: also in the process that hands tests to workers."""
+
+    def __init__(self, config):
+        self._needs = {}
+        self._folder = None
+        self._told_by = getattr(config, "workerinput", {}).get("needs_of_tests")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node):
+        """Have a worker write what its tests need: names are all that the workers send."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="penstock-needs-")
+        node.workerinput["needs_of_tests"] = str(Path(self._folder.name) / "needs.json")
+
+    def pytest_unconfigure(self):
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @pytest.hookimpl(tryfirst=True)  # so that tests are selected by these markers, too
+    def pytest_collection_modifyitems(self, config, items):
+        for item in items:
+            folders = item.nodeid.partition("::")[0].split("/")
+            if not FOLDERS.isdisjoint(folders) or any(needs(item, name) for name in NEEDS):
+                item.add_marker(pytest.mark.process)
+            self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
+        # They take longest, so they begin first.
+        items.sort(key=lambda item: [not needs(item, name) for name in (LANE, "process")])
+        if self._told_by is not None:
+            self._tell(Path(self._told_by))
+
+    def of(self, nodeid):
+        if not self._needs and self._folder is not None:
+            path = Path(self._folder.name) / "needs.json"
+            self._needs = json.loads(path.read_text())
+        return self._needs[nodeid]
+
+    def _tell(self, path):
+        own = path.with_suffix(f".{os.getpid()}")
+        own.write_text(json.dumps(self._needs))
+        own.replace(path)  # all workers write the same
 
 
 class Lanes(LoadScopeScheduling):
-    """Gives each lane a worker for itself; the other tests run beside them, by file."""
+    """Gives a worker the tests of a file, or those of a lane."""
 
     def _split_scope(self, nodeid):
-        return lane_of(nodeid) or nodeid.partition("::")[0]
+        found = self.config.pluginmanager.getplugin("needs_of_tests").of(nodeid)
+        return LANE if LANE in found else nodeid.partition("::")[0]
 
     def remove_node(self, node):
         """Return the test that ran when the worker crashed; another worker runs those behind it.

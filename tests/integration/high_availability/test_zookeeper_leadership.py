@@ -16,6 +16,8 @@ from penstock.errors import CheckpointStorageError, ConfigurationError, Leadersh
 from penstock.high_availability.services import HighAvailabilityServices
 from support.relay import Relay
 
+pytestmark = pytest.mark.server
+
 SESSION_MS = 500
 LARGE = b"large" * 10_000
 

@@ -15,6 +15,8 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.sessions import eventually
 
+pytestmark = pytest.mark.server
+
 COUNT = 20_000
 OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
 

@@ -25,6 +25,8 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
+pytestmark = pytest.mark.server
+
 __all__ = ["runtime"]
 
 

@@ -12,6 +12,8 @@ from penstock.datastream.window import Time, TumblingEventTimeWindows
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
+pytestmark = pytest.mark.server
+
 __all__ = ["runtime"]
 
 

@@ -12,6 +12,8 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import SinkError, SourceError
 from support.environments import in_process
 
+pytestmark = pytest.mark.server
+
 REFUSED = r"the brokers at .* do not let us in: .*Invalid username .*sasl\.password"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

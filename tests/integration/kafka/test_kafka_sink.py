@@ -31,6 +31,8 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
+pytestmark = pytest.mark.server
+
 
 def environment(target="in-process", parallelism=2, attempts=20):
     configuration = Configuration().set_string("execution.target", target)

@@ -37,6 +37,8 @@ from support.source_scenarios import (
     once_at_another_parallelism,
 )
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(params=["native", "pure"])
 def runtime(request, monkeypatch):
