@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.costs import recorded, table
+from support.costs import Descendants, recorded, table
 
 TESTS = Path(__file__).parents[1]
 
@@ -36,9 +36,17 @@ def test_each_test_has_its_costs(tmp_path):
         capture_output=True,
     )
     busy, idle = recorded(tmp_path / "costs")
-    assert busy["cpu_s"] >= 0.3
-    assert busy["processes"] >= 1
+    assert busy["cpu_s"] > 0.2 > idle["cpu_s"]
     assert idle["processes"] == 0
     first, second = table([idle, busy], lambda test: test, 5).splitlines()[2:]
     assert first.startswith(f"| `{busy['test']}` | 1 | ")
     assert second.startswith(f"| `{idle['test']}` | 1 | ")
+
+
+def test_processes_are_counted_that_have_ended():
+    descendants = Descendants()
+    code = "import subprocess; subprocess.run(['cat'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
+        while descendants.totals()[1] < 2:
+            assert child.poll() is None
+    assert descendants.totals()[1] == 2
