@@ -17,12 +17,20 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import (
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
-from penstock.errors import JobCodeError, JobExecutionError
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.errors import InvalidProgramError, JobCodeError, JobExecutionError
 from support.processes import children
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -175,6 +183,26 @@ def test_a_user_exception_behind_the_network(environment: MakeEnvironment) -> No
     env.from_collection(list(range(1000)), Types.LONG()).key_by(lambda n: n).map(fail).print()
     with pytest.raises(LookupError, match="number 900"):
         env.execute()
+
+
+class StateInOpen(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.state = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+        self.state.update(0)
+
+    def process_element(self, value: int, ctx: Any) -> Iterator[int]:
+        yield value
+
+
+def test_keyed_state_in_open_fails_a_job_that_could_restart(environment: MakeEnvironment) -> None:
+    made = environment(2, execution_checkpointing_interval="10 s")
+    numbers = made.from_source(
+        NumberSequenceSource(0, 10**9), WatermarkStrategy.no_watermarks(), ""
+    )
+    keyed = numbers.key_by(lambda value: value % 5, Types.LONG())
+    keyed.process(StateInOpen(), Types.LONG()).name("opening").sink_to(DiscardingSink())
+    with pytest.raises(InvalidProgramError, match=r"StateInOpen.open\(\) .*'opening'.*'seen'"):
+        made.execute()
 
 
 def test_closing_the_results_early_cancels_an_endless_job(environment: MakeEnvironment) -> None:

@@ -13,6 +13,8 @@ cdef class ElementState:
     cdef public Check _check
     cdef public object _contents
 
+    cpdef _key(self)
+
 
 cdef class ElementMapState(ElementState):
     cdef public Check _check_key

@@ -12,8 +12,16 @@ from penstock._native.type_check cimport ValueCheck as Check
 cpdef object map_key(object key)
 
 
+@cython.final
+cdef class NoKey:
+    cdef readonly str operator
+    cdef readonly str place
+    cdef readonly str remedy
+
+
 cdef class KeyContext:
     cdef public object current_key
+    cdef public NoKey no_key
     cdef public object on_key
 
     cpdef visible_key(self)
@@ -25,6 +33,8 @@ cdef class HeapState:
     cdef public Check _check
     cdef public Check _check_key
     cdef public StateMap _keys
+
+    cpdef _key(self)
 
 
 cdef class HeapValueState(HeapState):

@@ -168,6 +168,14 @@ class PipelineTestHarness:
         running = chain.snapshot_state(checkpoint_id, timestamp)
         return {operator_id: serialised(snapshot) for operator_id, snapshot in running.items()}
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tells the operators that a checkpoint is complete."""
+        self._opened().notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tells the operators that a checkpoint will not be completed."""
+        self._opened().notify_checkpoint_aborted(checkpoint_id)
+
     def output(self, sink: str) -> TestOutput:
         """What a stream has emitted: elements, timestamps, watermarks."""
         return self._outputs[sink]

@@ -345,7 +345,9 @@ def test_a_broadcast_element_has_no_keyed_state(use, backend, ages):
         configuration={"state.backend.type": backend},
     ) as test:
         test.process_element1(1)
-        with pytest.raises(InvalidProgramError, match="a broadcast element has no key"):
+        with pytest.raises(
+            InvalidProgramError, match=r"Rules.process_broadcast_element\(\) of .* uses the state '"
+        ):
             test.process_element2("rule")
         test.process_element1(2)
         assert test.values == [1, 2]

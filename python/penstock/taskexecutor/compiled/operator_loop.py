@@ -399,13 +399,15 @@ def open_function(function: Any, context: Any) -> None:
     """
     opener = getattr(function, "open", None)
     if opener is not None:
+        context.leave_key(function, "open")
         opener(context.runtime_context)
 
 
-def close_function(function: Any) -> None:
-    """Closes what `open_function` opened."""
+def close_function(function: Any, context: Any) -> None:
+    """Closes what `open_function` opened; arguments as there."""
     closer = getattr(function, "close", None)
     if closer is not None:
+        context.leave_key(function, "close")
         closer()
 
 
@@ -437,4 +439,4 @@ class FunctionOperator(StreamOperator):
         """Releases what was opened."""
         if self.opened:
             self.opened = False
-            close_function(self.user_function)
+            close_function(self.user_function, self.context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.datastream.functions.broadcast import (
     BroadcastProcessFunction,
@@ -13,6 +13,7 @@ from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, KeyedTimerService, StreamOperator
 from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
+from penstock.taskexecutor.state.heap import NoKey
 from penstock.taskexecutor.state.opened_states import OpenedStates
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
@@ -43,19 +44,6 @@ def create_keyed_broadcast_process(
         msg = f"{context.name!r} is a keyed broadcast function, but its stream is not keyed"
         raise InvalidProgramError(msg)
     return KeyedBroadcastProcessOperator(context, descriptor.function)
-
-
-class _NoKey:
-    """Stands for a key where there is none: keyed state that is used then says so."""
-
-    def __hash__(self) -> int:
-        raise InvalidProgramError(
-            "a broadcast element has no key, so process_broadcast_element cannot use keyed state: "
-            "use get_broadcast_state, or keep it for process_element"
-        )
-
-
-_NO_KEY: Final = _NoKey()
 
 
 class _Times:
@@ -171,6 +159,12 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         """Creates the operator."""
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)
+        self.no_key = NoKey(
+            context.name,
+            f"{type(function).__name__}.process_broadcast_element()",
+            "a broadcast element has no key; use get_broadcast_state, or keep it for "
+            "process_element",
+        )
         super().__init__(function)
         self.timers = function_timers(self, context)
         self.timers.call_with(self.element_side)
@@ -183,7 +177,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
 
     def process2(self, value: Any, timestamp: int) -> None:
         """Takes an element of the second input, which has no key."""
-        self.state.current_key = _NO_KEY
+        self.state.leave_key(self.no_key)
         super().process2(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

@@ -16,6 +16,7 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
 )
 from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
+from penstock.taskexecutor.state.heap import NoKey
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
@@ -161,14 +162,18 @@ class _CoFunctionOperator(MultipleInputOperator):
         self.functions = functions
         self.state = context.keyed_state if context.is_keyed else None
         self.keys = [context.key_reader(number) for number in numbers]
+        self.no_key = NoKey(context.name, "the function of an input without keys")
         super().__init__(
             context.descriptor.user_function, [partial(self._process, number) for number in numbers]
         )
 
     def _process(self, number: int, value: Any, timestamp: int) -> None:
         keys = self.keys[number]
-        if keys is not None and self.state is not None:
-            self.state.select_key(keys.read(value))
+        if self.state is not None:
+            if keys is not None:
+                self.state.select_key(keys.read(value))
+            else:
+                self.state.leave_key(self.no_key)
         self.call(self.functions[number], value, timestamp)
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:

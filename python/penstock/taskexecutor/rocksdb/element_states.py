@@ -50,13 +50,24 @@ class ElementState:
         """The name of its descriptor."""
         return self._entries.name
 
+    def _key(self) -> Any:
+        """Return the current key.
+
+        Raises:
+            InvalidProgramError: There is none.
+        """
+        key: Any = self._context.current_key
+        if key is self._context.no_key:
+            raise key.error(f"the state {self._entries.name!r}")
+        return key
+
     def set_current_namespace(self, namespace: Any) -> None:
         """Switches to a namespace; again once ``drop_if_empty`` of its table ran."""
         self._contents = self._entries.map(namespace)
 
     def clear(self) -> None:
         """Removes the entry of the current key."""
-        self._entries.clear(self._contents, self._context.current_key)
+        self._entries.clear(self._contents, self._key())
 
 
 class PairsView(Collection[Any]):
@@ -119,14 +130,15 @@ class ElementMapState(ElementState):
             self._check.check(value)
         suffix = self._suffix(key)
         parts = self._contents.parts
-        part = parts.get(self._context.current_key)
+        current = self._key()
+        part = parts.get(current)
         if part is not None and suffix in part.changed:
             pairs = part.pairs
             pairs[suffix] = (key, value)
             part.is_used = True
             self._entries.version += 1
         else:
-            self._entries.put(self._contents, self._context.current_key, suffix, (key, value))
+            self._entries.put(self._contents, current, suffix, (key, value))
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -139,7 +151,7 @@ class ElementMapState(ElementState):
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
-        self._entries.remove(self._contents, self._context.current_key, self._suffix(key))
+        self._entries.remove(self._contents, self._key(), self._suffix(key))
 
     def items(self) -> Collection[tuple[Any, Any]]:
         """The pairs of key and value."""
@@ -177,14 +189,15 @@ class ElementMapState(ElementState):
         """A pair, None when there is none."""
         suffix = self._suffix(key)
         parts = self._contents.parts
-        part = parts.get(self._context.current_key)
+        current = self._key()
+        part = parts.get(current)
         if part is not None:
             pairs = part.pairs
             pair: tuple[Any, Any] | None = pairs.get(suffix)
             if pair is not None and type(pair[1]) in CONSTANT:
                 part.is_used = True
                 return pair
-        return self._entries.lookup(self._contents, self._context.current_key, suffix)
+        return self._entries.lookup(self._contents, current, suffix)
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
         return ((key, value) for _, key, value in self._stored())
@@ -193,7 +206,7 @@ class ElementMapState(ElementState):
         return sum(1 for _ in self._stored())
 
     def _stored(self) -> Iterator[tuple[bytes, Any, Any]]:
-        return self._entries.pairs(self._contents, self._context.current_key)
+        return self._entries.pairs(self._contents, self._key())
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
@@ -218,13 +231,13 @@ class ElementListState(ElementState):
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return self._entries.values(self._contents, self._context.current_key)
+        return self._entries.values(self._contents, self._key())
 
     def add(self, value: Any) -> None:
         """Appends one value."""
         if self._check is not None:
             self._check.check(value)
-        self._entries.append(self._contents, self._context.current_key, (value,))
+        self._entries.append(self._contents, self._key(), (value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends several values."""
@@ -239,7 +252,7 @@ class ElementListState(ElementState):
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Appends the current key's values of other namespaces to those of ``target``."""
-        table, key = self._entries, self._context.current_key
+        table, key = self._entries, self._key()
         for source in sources:
             values = table.values(table.map(source), key)
             table.clear(table.map(source), key)
@@ -321,17 +334,17 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         if self._check_key is not None:
             self._check_key.check(key)
         pair = key, self._aged(value)
-        self._entries.put(self._contents, self._context.current_key, self._suffix(key), pair)
+        self._entries.put(self._contents, self._key(), self._suffix(key), pair)
 
     def _find(self, key: Any) -> Aged | None:
         """A pair's value that may be read; one that has expired is removed."""
         self._accessed()
         suffix = self._suffix(key)
-        pair = self._entries.lookup(self._contents, self._context.current_key, suffix)
+        pair = self._entries.lookup(self._contents, self._key(), suffix)
         return None if pair is None else self._visible(suffix, *pair)
 
     def _visible(self, suffix: bytes, key: Any, aged: Aged) -> Aged | None:
-        contents, current = self._contents, self._context.current_key
+        contents, current = self._contents, self._key()
         if self._ttl.expired(aged.time_ms):
             self._entries.remove(contents, current, suffix)
             return aged if self._ttl.return_expired else None
@@ -356,7 +369,7 @@ class ExpiringListState(ExpiringElements, ElementListState):
     def get(self) -> list[Any]:
         """The elements that have not expired."""
         self._accessed()
-        contents, key = self._contents, self._context.current_key
+        contents, key = self._contents, self._key()
         entries = self._entries.values(contents, key)
         ttl = self._ttl
         kept = [entry for entry in entries if not ttl.expired(entry.time_ms)]
@@ -377,10 +390,10 @@ class ExpiringListState(ExpiringElements, ElementListState):
         added = [self._aged(value) for value in values]
         self._accessed()
         if added:
-            self._entries.append(self._contents, self._context.current_key, added)
+            self._entries.append(self._contents, self._key(), added)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all elements."""
         entries = [self._aged(value) for value in values]
         self._accessed()
-        self._contents.put(self._context.current_key, entries)
+        self._contents.put(self._key(), entries)

@@ -165,7 +165,7 @@ class SourceFunctionSource(SourceOperator):
         if self.thread is not None and not self.ended:
             self.cancel()
             self.thread.join(timeout=1)
-        close_function(self.function)
+        close_function(self.function, self.context)
         self.wait.close()
 
     def _run(self, speaker: Speaker | None) -> None:

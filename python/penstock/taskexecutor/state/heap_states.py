@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import InvalidProgramError
 from penstock.network import key_of
 
 if TYPE_CHECKING:
@@ -21,17 +22,54 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.type_check import ValueCheck
 
 
+class NoKey:
+    """Stands for the current key where there is none, which differs from the key None.
+
+    Attributes:
+        operator: The name of the operator.
+        place: The function that runs without a key, as ``Counter.open()``.
+        remedy: What the function can do instead.
+    """
+
+    def __init__(
+        self,
+        operator: str = "",
+        place: str = "a function",
+        remedy: str = (
+            "use keyed state in the methods that are called for a key, as process_element and "
+            "on_timer, and start there with a default where a state is empty"
+        ),
+    ) -> None:
+        """Names who has no key."""
+        self.operator = operator
+        self.place = place
+        self.remedy = remedy
+
+    def error(self, what: str) -> InvalidProgramError:
+        """Return the error for ``what`` was used without a key."""
+        return InvalidProgramError(
+            f"{self.place} of the operator {self.operator!r} uses {what}, but there is no current "
+            f"key: {self.remedy}"
+        )
+
+    def __hash__(self) -> int:
+        # Nothing can be kept under it.
+        raise self.error("a timer")
+
+
 class KeyContext:
     """Where the current key of an operator is kept.
 
     Attributes:
-        current_key: Its identity, as a ``KeyReader`` gives it.
+        current_key: Its identity, as a ``KeyReader`` gives it; ``no_key`` where there is none.
+        no_key: Stands for the key where there is none.
         on_key: Called when an element or a timer has selected its key; None for nothing.
     """
 
     def __init__(self) -> None:
-        """Starts with None as the key."""
-        self.current_key: Any = None
+        """Starts without a key."""
+        self.no_key = NoKey()
+        self.current_key: Any = self.no_key
         self.on_key: Callable[[], None] | None = None
 
     def select_key(self, key: Any) -> None:
@@ -40,15 +78,28 @@ class KeyContext:
         if self.on_key is not None:
             self.on_key()
 
+    def leave_key(self, no_key: NoKey) -> None:
+        """A function runs that is called for no key."""
+        self.current_key = self.no_key = no_key
+
     @property
     def key(self) -> Any:
         """The current key as functions see it."""
         return self.visible_key()
 
     def visible_key(self) -> Any:
-        """The current key as functions see it; compiled, called without a look-up."""
-        kind = type(self.current_key)
-        return self.current_key if kind is int or kind is str else key_of(self.current_key)
+        """The current key as functions see it; compiled, called without a look-up.
+
+        Raises:
+            InvalidProgramError: There is none.
+        """
+        key: Any = self.current_key
+        kind = type(key)
+        if kind is int or kind is str:
+            return key
+        if key is self.no_key:
+            raise key.error("the current key")
+        return key_of(key)
 
 
 class HeapState:
@@ -70,6 +121,17 @@ class HeapState:
         self._check_key: ValueCheck | None = None
         self._keys = table.map(None)
 
+    def _key(self) -> Any:
+        """Return the current key.
+
+        Raises:
+            InvalidProgramError: There is none.
+        """
+        key: Any = self._context.current_key
+        if key is self._context.no_key:
+            raise key.error(f"the state {self._table.name!r}")
+        return key
+
     def set_current_namespace(self, namespace: Any) -> None:
         """Switches to a namespace.
 
@@ -79,7 +141,7 @@ class HeapState:
 
     def clear(self) -> None:
         """Removes the entry of the current key."""
-        self._keys.remove(self._context.current_key)
+        self._keys.remove(self._key())
 
 
 class HeapValueState(HeapState):
@@ -87,7 +149,7 @@ class HeapValueState(HeapState):
 
     def value(self) -> Any:
         """The value, None when there is none."""
-        return self._keys.get(self._context.current_key)
+        return self._keys.get(self._key())
 
     def update(self, value: Any) -> None:
         """Replaces the value; None removes it.
@@ -100,7 +162,7 @@ class HeapValueState(HeapState):
             return
         if self._check is not None:
             self._check.check(value)
-        self._keys.put(self._context.current_key, value)
+        self._keys.put(self._key(), value)
 
 
 _NAN = float("nan")
@@ -183,7 +245,7 @@ class MapOperations(HeapState):
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         if content is not None:
             content.pop(map_key(key), None)
             if not content:
@@ -226,21 +288,22 @@ class HeapListState(ListOperations):
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return list(self._keys.get(self._context.current_key) or ())
+        return list(self._keys.get(self._key()) or ())
 
     def add(self, value: Any) -> None:
         """Appends one value."""
         if self._check is not None:
             self._check.check(value)
-        values = self._keys.get(self._context.current_key)
+        key = self._key()
+        values = self._keys.get(key)
         if values is None:
-            self._keys.put(self._context.current_key, [value])
+            self._keys.put(key, [value])
         else:
             values.append(value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Appends the current key's values of other namespaces to those of ``target``."""
-        key = self._context.current_key
+        key = self._key()
         merged = self._table.map(target)
         for source in sources:
             values = self._table.map(source).remove(key)
@@ -260,11 +323,11 @@ class HeapMapState(MapOperations):
     """
 
     def _map(self) -> dict[Any, Any]:
-        return self._keys.get(self._context.current_key) or {}
+        return self._keys.get(self._key()) or {}
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         return None if content is None else content.get(map_key(key))
 
     def put(self, key: Any, value: Any) -> None:
@@ -273,15 +336,16 @@ class HeapMapState(MapOperations):
             self._check_key.check(key)
         if self._check is not None and value is not None:
             self._check.check(value)
-        content = self._keys.get(self._context.current_key)
+        current = self._key()
+        content = self._keys.get(current)
         if content is None:
-            self._keys.put(self._context.current_key, {map_key(key): value})
+            self._keys.put(current, {map_key(key): value})
         else:
             content[map_key(key)] = value
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         return content is not None and map_key(key) in content
 
 
@@ -301,11 +365,11 @@ class HeapReducingState(HeapState):
 
     def get(self) -> Any:
         """The fold, None when nothing was added."""
-        return self._keys.get(self._context.current_key)
+        return self._keys.get(self._key())
 
     def add(self, value: Any) -> None:
         """Folds one value in."""
-        key = self._context.current_key
+        key = self._key()
         position = self._keys.find(key)
         fold = self._keys.at(position) if position >= 0 else None
         if fold is not None:
@@ -316,7 +380,7 @@ class HeapReducingState(HeapState):
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Folds the current key's values of other namespaces into that of ``target``."""
-        key = self._context.current_key
+        key = self._key()
         merged = self._table.map(target)
         for source in sources:
             value = self._table.map(source).remove(key)
@@ -339,12 +403,12 @@ class HeapAggregatingState(HeapState):
 
     def get(self) -> Any:
         """The result of the accumulator, None when nothing was added."""
-        accumulator = self._keys.get(self._context.current_key)
+        accumulator = self._keys.get(self._key())
         return None if accumulator is None else self._get_result(accumulator)
 
     def add(self, value: Any) -> None:
         """Adds one value."""
-        key = self._context.current_key
+        key = self._key()
         position = self._keys.find(key)
         accumulator = self._keys.at(position) if position >= 0 else None
         if accumulator is None:
@@ -353,7 +417,7 @@ class HeapAggregatingState(HeapState):
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Merges the current key's accumulators of other namespaces into that of ``target``."""
-        key = self._context.current_key
+        key = self._key()
         merged = self._table.map(target)
         for source in sources:
             accumulator = self._table.map(source).remove(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.functions.checkpointed import CheckpointedFunction
 from penstock.datastream.functions.function import Function
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def keyed(
 ) -> Callable[[Any], Any]:
     """``function``, preceded by setting the current key where it could matter.
 
-    Only a Function object with an ``open`` of its own can have state, so lambdas and plain
+    Only an object with an ``open`` or ``initialize_state`` can have state, so lambdas and plain
     functions are called directly.  A result that is a generator runs under the key as well.
 
     Args:
@@ -25,7 +26,7 @@ def keyed(
         user_function: What the user gave.
         function: What is called for each element.
     """
-    if not hasattr(user_function, "open"):
+    if not hasattr(user_function, "open") and not isinstance(user_function, CheckpointedFunction):
         return function
     keys = context.key_reader()
     if keys is None:
@@ -45,11 +46,13 @@ def keyed_fold(
 ) -> Callable[[Any, Any], Any]:
     """The same for a function of a fold and an element, of which the second has the key.
 
-    Only where the function has an ``open`` that does something: folds are called for each element.
+    Only where the function has an ``open`` that does something, or an ``initialize_state``: folds
+    are called for each element.
     """
     opened = getattr(type(user_function), "open", None)
+    has_state = opened not in (None, Function.open)
     keys = context.key_reader()
-    if opened is None or opened is Function.open or keys is None:
+    if keys is None or not (has_state or isinstance(user_function, CheckpointedFunction)):
         return fold
     read = keys.read
     state = context.keyed_state

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
-    from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
+    from penstock.taskexecutor.state.heap import HeapState, ListOperations, NoKey, StateTable
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot import (
         DatabaseFiles,
@@ -118,6 +118,9 @@ class KeyedStateBackend(Protocol):
 
     def select_key(self, key: Any) -> None:
         """An element or a timer of that key comes next: sets ``current_key``, calls ``on_key``."""
+
+    def leave_key(self, no_key: NoKey) -> None:
+        """A function runs that is called for no key."""
 
     @property
     def key(self) -> Any:

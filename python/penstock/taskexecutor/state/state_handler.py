@@ -42,6 +42,7 @@ class StreamOperatorStateHandler:
         context = InitializationContext(self._context, restored)
         self.operator.initialize_state(context)
         if isinstance(self._function, CheckpointedFunction):
+            self._context.leave_key(self._function, "initialize_state")
             self._function.initialize_state(context)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
@@ -65,6 +66,7 @@ class StreamOperatorStateHandler:
         context = SnapshotContext(checkpoint_id, timestamp_ms, self._context.key_groups)
         self.operator.snapshot_state(context)
         if self._is_checkpointed:
+            self._context.leave_key(self._function, "snapshot_state")
             self._function.snapshot_state(context)
         if not (context.has_raw_state or self._context.has_state):
             return None
@@ -81,12 +83,14 @@ class StreamOperatorStateHandler:
         """The checkpoint is complete."""
         self.operator.notify_checkpoint_complete(checkpoint_id)
         if isinstance(self._function, CheckpointListener):
+            self._context.leave_key(self._function, "notify_checkpoint_complete")
             self._function.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will not be completed."""
         self.operator.notify_checkpoint_aborted(checkpoint_id)
         if isinstance(self._function, CheckpointListener):
+            self._context.leave_key(self._function, "notify_checkpoint_aborted")
             self._function.notify_checkpoint_aborted(checkpoint_id)
 
 

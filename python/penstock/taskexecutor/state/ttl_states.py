@@ -60,7 +60,7 @@ class TtlState(HeapState):
             self._cleanup()
 
     def _drop(self) -> None:
-        self._keys.remove(self._context.current_key)
+        self._keys.remove(self._key())
 
     def _aged(self, value: Any) -> Aged:
         if self._check is not None:
@@ -74,7 +74,7 @@ class TtlState(HeapState):
 
     def _get_value(self) -> Any:
         self._accessed()
-        aged = self._keys.get(self._context.current_key)
+        aged = self._keys.get(self._key())
         if aged is None:
             return None
         if self._ttl.expired(aged.time_ms):
@@ -97,7 +97,7 @@ class TtlValueState(TtlState):
         if value is None:
             self._drop()
         else:
-            self._keys.put(self._context.current_key, self._aged(value))
+            self._keys.put(self._key(), self._aged(value))
 
 
 class TtlListState(ListOperations, TtlState):
@@ -110,7 +110,8 @@ class TtlListState(ListOperations, TtlState):
     def get(self) -> list[Any]:
         """The elements that have not expired."""
         self._accessed()
-        entries = self._keys.get(self._context.current_key)
+        key = self._key()
+        entries = self._keys.get(key)
         if entries is None:
             return []
         ttl = self._ttl
@@ -121,7 +122,7 @@ class TtlListState(ListOperations, TtlState):
         if not kept:
             self._drop()
         elif len(kept) < len(entries) and (ttl.on_read or not ttl.return_expired):
-            self._keys.put(self._context.current_key, kept)
+            self._keys.put(key, kept)
         return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
@@ -132,18 +133,19 @@ class TtlListState(ListOperations, TtlState):
         """Appends several elements."""
         self._accessed()
         added = [self._aged(value) for value in values]
-        entries = self._keys.get(self._context.current_key)
+        key = self._key()
+        entries = self._keys.get(key)
         if entries is not None:
             entries.extend(added)
         elif added:
-            self._keys.put(self._context.current_key, added)
+            self._keys.put(key, added)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all elements."""
         self._accessed()
         entries = [self._aged(value) for value in values]
         if entries:
-            self._keys.put(self._context.current_key, entries)
+            self._keys.put(self._key(), entries)
         else:
             self._drop()
 
@@ -153,7 +155,7 @@ class TtlMapState(MapOperations, TtlState):
 
     def _map(self) -> dict[Any, Any]:
         self._accessed()
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         if content is None:
             return {}
         visible, expired = {}, []
@@ -192,20 +194,20 @@ class TtlMapState(MapOperations, TtlState):
     def is_empty(self) -> bool:
         """Whether there is no key that may be read; asking neither removes nor prolongs any."""
         self._accessed()
-        content = self._keys.get(self._context.current_key) or {}
+        content = self._keys.get(self._key()) or {}
         return not any(self._ttl.visible(aged.time_ms) for aged in content.values())
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
         self._accessed()
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         if content is not None:
             self._remove(content, map_key(key))
 
     def _find(self, key: Any) -> Aged | None:
         """A pair that may be read; one that has expired is removed."""
         self._accessed()
-        content = self._keys.get(self._context.current_key)
+        content = self._keys.get(self._key())
         aged: Aged | None = None if content is None else content.get(map_key(key))
         if aged is None:
             return None
@@ -219,9 +221,10 @@ class TtlMapState(MapOperations, TtlState):
         if self._check_key is not None:
             self._check_key.check(key)
         aged = self._aged(value)
-        content = self._keys.get(self._context.current_key)
+        current = self._key()
+        content = self._keys.get(current)
         if content is None:
-            self._keys.put(self._context.current_key, {map_key(key): aged})
+            self._keys.put(current, {map_key(key): aged})
         else:
             content[map_key(key)] = aged
 
@@ -255,7 +258,7 @@ class TtlReducingState(TtlState):
         fold = self._get_value()
         if fold is not None:
             value = self._reduce(fold, value)
-        self._keys.put(self._context.current_key, self._aged(value))
+        self._keys.put(self._key(), self._aged(value))
 
 
 class TtlAggregatingState(TtlState):
@@ -279,4 +282,4 @@ class TtlAggregatingState(TtlState):
         if accumulator is None:
             accumulator = self._function.create_accumulator()
         added = self._function.add(value, accumulator)
-        self._keys.put(self._context.current_key, self._aged(added))
+        self._keys.put(self._key(), self._aged(added))

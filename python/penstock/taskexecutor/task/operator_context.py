@@ -22,6 +22,7 @@ from penstock.taskexecutor.compiled import (
     open_function,
 )
 from penstock.taskexecutor.copies.isolation import Isolation
+from penstock.taskexecutor.state.heap import NoKey
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyedBase,
@@ -116,6 +117,7 @@ class OperatorContext:
         self._task_processing_time = processing_time
         self.timer_services: list[InternalTimerService] = []
         self._helpers: list[Any] = []
+        self._no_key = NoKey(self.name)
         #: Tags of the side outputs that somebody reads.
         self.side_tags: frozenset[str] = frozenset()
         #: Sends an event to every receiver outside of the chain; set by the chain.
@@ -159,7 +161,7 @@ class OperatorContext:
     def keyed_state(self) -> KeyedStateBackend:
         """The operator's keyed state and current key."""
         environment = self.environment
-        return create_keyed_state_backend(
+        backend = create_keyed_state_backend(
             BackendSurroundings(
                 environment.configuration,
                 self.processing_time.now,
@@ -171,6 +173,19 @@ class OperatorContext:
                 environment.subtask,
             )
         )
+        backend.leave_key(self._no_key)
+        return backend
+
+    def leave_key(self, function: object, method: str) -> None:
+        """A method of a function runs for no key: if it uses keyed state, the error names it.
+
+        Args:
+            function: The user's function.
+            method: The name of the method.
+        """
+        self._no_key = NoKey(self.name, f"{type(function).__name__}.{method}()")
+        if "keyed_state" in self.__dict__:
+            self.keyed_state.leave_key(self._no_key)
 
     @cached_property
     def operator_state(self) -> OperatorStateBackend:
@@ -368,7 +383,7 @@ class OperatorContext:
         if "keyed_state" in self.__dict__:
             self.keyed_state.dispose()
         while self._helpers:
-            close_function(self._helpers.pop())
+            close_function(self._helpers.pop(), self)
 
     def timer_service(self, target: Triggerable) -> InternalTimerService:
         """A new timer service that calls ``target``."""

@@ -14,6 +14,7 @@ from penstock.common.accumulators import (
 from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.taskexecutor.state.function_state import FunctionOperatorStateStore
 from penstock.taskexecutor.state.opened_states import OpenedStates
 
@@ -153,6 +154,15 @@ class StreamingRuntimeContext(RuntimeContext):
             msg = (
                 f"operator {self._operator.name!r} asks for keyed state, which is only accessible "
                 "by functions executed on a KeyedStream: call key_by() before it"
+            )
+            raise InvalidProgramError(msg)
+        if isinstance(self._operator.descriptor, operators.AsyncWait):
+            function = type(self._operator.descriptor.function).__name__
+            msg = (
+                f"{function} of the operator {self._operator.name!r} asks for the keyed state "
+                f"{descriptor.get_name()!r}, which an AsyncFunction cannot have: its calls for "
+                "several keys run at the same time; use the state in a KeyedProcessFunction before "
+                "or behind it, and hand it what it needs with the element"
             )
             raise InvalidProgramError(msg)
         state = getattr(self._operator.keyed_state, f"{kind}_state")(descriptor)

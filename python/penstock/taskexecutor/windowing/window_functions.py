@@ -166,7 +166,7 @@ def open_functions(operator: Any) -> None:
 def close_functions(operator: Any) -> None:
     """Closes the functions that were opened."""
     while operator.opened:
-        close_function(operator.opened.pop())
+        close_function(operator.opened.pop(), operator.context)
 
 
 def window_key_reader(context: OperatorContext) -> KeyReader:
