@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from support.leftovers import Leftovers
 
-pytest_plugins = ["support.costs", "support.flaky_tests", "support.lanes"]
+pytest_plugins = ["support.costs", "support.flaky_tests", "support.lanes", "support.shaking"]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -228,6 +228,7 @@ def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
     assert_gone(pids)
 
 
+@pytest.mark.stops_processes
 @pytest.mark.parametrize("one_stands_still", [False, True])
 def test_children_end_with_a_driver_that_is_killed(
     pids: Path, tmp_path: Path, one_stands_still: bool

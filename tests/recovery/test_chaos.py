@@ -39,6 +39,7 @@ def test_state_survives_the_death_of_workers(runtime, mode, kinds):
         (4, 3, ["async", "files"]),
     ],
 )
+@pytest.mark.stops_processes
 def test_files_are_exact_whatever_a_session_loses(faults, seed, jobs):
     """JM+RM, TM and both: each of the faults once with counts, some with the other jobs."""
     nemesis = [sys.executable, "-m", "recovery.nemesis", "--faults", str(faults)]

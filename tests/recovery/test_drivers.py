@@ -89,6 +89,7 @@ def test_a_finished_job_is_not_run_twice(tmp_path):
     assert len(written(tmp_path)) == 2 * ELEMENTS
 
 
+@pytest.mark.stops_processes
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_driver_that_stands_by_takes_over(tmp_path, kind, place):
     """The leader is stopped; when it wakes up it has lost, and completes no checkpoint."""

@@ -186,6 +186,7 @@ def test_jobs_go_to_what_comes_after_a_loss_of_both(session, tmp_path):
     again.get_job_execution_result().result()
 
 
+@pytest.mark.stops_processes
 def test_a_taskexecutor_that_is_silent_is_lost(session, tmp_path):
     """A process that stands still is found by its heartbeats; when it goes on, it comes back."""
     heartbeats = ("-D", "heartbeat.interval=100 ms", "-D", "heartbeat.timeout=2 s")

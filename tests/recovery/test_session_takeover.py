@@ -198,6 +198,7 @@ def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
     assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 
+@pytest.mark.stops_processes
 @BOTH
 def test_a_jobmanager_that_hangs_is_overtaken(make, tmp_path):
     """When it wakes up it has lost: it completes no checkpoint, and ends."""

@@ -98,6 +98,7 @@ def wait_for(condition):
     raise AssertionError("never")
 
 
+@pytest.mark.stops_processes
 def test_a_leader_whose_servers_hang_is_none_after_the_session(zookeeper, leader):
     """Nothing that it writes then is taken for written."""
     one = leader(SESSION_MS)
@@ -116,6 +117,7 @@ def test_a_leader_whose_servers_hang_is_none_after_the_session(zookeeper, leader
     assert next_one.read("name") is None
 
 
+@pytest.mark.stops_processes
 def test_a_write_without_an_answer_fails(zookeeper, leader):
     """While it is not known yet who leads."""
     one = leader(SESSION_MS)
@@ -152,6 +154,7 @@ def test_a_connection_that_is_cut_ends_nothing(zookeeper, place, leader):
         relay.close()
 
 
+@pytest.mark.stops_processes
 def test_a_driver_that_was_stopped_has_lost_when_it_wakes_up(place, leader):
     """A paused machine; it neither leads nor writes."""
     program = (
