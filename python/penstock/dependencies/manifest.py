@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from penstock.common.decoders import converter
 
 
 class BlobKey(msgspec.Struct, frozen=True):
@@ -74,3 +78,7 @@ class DependencyManifest(msgspec.Struct, frozen=True):
             or self.program
             or self.python_path
         )
+
+
+manifest_of: Final = converter(DependencyManifest)
+"""Makes a manifest of the dictionaries of a launch specification."""

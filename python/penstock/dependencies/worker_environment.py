@@ -15,11 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from penstock.dependencies.interpreter import find_interpreter
 from penstock.dependencies.job_folder import JobFolder
-from penstock.dependencies.manifest import DependencyManifest, ShippedPath
+from penstock.dependencies.manifest import DependencyManifest, ShippedPath, manifest_of
 from penstock.dependencies.packing import unpack
 from penstock.dependencies.requirements import install_requirements
 from penstock.errors import CorruptStreamError, DependencyError
@@ -88,7 +86,7 @@ def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
     value = specification.get(MANIFEST)
     if value is None:
         return WorkerEnvironment()
-    manifest = msgspec.convert(value, DependencyManifest)
+    manifest = manifest_of(value)
     if manifest.is_empty:
         return WorkerEnvironment()
     temp_dirs: Sequence[str] = specification.get("temp_dirs") or ()

@@ -21,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from penstock.common.decoders import msgpack_decoder
 from penstock.errors import SerializationError
 from penstock.graph.job_graph import (
     IntermediateDataSet,
@@ -85,7 +86,7 @@ class _Job(msgspec.Struct, array_like=True):
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
-_DECODER: Final = msgspec.msgpack.Decoder(_Job)
+_DECODER: Final = msgpack_decoder(_Job)
 
 
 def serialize_job_graph(job: JobGraph) -> bytes:

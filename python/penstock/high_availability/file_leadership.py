@@ -27,7 +27,12 @@ import msgspec
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.errors import CheckpointStorageError
-from penstock.high_availability.leader_record import LeaderRecord, is_gone, this_process
+from penstock.high_availability.leader_record import (
+    LEADER_RECORDS,
+    LeaderRecord,
+    is_gone,
+    this_process,
+)
 from penstock.high_availability.leadership import Leadership
 
 if TYPE_CHECKING:
@@ -272,7 +277,7 @@ def current_epoch(root: Path) -> tuple[int, Path]:
 def _read_record(directory: Path) -> LeaderRecord | None:
     """Who leads an epoch; None when nobody has said so yet."""
     try:
-        return msgspec.json.decode((directory / _LEADER).read_bytes(), type=LeaderRecord)
+        return LEADER_RECORDS.decode((directory / _LEADER).read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:

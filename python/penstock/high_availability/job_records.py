@@ -19,6 +19,7 @@ import msgspec
 
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.checkpoint_storage.storage import load_metadata
+from penstock.common.decoders import json_decoder
 from penstock.errors import CheckpointStorageError, PenstockError, SerializationError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.serialization.versioned_form import VersionedForm
@@ -40,6 +41,10 @@ _RESULT: Final = VersionedForm(
 class _Pointer(msgspec.Struct, frozen=True):
     checkpoint_id: int
     location: str
+
+
+_POINTERS: Final = json_decoder(_Pointer)
+_PARALLELISMS: Final = json_decoder(dict[str, int])
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class JobRecords:
         if data is None:
             return {}
         try:
-            by_vertex = msgspec.json.decode(data, type=dict[str, int])
+            by_vertex = _PARALLELISMS.decode(data)
             return {bytes.fromhex(vertex_id): number for vertex_id, number in by_vertex.items()}
         except ValueError as error:
             raise self._damaged(name, error) from error
@@ -179,7 +184,7 @@ class JobRecords:
     def _recovery_source(self, name: str, files: FileSystems) -> RecoverySource:
         data = self.leadership.read(name)
         try:
-            pointer = msgspec.json.decode(data or b"", type=_Pointer)
+            pointer = _POINTERS.decode(data or b"")
         except msgspec.MsgspecError as error:
             raise self._damaged(name, error) from error
         metadata, location = load_metadata(pointer.location, files)

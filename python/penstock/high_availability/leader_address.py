@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from penstock.common.decoders import json_decoder
 from penstock.errors import CheckpointStorageError
 from penstock.high_availability.file_leadership import current_epoch
 from penstock.high_availability.zookeeper_leadership import Nodes, inline_content
@@ -34,6 +35,9 @@ class LeaderAddress(msgspec.Struct, frozen=True):
     epoch: int
     host: str
     port: int
+
+
+_ADDRESSES: Final = json_decoder(LeaderAddress)
 
 
 class LeaderFinder(Protocol):
@@ -119,7 +123,7 @@ class ZooKeeperLeaderFinder:
 def _address(data: bytes, epoch: int, where: str) -> LeaderAddress | None:
     """What a leader has said; None if it was one of another epoch."""
     try:
-        address = msgspec.json.decode(data, type=LeaderAddress)
+        address = _ADDRESSES.decode(data)
     except msgspec.MsgspecError as error:
         raise CheckpointStorageError(f"{where} is damaged: {error}") from error
     return address if address.epoch == epoch else None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+from penstock.common.decoders import json_decoder
 
 
 class LeaderRecord(msgspec.Struct, frozen=True):
@@ -30,6 +33,10 @@ class LeaderRecord(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"process {self.process[2]} on {self.host}"
+
+
+LEADER_RECORDS: Final = json_decoder(LeaderRecord)
+"""Decodes what a leader has said."""
 
 
 def this_process() -> tuple[str, str, int, int]:

@@ -29,7 +29,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.errors import CheckpointStorageError
-from penstock.high_availability.leader_record import LeaderRecord, is_gone, this_process
+from penstock.high_availability.leader_record import (
+    LEADER_RECORDS,
+    LeaderRecord,
+    is_gone,
+    this_process,
+)
 from penstock.high_availability.leadership import Leadership
 from penstock.high_availability.zookeeper_session import StaleVersionError, ZooKeeperSession
 
@@ -302,7 +307,7 @@ class ZooKeeperLeadership(Leadership):
         with contextlib.suppress(self._session.errors.NoNodeError):
             data, _ = self._session.request(lambda client: client.get_async(path))
             try:
-                record = msgspec.json.decode(data, type=LeaderRecord)
+                record = LEADER_RECORDS.decode(data)
             except msgspec.MsgspecError as error:
                 raise CheckpointStorageError(f"{self}: {names[0]} is damaged: {error}") from error
             if not is_gone(record.process):

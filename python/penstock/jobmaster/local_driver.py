@@ -10,8 +10,6 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from penstock.dependencies.worker_environment import SharedEnvironment
 from penstock.errors import DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
@@ -273,13 +271,13 @@ class InProcessDriver:
 
     def _executor(self, spec: WorkerSpec) -> TaskExecutor | None:
         """The worker with the job's files around it; None when the cluster ends already."""
-        from penstock.taskexecutor.worker.launch import LaunchSpec
+        from penstock.taskexecutor.worker.launch import launch_spec_of
         from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
         environment = self._environment.of(spec.launch)
         # The worker holds the folder by this driver.
         launch = environment.launch(spec.launch) | {"job_folder": None}
-        executor = TaskExecutor(msgspec.convert(launch, LaunchSpec))
+        executor = TaskExecutor(launch_spec_of(launch))
         with self._lock:
             if self._stopped:
                 return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from penstock.rpc.message import Message, MessageDecoder
 
 
@@ -27,11 +29,13 @@ class BlobRefused(Message, frozen=True):
 FromBlobServer = BlobChunk | BlobRefused
 
 
+@functools.cache
 def blob_server_decoder() -> MessageDecoder[GetBlob]:
     """Decoder of what the driver receives on a blob connection."""
     return MessageDecoder(GetBlob)
 
 
+@functools.cache
 def blob_client_decoder() -> MessageDecoder[FromBlobServer]:
     """Decoder of what a worker's host receives on a blob connection."""
     return MessageDecoder(FromBlobServer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from penstock.rpc.message import Message, MessageDecoder
 
 
@@ -59,11 +61,13 @@ FromCollector = (
 )
 
 
+@functools.cache
 def collect_decoder() -> MessageDecoder[FromCollector]:
     """Decoder of what the driver receives on a collect connection."""
     return MessageDecoder(FromCollector)
 
 
+@functools.cache
 def collector_decoder() -> MessageDecoder[CollectAccepted]:
     """Decoder of what a collect sink receives."""
     return MessageDecoder(CollectAccepted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 
 import msgspec
@@ -112,11 +113,13 @@ FromHost = RegisterHost | WorkerEnded
 ToHost = HostAccepted | HostRefused | StartWorker | KillWorkers | ForgetJob | EndHost
 
 
+@functools.cache
 def from_host_decoder() -> MessageDecoder[FromHost]:
     """Decoder of what the jobmanager receives."""
     return MessageDecoder(FromHost)
 
 
+@functools.cache
 def to_host_decoder() -> MessageDecoder[ToHost]:
     """Decoder of what a host receives."""
     return MessageDecoder(ToHost)

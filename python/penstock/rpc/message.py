@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from penstock.common.decoders import msgpack_decoder
 from penstock.errors import CorruptStreamError, MessageTooLargeError
 from penstock.rpc.frames import MAX_FRAME_BYTES
 
@@ -23,7 +24,7 @@ class MessageDecoder(Generic[M]):
     """Decodes the messages of one direction; every failure is a `CorruptStreamError`."""
 
     def __init__(self, union: Any) -> None:
-        self._decode: Callable[[bytes], M] = msgspec.msgpack.Decoder(union).decode
+        self._decode: Callable[[bytes], M] = msgpack_decoder(union).decode
 
     def decode(self, body: bytes) -> M:
         """Returns the message in ``body``.

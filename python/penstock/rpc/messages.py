@@ -7,6 +7,7 @@ field or a field of another type is refused before any of it is acted upon.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -452,16 +453,19 @@ ForCheckpoints = TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpoint
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 
 
+@functools.cache
 def driver_decoder() -> MessageDecoder[ToDriver]:
     """Decoder of what the driver receives on a control connection."""
     return MessageDecoder(ToDriver)
 
 
+@functools.cache
 def task_executor_decoder() -> MessageDecoder[ToTaskExecutor]:
     """Decoder of what a TaskExecutor receives on its control connection."""
     return MessageDecoder(ToTaskExecutor)
 
 
+@functools.cache
 def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
     """Decoder of the first frame of a heartbeat connection."""
     return MessageDecoder(HeartbeatHello)

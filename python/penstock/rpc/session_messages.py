@@ -6,6 +6,7 @@ A connection begins with `ClientHello`.  What follows are questions, each with o
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -213,11 +214,13 @@ ToClient = (
 )
 
 
+@functools.cache
 def from_client_decoder() -> MessageDecoder[FromClient]:
     """Decoder of what the session receives."""
     return MessageDecoder(FromClient)
 
 
+@functools.cache
 def to_client_decoder() -> MessageDecoder[ToClient]:
     """Decoder of what the program receives."""
     return MessageDecoder(ToClient)

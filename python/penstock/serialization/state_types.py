@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from penstock.common.decoders import json_decoder
 from penstock.common.types import Row
 from penstock.errors import SerializationError
 from penstock.serialization.type_schema import ANY, schema_of
@@ -51,6 +52,9 @@ class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.name} with a time to live" if self.ttl else self.name
 
 
+_TYPES: Final = json_decoder(StateType)
+
+
 @dataclass(frozen=True)
 class IncompatibleTypesError(Exception):
     """Values of one type do not become values of another."""
@@ -80,7 +84,7 @@ def read_type(text: str) -> StateType:
         SerializationError: It is no such text, or of a later version of the format.
     """
     try:
-        found = msgspec.json.decode(text, type=StateType)
+        found = _TYPES.decode(text)
     except msgspec.MsgspecError as error:
         raise SerializationError(f"{text!r} is no type of a state: {error}") from error
     if found.version != FORMAT_VERSION:

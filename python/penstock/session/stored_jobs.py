@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
+from penstock.common.decoders import msgpack_decoder
 from penstock.errors import CheckpointStorageError, LeadershipLostError
 from penstock.high_availability.job_records import JobRecords
 from penstock.rpc.session_messages import SubmitJob
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 _SUBMISSION: Final = "-submission"
 _RESULT: Final = "-result"
 _PART_BYTES: Final = 8 << 20
+_SUBMISSIONS: Final = msgpack_decoder(SubmitJob)
 
 
 class StoredJobs:
@@ -156,7 +158,7 @@ class StoredJobs:
     def _read(self, job_id: bytes) -> SubmitJob:
         data = self.leadership.read(_name(job_id))
         try:
-            return msgspec.msgpack.decode(data or b"", type=SubmitJob)
+            return _SUBMISSIONS.decode(data or b"")
         except msgspec.MsgspecError as error:
             raise CheckpointStorageError(
                 f"{self.leadership}: {_name(job_id)} is damaged: {error}"

@@ -7,10 +7,11 @@ list nor in the environment that user code's own subprocesses inherit.
 from __future__ import annotations
 
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import msgspec
 
+from penstock.common.decoders import converter, json_decoder
 from penstock.errors import ConfigurationError
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)
@@ -76,6 +77,11 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         return ControlCredentials.of_launch(msgspec.structs.asdict(self))
 
 
+_LINES: Final = json_decoder(LaunchSpec)
+launch_spec_of: Final = converter(LaunchSpec)
+"""Makes a specification of the dictionary that `LaunchSpec.encode` would write."""
+
+
 def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
     """Reads the launch line.
 
@@ -89,7 +95,7 @@ def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
             f"got {len(line)} bytes without an end of line"
         )
     try:
-        return msgspec.json.decode(line, type=LaunchSpec)
+        return _LINES.decode(line)
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"the launch line is not valid: {error}") from None
 
