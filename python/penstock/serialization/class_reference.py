@@ -7,7 +7,6 @@ Then it has a name like others.  A class that comes into being in a worker has n
 instances are pickled together with it.
 """
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, Final
 import cloudpickle
 
 from penstock.errors import SerializationError
+from penstock.serialization.imports import import_for_value
 
 #: The job's own classes by their references, and the references by the classes.
 _own_classes: Final[dict[str, type]] = {}
@@ -171,7 +171,7 @@ def _imported(reference: str) -> type:
                 "it is of another program; a class that was renamed is found by its former name if "
                 "the program gives it that as well, Former = Renamed"
             )
-        found: Any = importlib.import_module(module_name)
+        found: Any = import_for_value(module_name)
         for part in qualified_name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:

@@ -28,6 +28,7 @@ from penstock.serialization.former_layouts import (
     instance_of,
     takes_former_fields,
 )
+from penstock.serialization.imports import unpickled
 from penstock.serialization.instance_fields import fields_of, known_layout, stand_alone
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.models import state_of
@@ -402,7 +403,7 @@ _REBUILDERS: dict[int, Callable[[Any], Any]] = {
     NUMPY_SCALAR: _numpy_scalar_from,
     NUMPY_ARRAY: _numpy_array_from,
     COMPLEX: lambda parts: complex(*parts),
-    PICKLE: pickle.loads,
+    PICKLE: unpickled,
     **COLLECTIONS,
 }
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
 from penstock.graph import operators
+from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.operators.broadcast_first import BroadcastFirstOperator
 from penstock.taskexecutor.operators.sorted_input import SORTED, SortedInputOperator
-from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-import pickle
 import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.common.exception_text import described
 from penstock.errors import CancelTaskError, JobCodeError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
+from penstock.serialization.imports import IMPORT_LOCK, unpickled
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
-from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
@@ -552,7 +551,7 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
     """
     try:
         with IMPORT_LOCK:
-            chain = pickle.loads(code)
+            chain = unpickled(code)
     except CancelTaskError:
         raise
     except ModuleNotFoundError as error:

@@ -65,6 +65,7 @@ from penstock.rpc.messages import (
     WatermarkAlignment,
     task_executor_decoder,
 )
+from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.worker.checkpoint_reports import (
@@ -74,7 +75,6 @@ from penstock.taskexecutor.worker.checkpoint_reports import (
 )
 from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
-from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.liveness import LivenessWatch
 from penstock.taskexecutor.worker.slot_resources import SlotResources

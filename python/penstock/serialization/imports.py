@@ -1,0 +1,56 @@
+"""Imports for the code and the values of tasks: one at a time in a process.
+
+The threads of several tasks start at the same time and import the same packages.  Python locks
+each module by itself, and packages whose modules import each other make two threads wait for one
+another; Python then breaks one of the imports with a deadlock error, or shows half a module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+#: Held while a task unpickles job code, imports an operator, or imports for a value.
+IMPORT_LOCK: Final = threading.RLock()
+
+#: Modules that `import_for_value` has imported, with their packages.
+_imported: Final[set[str]] = set()
+
+
+def import_for_value(name: str) -> ModuleType:
+    """Import a module that a value needs, after the package that it is in.
+
+    Raises:
+        ImportError: There is no such module.
+    """
+    with IMPORT_LOCK:
+        # Where another thread imports the package, this waits until all of it is there.  One that
+        # cannot be imported fails below as well, unless the module does without it.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name.partition(".")[0])
+        module = importlib.import_module(name)
+        _imported.add(name)
+    return module
+
+
+#: Looked up once: this is called for every class of every pickled value.
+_find_class: Final = pickle.Unpickler.find_class
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module not in _imported:
+            import_for_value(module)
+        return _find_class(self, module, name)
+
+
+def unpickled(data: bytes) -> Any:
+    """Return what was pickled; what it needs is imported as by `import_for_value`."""
+    return _Unpickler(io.BytesIO(data)).load()
