@@ -39,6 +39,7 @@ def test_typed_values_are_printed_as_flink_does():
     assert flink_text(row) == "-D[a, null]"
     assert flink_text([1, (2, "b")]) == "[1, (2,b)]"
     assert flink_text({"k": 1}) == "{k=1}"
+    assert flink_text((b"a\xff", 1)) == "([97, -1],1)"
     floats = [0.0, 0.1, 3.0, 0.001, 9999999.5, 1e7, 1e20, -1.25e-4, float("inf"), float("nan")]
     assert [flink_text(number) for number in (*floats, 5e-324, -1e-323)] == [
         *("0.0", "0.1", "3.0", "0.001", "9999999.5", "1.0E7", "1.0E20", "-1.25E-4"),

@@ -140,9 +140,10 @@ class Isolation:
             types = consumer.input_types
             declared = types[edge.input_number] if edge.input_number < len(types) else None
         is_read = isinstance(consumer.descriptor, _READERS)
+        is_form_seen = not is_read or isinstance(consumer.descriptor, operators.PrintSink)
         is_form_due = self._is_each_written or is_written(config, edge, consumer)
-        is_form_due = is_form_due and not is_read
-        if (is_form_due or shows_values(consumer)) and has_form(declared, consumer):
+        is_form_due = (is_form_due and is_form_seen) or shows_values(declared, consumer)
+        if is_form_due and has_form(declared, consumer):
             return typed_output(target, declared)
         is_read = is_read or self._only_reads_fields(consumer, declared)
         if not is_read and not self._gives_away(config, operator, edge):

@@ -4,14 +4,14 @@ PyFlink runs functions of a chain in one interpreter, which sees values as they 
 function follows another.  Behind a side output, behind an operator with several consumers and
 around operators that are no Python functions, values are written and read, and everywhere if
 ``python.operator-chaining.enabled`` is false.  Sinks that make texts of values are such operators:
-``1`` of a ``DOUBLE`` is ``1.0`` there.
+``1`` of a ``DOUBLE`` is ``1.0`` there.  ``print()`` of a ROW is none, but a function of Python's.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
+from penstock.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, Types
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.compiled import TypedChainingOutput
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 #: Kinds of operators that PyFlink leaves to Java.
 _NOT_PYTHON: Final = (operators.Watermarks, operators.Project)
-
-#: Those of them that show values.
-_SHOWING: Final = (operators.PrintSink, operators.FileSink)
 
 #: The class of which values of a type come back as they are.
 _EXACT: Final = (
@@ -63,9 +60,11 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
     )
 
 
-def shows_values(consumer: OperatorConfig) -> bool:
-    """Whether an operator makes texts of what it gets: these have the form of the declared type."""
-    return isinstance(consumer.descriptor, _SHOWING)
+def shows_values(declared: object, consumer: OperatorConfig) -> bool:
+    """Return whether an operator that is no Python function makes texts of values of a type."""
+    if isinstance(consumer.descriptor, operators.PrintSink):
+        return not isinstance(declared, RowTypeInfo)
+    return isinstance(consumer.descriptor, operators.FileSink)
 
 
 def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInformation]:
@@ -77,7 +76,7 @@ def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInform
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         return False
     plain = isinstance(declared, TupleTypeInfo) and _comes_back(declared)
-    return not plain or shows_values(consumer)
+    return not plain or shows_values(declared, consumer)
 
 
 def _comes_back(declared: TypeInformation) -> bool:

@@ -1,4 +1,8 @@
-"""The text of elements in sinks that write lines, as Flink has it for declared types."""
+"""The text of elements in sinks that write lines.
+
+Elements of a declared type have Flink's text, which Java makes.  Elements of a declared ROW have it
+in files alone: `print()` shows them by a function of PyFlink's, whose fields have Python's text.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from penstock.common.typeinfo import (
     Types,
 )
 from penstock.common.types import Row
+from penstock.errors import SerializationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +35,19 @@ if TYPE_CHECKING:
 _LISTS = (ListTypeInfo, PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 
 
-def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
-    """What turns the elements of a sink into text.
+def printed_text(context: OperatorContext) -> Callable[[Any], str]:
+    """Return the function that makes the text of the elements of `print()`."""
+    if isinstance(_declared_type(context), RowTypeInfo):
+        return row_text
+    return text_of_elements(context)
 
-    Elements without a declared type are any Python values: they look as Python shows them.
+
+def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
+    """Return the function that makes the text of the elements of a sink.
+
+    Elements without a declared type are any Python values, and have Python's text.
     """
-    input_types = context.config.input_types
-    declared = input_types[0] if input_types else None
+    declared = _declared_type(context)
     if not isinstance(declared, TypeInformation) or isinstance(declared, PickledBytesTypeInfo):
         return python_text
     if declared == Types.STRING():
@@ -44,6 +55,11 @@ def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
     if not _holds_floats(declared):
         return flink_text
     return lambda value: flink_text(_with_float_texts(declared, value))
+
+
+def _declared_type(context: OperatorContext) -> TypeInformation | None:
+    input_types = context.config.input_types
+    return input_types[0] if input_types else None
 
 
 def _holds_floats(declared: TypeInformation) -> bool:
@@ -97,8 +113,20 @@ def python_text(value: Any) -> str:
     return str(value)
 
 
+def row_text(row: Row) -> str:
+    """Return a row as PyFlink prints it: ``+I[oslo,True,None]``.
+
+    Raises:
+        SerializationError: It is no row.
+    """
+    given: Any = row
+    if not isinstance(given, Row):
+        raise SerializationError(f"{given!r:.200} is no Row, as the declared type of the stream")
+    return f"{row.get_row_kind()}[{','.join(map(python_text, row))}]"
+
+
 def flink_text(value: Any) -> str:
-    """A value of a declared type as Flink shows it."""
+    """Return a value of a declared type as Java shows it: ``(oslo,true,null)``."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -117,6 +145,9 @@ def flink_text(value: Any) -> str:
         return f"({','.join(map(flink_text, value))})"
     if isinstance(value, list):
         return f"[{', '.join(map(flink_text, value))}]"
+    if isinstance(value, (bytes, bytearray)):
+        signed = (byte - 256 if byte > 127 else byte for byte in value)
+        return f"[{', '.join(map(str, signed))}]"
     if isinstance(value, dict):
         pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from penstock.taskexecutor.compiled import StreamOperator
-from penstock.taskexecutor.sinks.element_text import text_of_elements
+from penstock.taskexecutor.sinks.element_text import printed_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,11 @@ def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink)
     if context.environment.parallelism > 1:
         parts.append(str(context.environment.subtask + 1))
     prefix = ":".join(parts) + "> " if parts else ""
-    return PrintSink(prefix, sys.stdout, text_of_elements(context))
+    return PrintSink(prefix, sys.stdout, printed_text(context))
 
 
 class PrintSink(StreamOperator):
-    """Writes elements as Flink prints values of declared types, or as Python prints others."""
+    """Writes a line for each element, in the text that PyFlink prints."""
 
     def __init__(self, prefix: str, stream: TextIO, text: Callable[[Any], str]) -> None:
         """Creates the sink.
