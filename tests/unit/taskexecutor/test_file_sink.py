@@ -352,9 +352,6 @@ def test_a_name_that_somebody_has_taken_is_not_taken_from_them(tmp_path):
 
 
 class ByLength(BucketAssigner):
-    def __init__(self):
-        super().__init__(None, None)
-
     def get_bucket_id(self, element, processing_time_ms):
         return str(len(element))
 

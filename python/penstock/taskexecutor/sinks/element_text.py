@@ -57,7 +57,7 @@ def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
     return lambda value: flink_text(_with_float_texts(declared, value))
 
 
-def _declared_type(context: OperatorContext) -> TypeInformation | None:
+def _declared_type(context: OperatorContext) -> object | None:
     input_types = context.config.input_types
     return input_types[0] if input_types else None
 

@@ -1,0 +1,59 @@
+"""Classes that the guide tells users to subclass can be constructed when that is done."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from penstock.common import serialization
+from penstock.datastream import functions
+from penstock.datastream.connectors import file_system
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
+EXAMPLES = re.findall(r"```python\n(.*?)```", "\n".join(PAGES), re.S)
+
+
+def imported_by(tree):
+    """What an example imports from penstock, by name."""
+    return {
+        alias.asname or alias.name: getattr(importlib.import_module(node.module), alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("penstock")
+        for alias in node.names
+    }
+
+
+def documented():
+    """The classes of which an example or a sentence makes a subclass."""
+    known, bases = {}, set()
+    for module in (file_system, functions, serialization):
+        known.update(vars(module))
+    for tree in map(ast.parse, EXAMPLES):
+        names = imported_by(tree)
+        known.update(names)
+        made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        bases |= {names[n.id] for node in made for n in node.bases if getattr(n, "id", "") in names}
+    for sentence in re.findall(r"subclass[^`|.]*`(\w+)`|`(\w+)`[^`|.]* subclass", "\n".join(PAGES)):
+        name = "".join(sentence)
+        if inspect.isclass(known.get(name)):
+            bases.add(known[name])
+    return sorted(bases | {file_system.BucketAssigner}, key=lambda cls: cls.__name__)
+
+
+@pytest.mark.parametrize("base", documented(), ids=lambda cls: cls.__name__)
+def test_a_subclass_without_a_constructor_of_its_own_can_be_made(base):
+    methods = dict.fromkeys(getattr(base, "__abstractmethods__", ()), lambda self: None)
+    assert isinstance(type("Own", (base,), methods)(), base)
+
+
+def test_a_bucket_assigner_of_ones_own_names_the_folder():
+    class ByFirst(file_system.BucketAssigner):
+        def get_bucket_id(self, element, processing_time_ms):
+            return f"first={element[0]}"
+
+    assert ByFirst().get_bucket_id("ab", 0) == "first=a"
+    with pytest.raises(NotImplementedError, match=r"Own\.get_bucket_id"):
+        type("Own", (file_system.BucketAssigner,), {})().get_bucket_id("ab", 0)
