@@ -4,7 +4,7 @@ import json
 
 import click
 import pytest
-from penstock.cli import parse_option
+from penstock.command_line.flags import parse_option
 from penstock.common import Configuration
 from penstock.common.options.registry import options_by_key
 from penstock.common.options.value_types import FoldersType, TextType
