@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.dependencies.interpreter import find_interpreter
 from penstock.dependencies.job_folder import JobFolder
 from penstock.dependencies.manifest import DependencyManifest, ShippedPath, manifest_of
-from penstock.dependencies.packing import unpack
 from penstock.dependencies.requirements import install_requirements
+from penstock.dependencies.unpacking import unpack
 from penstock.errors import CorruptStreamError, DependencyError
 from penstock.rpc.blob_client import BlobClient
 from penstock.rpc.control_credentials import ControlCredentials

@@ -4,9 +4,12 @@ import io
 import stat
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
-from penstock.dependencies.packing import pack_folder, unpack
+from penstock.dependencies import unpacking
+from penstock.dependencies.packing import pack_folder
+from penstock.dependencies.unpacking import unpack
 from penstock.errors import DependencyError
 
 
@@ -70,3 +73,115 @@ def test_a_damaged_archive_is_named(tmp_path, packing, data):
     (tmp_path / "out").mkdir()
     with pytest.raises(DependencyError, match="the archive damaged cannot be unpacked"):
         unpack(archive, packing, tmp_path / "out")
+
+
+def tar_of(path, *members):
+    """Writes a tar of (name, content) or of links (name, type, target)."""
+    with tarfile.open(path, "w") as made:
+        for name, what, *target in members:
+            member = tarfile.TarInfo(name)
+            if target:
+                member.type, member.linkname = what, target[0]
+                made.addfile(member)
+            else:
+                member.size = len(what)
+                made.addfile(member, io.BytesIO(what))
+    return path
+
+
+def outside_of_links(tmp_path):
+    """A folder with a file that must stay, and archives that try to change it."""
+    victim = str(tmp_path / "victim")
+    deep = "d" * 247
+    chain, links = "", []
+    for name in "abcdefghijklmnop":  # CVE-2025-4517: beyond PATH_MAX nothing is resolved
+        links += [
+            (f"{chain}{deep}", tarfile.DIRTYPE, "-"),
+            (f"{chain}{name}", tarfile.SYMTYPE, deep),
+        ]
+        chain += f"{deep}/"
+    short = "/".join("abcdefghijklmnop")
+    return {
+        "hard link": [("v", tarfile.LNKTYPE, victim), ("v", b"EVIL")],
+        "hard link upwards": [("v", tarfile.LNKTYPE, "../victim"), ("v", b"EVIL")],
+        "hard link through a link": [
+            ("out", tarfile.SYMTYPE, ".."),
+            ("v", tarfile.LNKTYPE, "out/victim"),
+            ("v", b"EVIL"),
+        ],
+        "hard link to a link": [
+            ("s", tarfile.SYMTYPE, victim),
+            ("v", tarfile.LNKTYPE, "s"),
+            ("v", b"EVIL"),
+        ],
+        "through chained links": [
+            ("a", tarfile.SYMTYPE, "."),
+            ("b", tarfile.SYMTYPE, "a/.."),
+            ("b/victim", b"EVIL"),
+        ],
+        "through a long path": [
+            *links,
+            (f"{short}/{'l' * 254}", tarfile.SYMTYPE, "../" * 16),
+            ("escape", tarfile.SYMTYPE, f"{short}/{'l' * 254}/../"),
+            ("escape/victim", b"EVIL"),
+        ],
+        "a device": [("v", tarfile.FIFOTYPE, "-")],
+    }
+
+
+@pytest.mark.parametrize("way", outside_of_links(Path("/x")))
+def test_no_link_leads_a_member_outside(tmp_path, way):
+    victim, inside = tmp_path / "victim", tmp_path / "inside"
+    victim.write_text("good")
+    inside.mkdir()
+    archive = tar_of(tmp_path / "evil.tar", *outside_of_links(tmp_path)[way])
+    with pytest.raises(DependencyError, match=r"the archive evil\.tar cannot be unpacked"):
+        unpack(archive, "tar", inside)
+    assert victim.read_text() == "good"
+    assert victim.stat().st_nlink == 1
+
+
+def test_a_member_that_comes_again_is_not_written_through_links(tmp_path):
+    """A link to the outside may be there, as in an interpreter's folder; it is replaced."""
+    victim, inside = tmp_path / "victim", tmp_path / "inside"
+    victim.write_text("good")
+    inside.mkdir()
+    members = [("v", tarfile.SYMTYPE, str(victim)), ("v", b"new"), ("w", tarfile.LNKTYPE, "v")]
+    unpack(tar_of(tmp_path / "a.tar", *members, ("w", b"newer")), "tar", inside)
+    assert (victim.read_text(), (inside / "v").read_text()) == ("good", "new")
+    assert (inside / "w").read_text() == "newer"
+
+
+def test_hard_links_within_an_archive_are_kept(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    members = [("bin/python", b"run"), ("bin/python3", tarfile.LNKTYPE, "bin/python")]
+    unpack(tar_of(tmp_path / "a.tar", *members), "tar", inside)
+    assert (inside / "bin/python3").samefile(inside / "bin/python")
+
+
+@pytest.mark.parametrize("packing", ["zip", "tar"])
+def test_an_archive_that_grows_too_much_is_refused(tmp_path, monkeypatch, packing):
+    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED_BYTES", 1 << 20)
+    archive, inside = tmp_path / "bomb", tmp_path / "inside"
+    inside.mkdir()
+    zeros = bytes(4 << 20)
+    if packing == "zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+            made.writestr("zeros", zeros)
+    else:
+        with tarfile.open(archive, "w:gz") as made:
+            member = tarfile.TarInfo("zeros")
+            member.size = len(zeros)
+            made.addfile(member, io.BytesIO(zeros))
+    with pytest.raises(DependencyError, match="'zeros' makes it more than 100 times as large"):
+        unpack(archive, packing, inside)
+    assert (inside / "zeros").stat().st_size <= 2 << 20
+
+
+def test_an_archive_has_a_bound_of_members(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "MAX_MEMBERS", 3)
+    archive = tar_of(tmp_path / "many.tar", *((f"f{number}", b"") for number in range(4)))
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(DependencyError, match=r"many\.tar has more than 3 files"):
+        unpack(archive, "tar", tmp_path / "inside")

@@ -1,0 +1,182 @@
+"""Archives as folders; whatever an archive holds, nothing is written outside of its folder.
+
+Each member is put at a path that is followed one name at a time: a link on the way must lead into
+the folder.  A file that is there already is removed before another takes its name, so that nothing
+is written through links.  Links themselves may lead anywhere, as those of an interpreter do.
+Python's own filters are not used: what they hold depends on its patch level.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Final
+
+from penstock.errors import DependencyError
+
+MAX_MEMBERS: Final = 1_000_000
+MAX_RATIO: Final = 100
+"""How many times its own size an archive may have when it is unpacked."""
+ALWAYS_ALLOWED_BYTES: Final = 256 * 1024 * 1024
+"""What any archive may have unpacked, however small it is."""
+
+_COPIED_BYTES: Final = 1024 * 1024
+_MAX_LINK_BYTES: Final = 4096
+
+_DAMAGES: Final = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What the archive modules raise over bytes that are none, and a disk over good ones."""
+
+
+def unpack(archive: Path, packing: str, folder: Path) -> None:
+    """Unpack an archive into a folder that exists.
+
+    Raises:
+        DependencyError: It is damaged, too large, or a member lies outside of the folder.
+    """
+    try:
+        target = _Target(archive, folder)
+        if packing == "zip":
+            _unpack_zip(archive, target)
+        else:
+            _unpack_tar(archive, target)
+    except _DAMAGES as error:
+        raise DependencyError(
+            f"the archive {archive.name} cannot be unpacked: {type(error).__name__}: {error}"
+        ) from error
+
+
+class _Target:
+    """The folder into which one archive is unpacked."""
+
+    def __init__(self, archive: Path, folder: Path) -> None:
+        self._name = archive.name
+        self._root = Path(os.path.realpath(folder, strict=True))
+        self._members = 0
+        self._left_bytes = ALWAYS_ALLOWED_BYTES + MAX_RATIO * archive.stat().st_size
+
+    def add_folder(self, name: str) -> None:
+        self._count()
+        self._followed(name, _names(name))
+
+    def add_file(self, name: str, source: IO[bytes], mode: int, mtime: float | None = None) -> None:
+        path = self._free_path(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as copy:
+            while data := source.read(_COPIED_BYTES):
+                self._left_bytes -= len(data)
+                if self._left_bytes < 0:
+                    raise self._refused(
+                        name,
+                        f"makes it more than {MAX_RATIO} times as large as it is packed "
+                        f"(and more than {ALWAYS_ALLOWED_BYTES >> 20} MiB)",
+                    )
+                copy.write(data)
+            # Neither setuid nor for others to write.
+            os.fchmod(copy.fileno(), mode & 0o755 | stat.S_IRUSR | stat.S_IWUSR)
+        if mtime is not None:
+            os.utime(path, (mtime, mtime))
+
+    def add_symbolic_link(self, name: str, target: str) -> None:
+        self._free_path(name).symlink_to(target)
+
+    def add_hard_link(self, name: str, target: str) -> None:
+        *folders, last = _names(target) or [""]
+        source = self._followed(name, folders) / last
+        if source.is_symlink() or not source.is_file():
+            raise self._refused(name, f"is a link to {target!r}, which is no file of the archive")
+        path = self._free_path(name)
+        path.hardlink_to(source)
+
+    def refuse_kind(self, name: str) -> None:
+        raise self._refused(name, "is neither a file, a folder nor a link")
+
+    def _free_path(self, name: str) -> Path:
+        """Return the place of a member; what was there is gone."""
+        self._count()
+        names = _names(name)
+        if not names or names[-1] == "..":
+            raise self._refused(name, "has no name")
+        path = self._followed(name, names[:-1]) / names[-1]
+        if path.is_symlink() or path.exists():
+            path.unlink()
+        return path
+
+    def _followed(self, name: str, folders: list[str]) -> Path:
+        """Return the real path of folders, which are made if they are not there."""
+        current = self._root
+        for each in folders:
+            current = current.parent if each == ".." else current / each
+            if current.is_symlink():
+                # Strict: what cannot be followed to its end is refused.
+                current = Path(os.path.realpath(current, strict=True))
+            if not current.is_relative_to(self._root):
+                raise self._refused(name, "lies outside of its folder")
+            if not current.is_dir():
+                current.mkdir()
+        return current
+
+    def _count(self) -> None:
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise DependencyError(
+                f"the archive {self._name} has more than {MAX_MEMBERS} files and folders"
+            )
+
+    def _refused(self, name: str, why: str) -> DependencyError:
+        return DependencyError(f"the archive {self._name} cannot be unpacked: {name!r} {why}")
+
+
+def _names(path: str) -> list[str]:
+    """Return the names in a member's path; a slash in front is dropped, as tar does it."""
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _unpack_tar(archive: Path, target: _Target) -> None:
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.isdir():
+                target.add_folder(member.name)
+            elif member.issym():
+                target.add_symbolic_link(member.name, member.linkname)
+            elif member.islnk():
+                target.add_hard_link(member.name, member.linkname)
+            elif member.isreg() and (source := tar.extractfile(member)) is not None:
+                with source:
+                    target.add_file(member.name, source, member.mode, member.mtime)
+            else:
+                target.refuse_kind(member.name)
+            tar.members = []  # those of a million files would be kept
+
+
+def _unpack_zip(archive: Path, target: _Target) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for member in packed.infolist():
+            mode = member.external_attr >> 16
+            if member.filename.startswith("/"):
+                raise DependencyError(
+                    f"the archive {archive.name} cannot be unpacked: {member.filename!r} lies "
+                    "outside of its folder"
+                )
+            if member.is_dir():
+                target.add_folder(member.filename)
+                continue
+            with packed.open(member) as source:
+                if stat.S_ISLNK(mode):
+                    link = source.read(_MAX_LINK_BYTES).decode()
+                    target.add_symbolic_link(member.filename, link)
+                else:
+                    target.add_file(member.filename, source, mode or 0o600)
