@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.rs' -o -name '*.toml' \) 2>/dev/null) pyproject.toml Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
+SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help run shake test test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -27,11 +28,14 @@ $(STAMP): $(BIN)/python $(SOURCES) | prerequisites
 run: $(STAMP)  ## build, install, and count the words of the standard library on Spark local[2]
 	$(BIN)/python examples/main_job.py
 
-test: $(STAMP) test-rust build/kafka/jars  ## all tests: Rust, then Python
-	$(PYTEST) -n 3 --max-flaky=3
+test: $(STAMP) test-rust build/kafka/jars  ## every mechanism, in both languages (TESTS=all: every test)
+	$(PYTEST) -n 3 --max-flaky=3 $(SELECTED)
 
-test-python: $(STAMP) build/kafka/jars  ## the Python tests alone
-	$(PYTEST) -n 3 --max-flaky=3
+test-all:  ## every test: the variants, long runs and clusters of Spark that `make test` leaves out, too
+	$(MAKE) test TESTS=all
+
+test-python: $(STAMP) build/kafka/jars  ## the Python tests of `make test` alone
+	$(PYTEST) -n 3 --max-flaky=3 $(SELECTED)
 
 test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes of each test, as tables (TESTS=…)
 	rm -rf build/costs

@@ -11,7 +11,7 @@ from integration.kafka.broker import JARS, Broker, Topics
 from support.certificates import own_certificate
 
 PROGRAMS = str(Path(__file__).with_name("connector_programs.py"))
-pytestmark = [pytest.mark.spark, pytest.mark.server]
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow]
 
 
 def test_kafka_exactly_once_after_a_failure(tmp_path):

@@ -22,7 +22,7 @@ from support.sessions import TOKEN, Role, eventually
 from support.spark_cluster import AUTHENTICATES, ENCRYPTS, SparkCluster
 from support.wire import Wire
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TESTS = str(ROOT / "tests")
 PROGRAM = str(ROOT / "tests" / "recovery" / "endless_jobs.py")

@@ -12,6 +12,8 @@ import pytest
 
 #: Each part is done in a share of the time that a test has, also on a machine with other work.
 PARTS = 8
+#: The numbers of all parts; `make test` runs two of them, 2,500 seeds.
+ALL_PARTS = [pytest.param(part, marks=[pytest.mark.slow] * (part >= 2)) for part in range(PARTS)]
 
 
 def seeds():

@@ -17,11 +17,11 @@ from penstock.jobmaster.failure_causes import FailureCauses
 from penstock.jobmaster.partition_tracker import PartitionTracker
 from penstock.jobmaster.resource_manager import ResourceManager
 from penstock.jobmaster.states import JobStatus
-from simulation.parts import PARTS, check_part
+from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", ALL_PARTS)
 def test_a_job_with_faults_ends_properly(part):
     """Each seed is one schedule; a failure prints the smallest run that shows it."""
     check_part(part, "job")

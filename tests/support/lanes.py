@@ -2,6 +2,11 @@
 
 A test is marked with what it needs: `process`, `spark`, `server` or `browser`.  The last three need
 processes, too, and so does everything in the folders of tests that run jobs.
+
+Tests marked `slow` are left out by `make test`.  Beside those that say so these are, of the tests
+that need processes, runs with the pure runtime, whose parts the contract suite compares with those
+of the native one, and in the folders of failures and of Spark all but the first parameters of each
+test.
 """
 
 import json
@@ -18,8 +23,11 @@ NEEDS = {
     "server": "needs a server that is no part of penstock, such as a broker or a database",
     "browser": "needs Chromium",
 }
+SLOW = "slow: is left out by `make test`, unless all tests are asked for"
 #: Every test in them runs a job, or something else that has processes.
 FOLDERS = {"e2e", "integration", "recovery"}
+#: Of their tests the first parameters show the mechanism, and others what else holds.
+FOLDERS_OF_VARIANTS = {"e2e", "recovery"}
 #: Tests of Spark are a lane: they run one after the other, as each Spark takes gigabytes.
 LANE = "spark"
 
@@ -31,6 +39,7 @@ def needs(item, name):
 def pytest_configure(config):
     for name, meaning in NEEDS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
+    config.addinivalue_line("markers", SLOW)
     config.pluginmanager.register(Needs(config), "needs_of_tests")
 
 
@@ -61,10 +70,15 @@ class Needs:
 
     @pytest.hookimpl(tryfirst=True)  # so that tests are selected by these markers, too
     def pytest_collection_modifyitems(self, config, items):
+        shown = set()
         for item in items:
-            folders = item.nodeid.partition("::")[0].split("/")
-            if not FOLDERS.isdisjoint(folders) or any(needs(item, name) for name in NEEDS):
+            folders = set(_file_of(item).split("/"))
+            if folders & FOLDERS or any(needs(item, name) for name in NEEDS):
                 item.add_marker(pytest.mark.process)
+                if _runs_pure(item) or (folders & FOLDERS_OF_VARIANTS and _test_of(item) in shown):
+                    item.add_marker(pytest.mark.slow)
+                else:
+                    shown.add(_test_of(item))
             self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
         # They take longest, so they begin first.
         items.sort(key=lambda item: [not needs(item, name) for name in (LANE, "process")])
@@ -81,6 +95,19 @@ class Needs:
         own = path.with_suffix(f".{os.getpid()}")
         own.write_text(json.dumps(self._needs))
         own.replace(path)  # all workers write the same
+
+
+def _file_of(item):
+    return item.nodeid.partition("::")[0]
+
+
+def _test_of(item):
+    return item.nodeid.partition("[")[0]
+
+
+def _runs_pure(item):
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("runtime") == "pure"
 
 
 class Lanes(LoadScopeScheduling):

@@ -15,7 +15,7 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.sessions import eventually
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 COUNT = 20_000
 OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
