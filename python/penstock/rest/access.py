@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.rest.answers import PAGE, error_answer
+from penstock.rest.connections import PROVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,10 @@ class Access:
             if refusal is not None:
                 await error_answer(*refusal)(scope, receive, send)
                 return
+            if self.token is None or scope["path"] not in PAGE:
+                proved = scope.get(PROVED)
+                if proved is not None:
+                    proved()
             # A client that reads its answer slowly is cut off: the server closes the connection.
             if scope["path"] in EVENTS:
 

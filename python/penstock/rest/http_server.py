@@ -17,7 +17,9 @@ import uvicorn
 from penstock.common.options import rest
 from penstock.errors import ConfigurationError
 from penstock.rest.access import Access
+from penstock.rest.connections import Doorkeeper
 from penstock.rest.tls import tls_options
+from penstock.rpc.admission import MAX_UNPROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 256
+MAX_CONNECTIONS: Final = 2 * MAX_UNPROVEN
+"""Half of them for clients that have proved that they may ask."""
+
 MAX_HEADER_BYTES: Final = 16 * 1024
 REQUEST_TIMEOUT_S: Final = 10.0
 """How long a client may take to say what it wants."""
@@ -83,7 +87,7 @@ class HttpServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 application,
-                http="h11",
+                http=Doorkeeper().protocol,  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 log_config=None,
