@@ -159,7 +159,7 @@ def _unpack_tar(archive: Path, target: _Target) -> None:
                     target.add_file(member.name, source, member.mode, member.mtime)
             else:
                 target.refuse_kind(member.name)
-            tar.members = []  # those of a million files would be kept
+            tar.members = []  # type: ignore[attr-defined]  # a million of them would be kept
 
 
 def _unpack_zip(archive: Path, target: _Target) -> None:
