@@ -79,12 +79,25 @@ class FileSystem(Protocol):
         """The names in a directory; none when it is not there."""
 
 
+PRIVATE_DIRECTORY: Final = 0o700
+PRIVATE_FILE: Final = 0o600
+
+
 class LocalFileSystem:
     """A directory of this machine, or one that all machines mount at the same place."""
 
+    def __init__(self, *, is_private: bool = False) -> None:
+        """Reaches the disks of this machine.
+
+        Args:
+            is_private: Whether other users are kept from what is made, whatever the umask is.
+        """
+        self._directory_mode = PRIVATE_DIRECTORY if is_private else 0o777
+        self._file_mode = PRIVATE_FILE if is_private else 0o666
+
     def create(self, path: str) -> BinaryIO:
         """A new file; synchronised with the disk when it is closed."""
-        return cast("BinaryIO", _SyncedFile(_local(path)))
+        return cast("BinaryIO", _SyncedFile(_local(path), self._file_mode))
 
     def local_path(self, path: str) -> str:
         """The path that this machine knows it by."""
@@ -105,7 +118,7 @@ class LocalFileSystem:
         target = Path(_local(path))
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
-            with _SyncedFile(str(beside)) as file:
+            with _SyncedFile(str(beside), self._file_mode) as file:
                 file.write(data)
             beside.replace(target)
         except BaseException:
@@ -115,7 +128,7 @@ class LocalFileSystem:
 
     def make_directory(self, path: str) -> None:
         """Makes a directory and those above it."""
-        Path(_local(path)).mkdir(parents=True, exist_ok=True)
+        Path(_local(path)).mkdir(self._directory_mode, parents=True, exist_ok=True)
 
     def prepare(self, path: str) -> None:
         """Makes a directory and those above it."""
@@ -145,14 +158,18 @@ class LocalFileSystem:
 class FileSystems:
     """Finds the file system of a path or URL."""
 
-    def __init__(self, configuration: Mapping[str, str]) -> None:
+    def __init__(self, configuration: Mapping[str, str], *, is_private: bool = False) -> None:
         """Reaches file systems as the options `s3.*` say.
+
+        Args:
+            configuration: Has the options.
+            is_private: As of `LocalFileSystem`.
 
         Raises:
             ConfigurationError: The options do not fit together.
         """
         self._s3 = S3Settings.of(configuration)
-        self._local = LocalFileSystem()
+        self._local = LocalFileSystem(is_private=is_private)
         self._stores: dict[tuple[str, str], ArrowFileSystem] = {}
 
     def of(self, path: str) -> FileSystem:
@@ -195,8 +212,10 @@ def absolute(path: str) -> str:
 class _SyncedFile:
     """A new file whose bytes are on the disk once it is closed; it must not exist before."""
 
-    def __init__(self, path: str) -> None:
-        self._file = Path(path).open("xb", buffering=0)  # noqa: SIM115
+    def __init__(self, path: str, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._path = path
+        self._file = os.fdopen(os.open(path, flags, mode), "wb", buffering=0)
 
     def write(self, data: bytes) -> int:
         """Writes all of the bytes."""
@@ -221,7 +240,7 @@ class _SyncedFile:
         try:
             yield
         except OSError as error:
-            error.filename = str(self._file.name)
+            error.filename = self._path
             raise
 
     def __enter__(self) -> Self:

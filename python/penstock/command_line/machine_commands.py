@@ -21,8 +21,8 @@ import click
 
 from penstock import __version__
 from penstock.command_line.flags import FlagCommand
+from penstock.common.options.rest import is_sensitive
 from penstock.errors import ConfigurationError
-from penstock.rest.cluster_views import is_sensitive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from penstock.checkpoint_storage.file_systems import LocalFileSystem
+from penstock.checkpoint_storage.file_systems import PRIVATE_DIRECTORY, LocalFileSystem
 from penstock.errors import CheckpointStorageError
 from penstock.high_availability.leader_record import (
     LEADER_RECORDS,
@@ -69,7 +69,7 @@ class FileLeadership(Leadership):
         super().__init__()
         self._root = Path(storage_folder, cluster_id)
         self._lease_s = lease_ms / 1000
-        self._files = LocalFileSystem()
+        self._files = LocalFileSystem(is_private=True)
         self._directory: Path | None = None
         self._record: LeaderRecord | None = None
         self._renewed_s = 0.0
@@ -175,9 +175,14 @@ class FileLeadership(Leadership):
     def _make_root(self) -> None:
         """Makes the directory with its first epoch, which nobody makes a second time."""
         if self._root.exists() and any(self._root.iterdir()):
+            # A former version left it open; that of another user stays as it is.
+            with contextlib.suppress(PermissionError):
+                self._root.chmod(PRIVATE_DIRECTORY)
             return
         beside = self._root.with_name(f".{self._root.name}.{secrets.token_hex(8)}")
-        (beside / "epoch-0").mkdir(parents=True)
+        # Options and code of jobs are nobody else's business.
+        beside.mkdir(PRIVATE_DIRECTORY, parents=True)
+        (beside / "epoch-0").mkdir(PRIVATE_DIRECTORY)
         try:
             beside.rename(self._root)
         except OSError:

@@ -128,7 +128,7 @@ class HighAvailabilityServices:
             name[1],
             high_availability.LEASE.read(configuration),
             _zookeeper(configuration) if kind == "zookeeper" else None,
-            FileSystems(configuration),
+            FileSystems(configuration, is_private=True),
         )
 
     @staticmethod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock import __version__
 from penstock.common.options import cluster, network, rest
+from penstock.common.options.rest import is_sensitive
 from penstock.jobmaster.states import JobStatus
 from penstock.metrics.values import NO_VALUES
 
@@ -23,11 +24,6 @@ FLINK_VERSION: Final = "2.3.0"
 """The version of Flink whose interface this is; tools ask for it."""
 
 HIDDEN: Final = "******"
-_SENSITIVE: Final = (
-    "password", "secret", "token", "credential", "apikey", "api-key", "auth-params",
-    "service-key", "account.key", "basic-auth", "jaas.config", "http-headers",
-)  # fmt: skip
-"""What a key contains whose value is nobody's business, as in Flink."""
 
 
 def overview(call: Call) -> Json:
@@ -79,11 +75,6 @@ def shown_options(configuration: dict[str, str]) -> Json:
         {"key": key, "value": HIDDEN if is_sensitive(key) else value}
         for key, value in sorted(configuration.items())
     ]
-
-
-def is_sensitive(key: str) -> bool:
-    """Whether the value of a key is secret."""
-    return any(part in key.lower() for part in _SENSITIVE)
 
 
 def driver_config(call: Call) -> Json:

@@ -161,7 +161,9 @@ class ClientService:
         )
         try:
             # First: a job that was accepted is not lost.
-            self.stored.put(graph.job_id, message, lambda key: blobs.read(key, owner))
+            self.stored.put(
+                graph.job_id, message, graph.configuration, lambda key: blobs.read(key, owner)
+            )
         except OSError as error:
             raise JobExecutionError(
                 f"the job is not started, for it cannot be kept for the next jobmanager: {error}"

@@ -27,6 +27,7 @@ from penstock.rpc.session_messages import ROLE_CLIENT
 from penstock.session.client_service import ClientService
 from penstock.session.files import SessionAddress, SessionFile, check_name
 from penstock.session.host_driver import HostDriver
+from penstock.session.sealing import Seal
 from penstock.session.stored_jobs import StoredJobs
 from penstock.taskexecutor.worker.host import TaskExecutorHost
 
@@ -122,7 +123,9 @@ class SessionCluster:
             ) from error
         self._hosts = hosts[0]
         self._stored = (
-            None if leadership is None else StoredJobs(leadership, MAX_ENDED_JOBS.read(options))
+            None
+            if leadership is None
+            else StoredJobs(leadership, MAX_ENDED_JOBS.read(options), Seal(token))
         )
         self._clients = ClientService(name, self.dispatcher, self._stop_all, self._stored)
         self.dispatcher.gateway.end_session = self._stop_all

@@ -20,15 +20,17 @@ from typing import IO, TYPE_CHECKING, Final
 import msgspec
 
 from penstock.common.decoders import msgpack_decoder
-from penstock.errors import CheckpointStorageError, LeadershipLostError
+from penstock.common.options.rest import is_sensitive
+from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
 from penstock.high_availability.job_records import JobRecords
 from penstock.rpc.session_messages import SubmitJob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.dependencies.manifest import BlobKey
     from penstock.high_availability.leadership import Leadership
+    from penstock.session.sealing import Seal
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +47,17 @@ class StoredJobs:
     fails, and a `CheckpointStorageError` for what cannot be read.
     """
 
-    def __init__(self, leadership: Leadership, max_results: int) -> None:
+    def __init__(self, leadership: Leadership, max_results: int, seal: Seal) -> None:
         """Reads which jobs there are, and forgets those that have ended.
 
         Args:
             leadership: Of this process.
+            seal: Encrypts what is stored.
             max_results: How many ends of jobs are remembered.
         """
         self.leadership = leadership
         self._max_results = max_results
+        self._seal = seal
         self._lock = threading.Lock()
         self._digests: dict[bytes, set[str]] = {}
         # Storage is slow, and jobs end in the main thread.
@@ -77,19 +81,31 @@ class StoredJobs:
         ids = [bytes.fromhex(name.removesuffix(_SUBMISSION)) for name in names]
         return {job_id: self._read(job_id) for job_id in ids if job_id in self._digests}
 
-    def put(self, job_id: bytes, submission: SubmitJob, read: Callable[[BlobKey], bytes]) -> None:
+    def put(
+        self,
+        job_id: bytes,
+        submission: SubmitJob,
+        options: Mapping[str, str],
+        read: Callable[[BlobKey], bytes],
+    ) -> None:
         """Keeps a job, before it is started.
 
         Args:
             job_id: Its id.
             submission: What the program has sent.
+            options: The job's.
             read: Gives the bytes of a blob.
+
+        Raises:
+            ConfigurationError: Its options hold secrets that cannot be encrypted here.
         """
+        if not self._seal.can_encrypt:
+            refuse_secrets({**options, **submission.launch.get("config", {})})
         keys = blobs_of(submission)
         with self._lock:
             for key in keys:
                 self._put_blob(key, read)
-            self.leadership.publish(_name(job_id), msgspec.msgpack.encode(submission))
+            self._publish(_name(job_id), msgspec.msgpack.encode(submission))
             self._digests[job_id] = {key.digest for key in keys}
 
     def write_blob(self, key: BlobKey, file: IO[bytes]) -> None:
@@ -99,6 +115,7 @@ class StoredJobs:
             part = self.leadership.read(name)
             if part is None:
                 raise CheckpointStorageError(f"{self.leadership}: {name} is missing")
+            part = self._opened(name, part)
             size += len(part)
             file.write(part)
         if size != key.size:
@@ -156,9 +173,9 @@ class StoredJobs:
             self.leadership.delete(name)
 
     def _read(self, job_id: bytes) -> SubmitJob:
-        data = self.leadership.read(_name(job_id))
+        data = self._opened(_name(job_id), self.leadership.read(_name(job_id)) or b"")
         try:
-            return _SUBMISSIONS.decode(data or b"")
+            return _SUBMISSIONS.decode(data)
         except msgspec.MsgspecError as error:
             raise CheckpointStorageError(
                 f"{self.leadership}: {_name(job_id)} is damaged: {error}"
@@ -172,7 +189,31 @@ class StoredJobs:
         data = memoryview(read(key))
         for number, name in enumerate(names):
             part = data[number * _PART_BYTES : (number + 1) * _PART_BYTES]
-            self.leadership.publish(name, bytes(part))
+            self._publish(name, bytes(part))
+
+    def _publish(self, name: str, data: bytes) -> None:
+        self.leadership.publish(name, self._seal.seal(name, data))
+
+    def _opened(self, name: str, data: bytes) -> bytes:
+        try:
+            return self._seal.open(name, data)
+        except CheckpointStorageError as error:
+            raise CheckpointStorageError(f"{self.leadership}: {error}") from error
+
+
+def refuse_secrets(options: Mapping[str, str]) -> None:
+    """Refuse options that would be stored for everybody who reads the storage.
+
+    Raises:
+        ConfigurationError: Some are secret.
+    """
+    secret = sorted(key for key in options if is_sensitive(key))
+    if secret:
+        raise ConfigurationError(
+            f"a job with {', '.join(secret)} is not stored for the next jobmanager as it is: "
+            "install cryptography at the jobmanagers, pip install 'penstock[tls]', which encrypts "
+            "stored jobs under the session's token"
+        )
 
 
 def _name(job_id: bytes) -> str:

@@ -2,18 +2,24 @@
 
 import hashlib
 import io
+import os
+import stat
+import sys
 
 import pytest
 from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
-from penstock.errors import CheckpointStorageError, LeadershipLostError
+from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
+from penstock.high_availability.file_leadership import FileLeadership
 from penstock.high_availability.job_records import JobResult
 from penstock.high_availability.leader_address import LeaderAddress, publish_address
 from penstock.rpc.session_messages import SubmitJob
 from penstock.session import stored_jobs
+from penstock.session.sealing import Seal
 from penstock.session.stored_jobs import StoredJobs
 
 JOBS = [bytes([number]) * 16 for number in range(5)]
 CONTENT: dict[str, bytes] = {}
+TOKEN = "the token of the session"
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def read(key):
 
 
 def stored(leadership, max_results=100):
-    return StoredJobs(leadership, max_results)
+    return StoredJobs(leadership, max_results, Seal(TOKEN))
 
 
 def written(jobs, content):
@@ -67,7 +73,7 @@ def test_the_next_leader_finds_jobs_in_their_order_and_their_blobs(lead, monkeyp
     first = stored(lead())
     submissions = [job(b"graph one", b"shared", b""), job(b"graph", b"shared", b"12345678")]
     for job_id, submission in zip(reversed(JOBS[:2]), submissions, strict=True):
-        first.put(job_id, submission, read)
+        first.put(job_id, submission, {}, read)
     first.close()
     second = stored(lead())
     assert list(second.jobs().items()) == list(zip(JOBS[1::-1], submissions, strict=True))
@@ -79,8 +85,8 @@ def test_the_next_leader_finds_jobs_in_their_order_and_their_blobs(lead, monkeyp
 def test_a_blob_goes_with_the_last_job_that_names_it(lead):
     leadership = lead()
     jobs = stored(leadership)
-    jobs.put(JOBS[0], job(b"one", b"shared"), read)
-    jobs.put(JOBS[1], job(b"two", b"shared"), read)
+    jobs.put(JOBS[0], job(b"one", b"shared"), {}, read)
+    jobs.put(JOBS[1], job(b"two", b"shared"), {}, read)
     assert blobs(leadership) == 3
     jobs.remove(JOBS[0])
     assert blobs(leadership) == 2
@@ -95,7 +101,7 @@ def test_a_blob_goes_with_the_last_job_that_names_it(lead):
 def test_a_job_whose_end_is_recorded_is_not_found_again(lead):
     """The former leader was lost between the record and the removal."""
     first = stored(lead())
-    first.put(JOBS[0], job(b"one"), read)
+    first.put(JOBS[0], job(b"one"), {}, read)
     first.records(JOBS[0]).set_result(JobResult("one", "FINISHED", 1, {}))
     first.close()
     leadership = lead()
@@ -108,7 +114,7 @@ def test_a_job_whose_end_is_recorded_is_not_found_again(lead):
 
 def test_a_job_whose_end_could_not_be_recorded_stays(lead):
     jobs = stored(lead())
-    jobs.put(JOBS[0], job(b"one"), read)
+    jobs.put(JOBS[0], job(b"one"), {}, read)
     jobs.ended(JOBS[0])
     jobs.close()
     assert list(jobs.jobs()) == [JOBS[0]]
@@ -124,7 +130,7 @@ def test_a_job_that_was_not_kept_whole_is_none(lead):
         return read(key)
 
     with pytest.raises(OSError, match="no room"):
-        first.put(JOBS[0], job(b"one", b"first", b"second"), fails)
+        first.put(JOBS[0], job(b"one", b"first", b"second"), {}, fails)
     assert blobs(leadership) == 2
     first.close()
     leadership = lead()
@@ -137,7 +143,7 @@ def test_a_job_that_was_not_kept_whole_is_none(lead):
 def test_what_is_missing_or_damaged_is_told(lead):
     leadership = lead()
     jobs = stored(leadership)
-    jobs.put(JOBS[0], job(b"one"), read)
+    jobs.put(JOBS[0], job(b"one"), {}, read)
     (name,) = leadership.names("blob-")
     leadership.publish(name, b"on")
     with pytest.raises(CheckpointStorageError, match="has 2 bytes instead of 3"):
@@ -155,7 +161,7 @@ def test_the_ends_of_so_many_jobs_are_remembered(lead):
     leadership = lead()
     jobs = stored(leadership, max_results=2)
     for job_id in JOBS:
-        jobs.put(job_id, job(b"one"), read)
+        jobs.put(job_id, job(b"one"), {}, read)
         records = jobs.records(job_id)
         records.checkpoint_begins(1)
         records.set_result(JobResult("one", "FINISHED", 1, {}))
@@ -171,7 +177,7 @@ def test_a_former_leader_keeps_nothing(place, lead):
     jobs = stored(first)
     place.overtake()
     with pytest.raises(LeadershipLostError):
-        jobs.put(JOBS[0], job(b"one"), read)
+        jobs.put(JOBS[0], job(b"one"), {}, read)
     jobs.ended(JOBS[0])  # it says so, and leaves it
     jobs.close()
 
@@ -199,3 +205,56 @@ def test_who_gives_up_does_not_lead(lead, leader):
     other = leader()
     other.give_up()
     assert not other.acquire()
+
+
+SECRET = {"s3.secret-key": "hunter2-hunter2"}
+
+
+def test_what_is_stored_of_a_job_has_no_secrets(lead):
+    """Neither its options nor its code can be read, and nobody else may open the files."""
+    leadership = lead()
+    jobs = stored(leadership)
+    submission = job(b"graph with hunter2-hunter2", b"code with hunter2-hunter2")
+    submission.launch["config"] = SECRET
+    jobs.put(JOBS[0], submission, SECRET, read)
+    for name in leadership.names(""):
+        assert b"hunter2" not in leadership.read(name)
+    assert jobs.jobs() == {JOBS[0]: submission}
+    assert written(jobs, b"code with hunter2-hunter2") == b"code with hunter2-hunter2"
+    jobs.close()
+
+
+def test_a_jobmanager_with_another_token_is_told_so(lead):
+    first = stored(lead())
+    first.put(JOBS[0], job(b"one"), {}, read)
+    first.close()
+    with pytest.raises(CheckpointStorageError, match="stored under another token, or is damaged"):
+        StoredJobs(lead(), 100, Seal("another token"))
+
+
+def test_secrets_that_cannot_be_encrypted_are_not_stored(lead, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+    leadership = lead()
+    jobs = stored(leadership)
+    with pytest.raises(ConfigurationError, match=r"a job with s3\.secret-key is not stored.*tls"):
+        jobs.put(JOBS[0], job(b"one"), SECRET, read)
+    assert leadership.names("blob-") == []
+    jobs.put(JOBS[1], job(b"two"), {"parallelism.default": "2"}, read)
+    assert list(jobs.jobs()) == [JOBS[1]]
+    jobs.close()
+
+
+def test_files_of_a_leader_are_its_users_alone(tmp_path):
+    """Whatever the umask is; the folder above may be shared with others."""
+    before = os.umask(0)
+    try:
+        leadership = FileLeadership(str(tmp_path / "shared"), "cluster", 60_000)
+        assert leadership.acquire()
+        leadership.publish("name", b"value")
+    finally:
+        os.umask(before)
+    leadership.release()
+    found = [tmp_path / "shared/cluster", *(tmp_path / "shared/cluster").rglob("*")]
+    assert len(found) == 4
+    for path in found:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)

@@ -140,3 +140,15 @@ REFRESH_INTERVAL: Final = Option(
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
     """The options as workers get them: user code reads them, and the token is not for it."""
     return {key: value for key, value in options.items() if key != TOKEN.key}
+
+
+_SENSITIVE: Final = (
+    "password", "secret", "token", "credential", "apikey", "api-key", "auth-params",
+    "service-key", "account.key", "basic-auth", "jaas.config", "http-headers",
+)  # fmt: skip
+"""What a key contains whose value is nobody's business, as in Flink."""
+
+
+def is_sensitive(key: str) -> bool:
+    """Return whether the value of a key is secret."""
+    return any(part in key.lower() for part in _SENSITIVE)

@@ -51,7 +51,7 @@ class LocalDirectory:
             os.close(self._lock)
         self._lock_path = lock_path
         self.path = lock_path.removesuffix(_LOCK)
-        Path(self.path).mkdir()
+        Path(self.path).mkdir(mode=0o700)
 
     def close(self) -> None:
         """Removes the folder; more calls do nothing.
