@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from pyflink_comparison.pyflink_oracle import formats
+import pytest
+from pyflink_comparison.pyflink_oracle import csv_files, formats
 
 
 def test_messages_are_read_as_in_pyflink():
@@ -23,3 +24,8 @@ def test_each_case_is_recorded_and_each_difference_has_its_reason():
     documented = (Path(__file__).resolve().parents[2] / "docs" / "pyflink.md").read_text()
     assert [reason for reason in formats.MEANT if f"- {reason}" not in documented] == []
     assert f"{len(recorded)} messages" in documented
+
+
+@pytest.mark.parametrize("block_bytes", [16, 1 << 18])
+def test_csv_files_with_changed_bytes_are_read_as_in_flink(block_bytes):
+    assert csv_files.differing(block_bytes) == []

@@ -63,7 +63,7 @@ def test_lines_become_rows(text, fields):
         (",a,2,true", "the field 'i': '' is no whole number", (None, "a", 2.0, True)),
         ("1.5,a,2,true", "the field 'i'", (None, "a", 2.0, True)),
         ("3000000000,a,2,true", "the field 'i': 3000000000 does not", (None, "a", 2.0, True)),
-        ('1,"ab,2,true', "unexpected end", None),
+        ('1,"ab,2,true', "field 2 begins with a quote that is not closed", None),
         ("1,a,2,true\n2,b,3,true", "several lines", None),
         (b"1,\xff,2,true", "utf-8", None),
     ],
@@ -225,22 +225,24 @@ LINES = [
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_block_is_read_as_its_lines_are(dialect):
+def test_a_block_is_read_as_its_lines_are(dialect, monkeypatch):
     """What pyarrow makes of a block at once is what the rules make of each line."""
 
-    def found(data, *, is_slow):
-        def adjust(builder):
-            DIALECTS[dialect](builder.add_number_column("d", Types.DOUBLE()))
-            if is_slow:
-                builder.set_allow_comments()
-
+    def found(data):
         try:
-            return repr(read_file(data, adjust, 1000))
+            return repr(
+                read_file(
+                    data,
+                    lambda b: DIALECTS[dialect](b.add_number_column("d", Types.DOUBLE())),
+                    1000,
+                )
+            )
         except FormatError as error:
             return str(error)
 
-    for line in LINES:
-        assert found(line + b"\n", is_slow=False) == found(line + b"\n", is_slow=True), line
+    at_once = {line: found(line + b"\n") for line in LINES}
+    monkeypatch.setattr(CsvReaderFormat, "_table", lambda *_: None)
+    assert {line: found(line + b"\n") for line in LINES} == at_once
 
 
 def test_lines_that_look_dangerous_are_still_read_at_once(monkeypatch):
@@ -261,20 +263,83 @@ def test_quotes_behind_escaped_escapes_close_their_text(block_bytes):
     assert rows == [Row(s="a\\", n=1), Row(s="b", n=2), Row(s='c"\nd', n=3)]
 
 
-def test_each_line_is_looked_at_so_often_and_no_oftener(monkeypatch):
-    """Behind a quoted text that is never closed: once for its block, once for its row."""
-    looked_at = []
-    turns = CsvReaderFormat._turns
+class CountingFile(io.BytesIO):
+    bytes_read = 0
 
-    def counted(self, lines):
-        looked_at.append(len(lines))
-        return turns(self, lines)
+    def read(self, size=-1):
+        data = super().read(size)
+        self.bytes_read += len(data)
+        return data
 
-    monkeypatch.setattr(CsvReaderFormat, "_turns", counted)
-    data = b'x,1\n"never closed,2\n' + b"y,3\n" * 500
-    rows = read_file(data, lambda _: None, 64, skip_malformed=True)
-    assert rows[0] == Row(s="x", n=1)
-    assert sum(looked_at) <= 2 * len(data)
+
+LITERAL = b"".join(b'%d" disk,%d\n' % (n, n) for n in range(3000))
+
+
+@pytest.mark.parametrize("block_bytes", [64, 4096])
+def test_a_quote_within_an_unquoted_field_harms_nothing(block_bytes):
+    """Rows go on as they are, and no more of the file is in memory than a block and a row."""
+    schema = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
+    data = b'5" disk,0\n' + LITERAL + b'"two\nlines",7\n'
+    file = CountingFile(data)
+    read = CsvReaderFormat.for_schema(schema.build(), skip_malformed=True).read
+    rows, ahead = [], 0
+    for batch in read(file, FileRange("f.csv", 0, len(data), block_bytes)):
+        rows += batch.elements
+        ahead = max(ahead, file.bytes_read - batch.position)
+    assert [row["n"] for row in rows] == [0, *range(3000), 7]
+    assert (rows[0]["s"], rows[-1]["s"]) == ('5" disk', "two\nlines")
+    assert ahead < 2 * block_bytes + 64
+
+
+@pytest.mark.parametrize("block_bytes", [16, 1000])
+@pytest.mark.parametrize(
+    "bad", [b'"never closed,0', b'"closed "badly,0', b'x,"0', b'"a"b"c,0', b'"",""0']
+)
+def test_a_malformed_line_takes_no_other_with_it(bad, block_bytes):
+    """Also if its quote is open, up to the next quote or to the end of the file."""
+    good = [b"x,1", *(b"y,%d" % n for n in range(2, 9)), b'"two\nlines",9', b"z,10"]
+    for place in range(len(good) + 1):
+        lines = [*good[:place], bad, *good[place:]]
+        rows = read_file(b"\n".join(lines), lambda _: None, block_bytes, skip_malformed=True)
+        numbers = [row["n"] for row in rows if isinstance(row, Row)]
+        assert numbers == list(range(1, 11)), place
+
+
+def test_columns_are_read_by_position_unless_they_are_to_be_found_by_name():
+    data = b"n,s\n7,8\n"
+    assert read_file(data, lambda b: b.set_use_header(), 1000) == [Row(s="7", n=8)]
+    by_name = [Row(s="8", n=7)]
+    for block_bytes in (1, 1000):
+        for wide in (data, b'x,n,"s"\n0,7,8\n', b"n,s,s\n7,8,9\n"):
+            found = read_file(wide, lambda b: b.set_use_header().set_reorder_columns(), block_bytes)
+            assert found == by_name, wide
+    with pytest.raises(FormatError, match=r"line 1 of f\.csv: the columns are .*'t'.*, not .*'s'"):
+        read_file(b"n,t\n7,8\n", lambda b: b.set_use_header().set_reorder_columns(), 1000)
+    with pytest.raises(FormatError, match=r"line 1 of f\.csv: the columns are"):
+        read_file(data, lambda b: b.set_use_header().set_strict_headers(), 1000)
+    with pytest.raises(InvalidProgramError, match="call set_use_header, too"):
+        read_file(data, lambda b: b.set_reorder_columns(), 1000)
+    with pytest.raises(InvalidProgramError, match="exclude each other"):
+        read_file(
+            data, lambda b: b.set_use_header().set_reorder_columns().set_strict_headers(), 1000
+        )
+
+
+def test_lines_that_end_with_a_carriage_return_are_read_in_blocks_and_ranges():
+    data = b"".join(b"%d,%d\r" % (n, n) for n in range(500))
+    assert len(read_file(data, lambda _: None, 64)) == 500
+    schema = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
+    found = CsvReaderFormat.for_schema(schema.disable_quote_char().build())
+    for ends in (data, data.replace(b"\r", b"\r\n")):
+        for cut in range(1, 40):
+            ranges = [FileRange("f", 0, cut, 16), FileRange("f", cut, len(ends), 64)]
+            rows = [
+                row["n"]
+                for what in ranges
+                for batch in found.read(io.BytesIO(ends), what)
+                for row in batch.elements
+            ]
+            assert rows == list(range(500)), cut
 
 
 def test_every_batch_is_found_again_from_its_position():

@@ -274,9 +274,9 @@ def test_types_of_columns(tmp_path):
         (json_lines, b'{"n":1}\n\n{"n":"x"}\n', "line 3 of .*a: the field 'n': 'x' is no whole"),
         (csv_format, b'1,"a\nb"\nx,c\n', "line 3 of .*a: the field 'n': 'x' is no whole number"),
         (csv_format, b"1,a\n2\n", "line 2 of .*a: 2 fields are expected, but there are 1"),
-        (csv_format, b'1,a\n2,"a\n', "line 2 of .*a: unexpected end"),
+        (csv_format, b'1,a\n2,"a\n', "line 2 of .*a: field 2 begins with a quote"),
         (
-            lambda: csv_format(lambda b: b.set_use_header()),
+            lambda: csv_format(lambda b: b.set_use_header().set_strict_headers()),
             b"a,b\n1,2\n",
             r"line 1 of .*a: the columns are \['a', 'b'\], not \['n', 's'\]",
         ),
@@ -395,11 +395,14 @@ def test_columns_of_the_path(tmp_path):
         source(StreamFormat.text_line_format(), tmp_path, path_column="n")
 
 
-def test_header_chooses_the_columns_unless_it_is_strict(tmp_path):
-    (tmp_path / "a").write_bytes(b"other,s,n\n0,a,1\n")
+def test_header_is_left_out_or_chooses_the_columns_or_is_strict(tmp_path):
+    (tmp_path / "a").write_bytes(b"s,other\n1,a\n")
     assert elements(source(csv_format(lambda b: b.set_use_header()), tmp_path)).values == [
         Row(n=1, s="a")
     ]
+    (tmp_path / "a").write_bytes(b"other,s,n\n0,a,1\n")
+    by_name = csv_format(lambda b: b.set_use_header().set_reorder_columns())
+    assert elements(source(by_name, tmp_path)).values == [Row(n=1, s="a")]
     strict = csv_format(lambda b: b.set_use_header().set_strict_headers())
     with pytest.raises(FormatError, match="the columns are"):
         elements(source(strict, tmp_path))
@@ -465,7 +468,7 @@ def test_what_stands_before_the_rows_of_a_csv_file(tmp_path, adjust, data, expec
 def test_a_name_in_a_header_may_have_several_lines(tmp_path):
     (tmp_path / "a").write_bytes(b'"of\nus",n\nx,1\n')
     schema = CsvSchema.builder().add_number_column("n").add_string_column("of\nus")
-    made = CsvReaderFormat.for_schema(schema.set_use_header().build())
+    made = CsvReaderFormat.for_schema(schema.set_use_header().set_reorder_columns().build())
     assert [tuple(row) for row in elements(source(made, tmp_path)).values] == [(1, "x")]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
+    from penstock.datastream.formats.csv_grammar import CsvGrammar
 
 __all__ = [
     "CsvBulkWriters",
@@ -124,9 +125,9 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         if message is None:
             return None
         try:
-            lines = self._dialect.split(message.decode())
+            lines = [row for _, _, row in self._grammar.rows(message.decode()) if row]
             if len(lines) == 1:
-                return self._reader.row(lines[0])
+                return self._reader.row(self._grammar.fields(lines[0]))
             if not lines and self._dialect.allows_comments and message.lstrip().startswith(b"#"):
                 return None
             reason: Exception = Misfit("it is empty" if not lines else "it has several lines")
@@ -135,6 +136,10 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         if self._ignores_errors:
             return None
         raise FormatError(f"{reason}; the CSV is {shown_bytes(message)}") from None
+
+    @cached_property
+    def _grammar(self) -> CsvGrammar:
+        return self._dialect.grammar()
 
     @cached_property
     def _reader(self) -> CsvRowReader:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,20 +11,22 @@ from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
 from penstock.datastream.formats.arrow_types import arrow_library, arrow_type, column_values
 from penstock.datastream.formats.compiled_schema import CompiledSchema
+from penstock.datastream.formats.csv_blocks import first_row_at, head_of, row_blocks
 from penstock.datastream.formats.csv_rows import CsvRowReader
 from penstock.datastream.formats.csv_schema import CsvSchema
 from penstock.datastream.formats.dead_letters import Policy
 from penstock.datastream.formats.file_format import Batch, FileRange
-from penstock.datastream.formats.lines import LineNumbers, StreamFormat, line_blocks, malformed
+from penstock.datastream.formats.lines import LineNumbers, StreamFormat, malformed
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
+    from penstock.datastream.formats.csv_grammar import CsvGrammar
     from penstock.datastream.output_tag import OutputTag
 
 #: What pyarrow reads as the rules of `CsvRowReader` do.
@@ -91,7 +92,8 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     def can_be_cut(self) -> bool:
         """Whether an end of a line is the end of a row wherever it stands."""
-        return self._schema.settings.dialect.quote is None and not self._by_header
+        dialect = self._schema.settings.dialect
+        return dialect.quote is None and dialect.escape is None and not self._has_header
 
     def get_produced_type(self) -> TypeInformation:
         """The row of the columns."""
@@ -99,12 +101,15 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """The rows of the lines of a range."""
-        order = self._header(file, what)
+        start, names = self._begin(file, what)
         numbers = LineNumbers(file)
-        for position, block, is_closed in self._blocks(file, what):
-            table = self._table(block) if is_closed and order is None else None
+        blocks = row_blocks(
+            file, self._grammar, start, what.end, what.block_bytes, is_range=self.can_be_cut()
+        )
+        for position, block, is_plain in blocks:
+            table = self._table(block, names) if is_plain else None
             if table is None:
-                rows = self._slow_rows(numbers, what.path, position, block, order)
+                rows = self._slow_rows(numbers, what.path, position, block, names)
                 yield Batch(position, 0, rows)
                 continue
             for before in range(0, table.num_rows, _ROWS_AT_ONCE):
@@ -112,64 +117,49 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                 yield Batch(position, before, self._rows(part.columns))
 
     @property
-    def _by_header(self) -> bool:
+    def _has_header(self) -> bool:
         return self._schema.settings.has_header
+
+    @cached_property
+    def _grammar(self) -> CsvGrammar:
+        return self._schema.settings.dialect.grammar()
 
     @cached_property
     def _reader(self) -> CsvRowReader:
         return CsvRowReader(self._schema.row_type, self._schema.settings.dialect)
 
-    def _header(self, file: BinaryIO, what: FileRange) -> list[int] | None:
-        """Reads what comes before rows; where the columns stand if that is not as in the schema.
-
-        Leaves the file at the first line of rows, if the range begins with the file.
+    def _begin(self, file: BinaryIO, what: FileRange) -> tuple[int, tuple[str, ...]]:
+        """Return where the first row begins, and the names of the columns as they stand in a line.
 
         Raises:
             FormatError: A column is not there, or the header is not that of the schema.
         """
         settings = self._schema.settings
-        if not (settings.has_header or (settings.skips_first and what.start == 0)):
-            return None
-        file.seek(0)
-        header = b""
-        if settings.has_header:
-            header = _first_line(file)
-            while self._turns(header) and (more := _first_line(file)):  # a name of several lines
-                header += more
-        if settings.skips_first:
-            _first_line(file)
-        line = header.decode(errors="replace")
-        if not line.strip():
-            return None
-        wanted = self._schema.row_type.get_field_names()
-        found = [name.strip() for name in settings.dialect.split(line.removeprefix("\ufeff"))[0]]
-        if found == wanted:
-            return None
-        missing = [name for name in wanted if name not in found]
-        if settings.is_header_strict or missing:
-            raise FormatError(f"line 1 of {what.path}: the columns are {found}, not {wanted}")
-        return [found.index(name) for name in wanted]
-
-    def _blocks(self, file: BinaryIO, what: FileRange) -> Iterator[tuple[int, bytes, bool]]:
-        """Blocks of whole rows, and whether all quotes are closed in them."""
-        settings = self._schema.settings
-        is_behind_others = what.start == 0 and (settings.has_header or settings.skips_first)
-        if is_behind_others:
-            what = what._replace(start=file.tell())
-            if what.start == 0:
-                return
-        first, rest, is_closed = 0, list[bytes](), True
-        for position, block in line_blocks(file, what, is_at_line=is_behind_others):
-            first = first if rest else position
-            if position == 0:  # as a header is read, of which it is no part
-                block = block.removeprefix(BOM_UTF8)
-            rest.append(block)
-            is_closed ^= self._turns(block)
-            if is_closed:
-                yield first, b"".join(rest), True
-                rest = []
-        if rest:
-            yield first, b"".join(rest), False
+        wanted = tuple(self._schema.row_type.get_field_names())
+        if what.start > 0 and not settings.reorders_columns:
+            return first_row_at(file, what.start) if self.can_be_cut() else what.start, wanted
+        if not settings.has_header and not settings.skips_first:
+            return 0, wanted
+        try:
+            start, header = head_of(
+                file,
+                self._grammar,
+                has_header=settings.has_header,
+                skips_first=settings.skips_first,
+            )
+        except Misfit as misfit:
+            raise FormatError(f"line 1 of {what.path}: {misfit}") from None
+        found = (
+            [name.strip() for name in header] if settings.reorders_columns and header else header
+        )
+        named = f"line 1 of {what.path}: the columns are {found or []}, not {list(wanted)}"
+        if settings.is_header_strict and found != list(wanted):
+            raise FormatError(named)
+        if settings.reorders_columns and found:
+            if not set(wanted) <= set(found):
+                raise FormatError(named)
+            return max(start, what.start), tuple(found)
+        return start, wanted
 
     def _rows(self, columns: list[Any]) -> list[Row]:
         """The rows of Arrow's columns."""
@@ -178,10 +168,10 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         values = [column_values(column, kind) for column, kind in zip(columns, types, strict=True)]
         return rows_of_columns(declared.get_field_names(), values)
 
-    def _table(self, block: bytes) -> Any | None:
+    def _table(self, block: bytes, names: tuple[str, ...]) -> Any | None:
         """A block by pyarrow; None where it cannot say what the rules say."""
-        options = self._quick
-        if options is None or any(found(block) for found in self._doubts):
+        options = self._options(names)
+        if options is None:
             return None
         from pyarrow import ArrowInvalid, BufferReader, compute
         from pyarrow import csv as arrow_csv
@@ -203,23 +193,6 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             if compute.all(compute.is_finite(table[name])).as_py() is False:
                 return None
         return table
-
-    @cached_property
-    def _doubts(self) -> list[Callable[[bytes], Any]]:
-        """What finds in a block that pyarrow reads in another way than the rules."""
-        dialect, doubts = self._schema.settings.dialect, []
-        if dialect.quote is not None:
-            # One that neither begins nor ends a text; most blocks have none at all.
-            quote, separator = (re.escape(c.encode()) for c in (dialect.quote, dialect.separator))
-            others = b"[^" + separator + quote + b"\r\n]"
-            # Begins with the quote, which is found quickly, and looks behind it in the end.
-            stray = re.compile(quote + others + b"(?<=" + others + quote + others + b")").search
-            own = dialect.quote.encode()
-            doubts.append(lambda block: own in block and stray(block))
-        if dialect.escape is not None:
-            escaped_end = re.compile(re.escape(dialect.escape.encode()) + b"[\r\n]").search
-            doubts.append(escaped_end)
-        return doubts
 
     @cached_property
     def _whole(self) -> list[str]:
@@ -244,28 +217,47 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return arrow_csv.ConvertOptions(column_types=types, include_columns=self._whole)
 
     @cached_property
-    def _quick(self) -> tuple[Any, Any, Any] | None:
+    def _made(self) -> dict[tuple[str, ...], Any]:
+        """The options of pyarrow by the columns of a line."""
+        return {}
+
+    def _options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
+        """Return pyarrow's options for columns in this order; None where it cannot read them."""
+        if names not in self._made:
+            self._made.clear()
+            self._made[names] = self._made_options(names)
+        return self._made[names]  # type: ignore[no-any-return]
+
+    def _made_options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
         dialect, declared = self._schema.settings.dialect, self._schema.row_type
         types = declared.get_field_types()
-        if dialect.allows_comments or not all(
-            isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK for kind in types
+        marks = [mark for mark in (dialect.separator, dialect.quote, dialect.escape) if mark]
+        if (
+            dialect.allows_comments
+            or not all(map(str.isascii, marks))
+            or len(set(names)) < len(names)
+            or not all(
+                isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK for kind in types
+            )
         ):
             return None
         from pyarrow import csv as arrow_csv
 
-        names = declared.get_field_names()
+        wanted = declared.get_field_names()
         return (
-            arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
             arrow_csv.ParseOptions(
                 delimiter=dialect.separator,
                 quote_char=dialect.quote or False,
                 escape_char=dialect.escape or False,
                 newlines_in_values=dialect.quote is not None,
+                ignore_empty_lines=len(names) > 1,
             ),
             arrow_csv.ConvertOptions(
                 column_types={
-                    name: arrow_type(kind) for name, kind in zip(names, types, strict=True)
+                    name: arrow_type(kind) for name, kind in zip(wanted, types, strict=True)
                 },
+                include_columns=wanted,
                 null_values=[] if dialect.null is None else [dialect.null],
                 strings_can_be_null=dialect.null is not None,
             ),
@@ -277,56 +269,38 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         path: str,
         position: int,
         block: bytes,
-        order: list[int] | None,
+        names: tuple[str, ...],
     ) -> list[Any]:
         """The rows of a block line by line, and what becomes of lines that are none."""
+        wanted = self._schema.row_type.get_field_names()
+        order = None if list(names) == wanted else [names.index(name) for name in wanted]
+        text = block.decode(errors="surrogateescape")
         rows: list[Any] = []
-        for number, text in self._texts(block):
+        lines, counted = 0, 0
+        for begin, end, row in self._grammar.rows(text):
+            if not row and len(names) > 1:
+                continue  # an empty line
             try:
-                for fields in self._schema.settings.dialect.split(text.decode()):
-                    if order is not None:
-                        if max(order) >= len(fields):
-                            raise Misfit(f"there are only {len(fields)} fields")
-                        fields = [fields[place] for place in order]
-                    rows.append(self._reader.row(fields))
-            except (Misfit, UnicodeDecodeError) as error:
-                line = numbers.at(position) + number
-                reason = FormatError(str(error))
-                rows.append(malformed(reason, path, line, text, self._policy))
+                row.encode()  # what is no text shows as half a character
+                fields = self._grammar.fields(row)
+                if order is not None:
+                    if max(order) >= len(fields):
+                        raise Misfit(f"there are only {len(fields)} fields")
+                    fields = [fields[place] for place in order]
+                rows.append(self._reader.line(fields))
+            except (Misfit, UnicodeEncodeError) as error:
+                lines, counted = lines + text.count("\n", counted, begin), begin
+                data = text[begin:end].encode(errors="surrogateescape")
+                reason = FormatError(_reason(error, data))
+                line = numbers.at(position) + lines
+                rows.append(malformed(reason, path, line, data, self._policy))
         return rows
 
-    def _texts(self, block: bytes) -> Iterator[tuple[int, bytes]]:
-        """The texts of rows, each with the number of lines before it."""
-        first, text, is_closed = 0, list[bytes](), True
-        for number, line in enumerate(block.splitlines(keepends=True)):
-            first = first if text else number
-            text.append(line)
-            is_closed ^= self._turns(line)
-            if is_closed:
-                yield first, b"".join(text)
-                text = []
-        if text:
-            yield first, b"".join(text)
 
-    def _turns(self, lines: bytes) -> bool:
-        """Whether whole lines open a quoted text that they do not close, or close such a one.
-
-        Then the number of their quotes is odd, those that are escaped left out.
-        """
-        dialect = self._schema.settings.dialect
-        if dialect.quote is None:
-            return False
-        if dialect.escape is not None:
-            lines = lines.replace(dialect.escape.encode() * 2, b"")
-            lines = lines.replace((dialect.escape + dialect.quote).encode(), b"")
-        return lines.count(dialect.quote.encode()) % 2 == 1
-
-
-def _first_line(file: BinaryIO) -> bytes:
-    r"""The next line with its end, ``\n``, ``\r\n`` or ``\r``; the file stands behind it then."""
-    start, line = file.tell(), file.readline()
-    end = line.find(b"\r")
-    if end >= 0 and line[end + 1 : end + 2] != b"\n":
-        line = line[: end + 1]
-        file.seek(start + len(line))
-    return line
+def _reason(error: Exception, data: bytes) -> str:
+    """Return what is wrong with a row, of what is no text as its decoder says it."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as undecodable:
+        return str(undecodable)
+    return str(error)

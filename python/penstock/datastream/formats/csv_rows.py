@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import csv
 import datetime
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +19,7 @@ from penstock.common.composite_types import (
 from penstock.common.number_text import double_text, float_text
 from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.typeinfo import Types
+from penstock.datastream.formats.csv_grammar import CsvGrammar
 from penstock.datastream.formats.json_values import (
     WHOLE_BITS,
     field_values,
@@ -85,27 +84,11 @@ class CsvDialect:
         """Between the elements of the arrays of a column."""
         return (self.array_separators or {}).get(name) or self.array_separator
 
-    def split(self, text: str) -> list[list[str]]:
-        """The fields of all lines of a text, without those that are empty or comments.
-
-        Raises:
-            Misfit: A quote is not closed.
-        """
-        lines = io.StringIO(text, newline="")
-        settings: dict[str, Any] = {
-            "delimiter": self.separator,
-            "quotechar": self.quote,
-            "quoting": csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL,
-            "escapechar": self.escape,
-            "strict": self.quote is not None,
-        }
-        try:
-            rows = list(csv.reader(lines, **settings))
-        except csv.Error as error:
-            raise Misfit(str(error)) from None
-        if self.allows_comments:
-            return [row for row in rows if row and not row[0].lstrip().startswith("#")]
-        return [row for row in rows if row]
+    def grammar(self) -> CsvGrammar:
+        """Return what finds the rows and fields of a text."""
+        return CsvGrammar(
+            self.separator, self.quote, self.escape, allows_comments=self.allows_comments
+        )
 
 
 class CsvRowReader:
@@ -125,6 +108,17 @@ class CsvRowReader:
             (name, text_reader(kind, dialect, dialect.array_separator_of(name)))
             for name, kind in zip(self._names, declared.get_field_types(), strict=True)
         ]
+
+    def line(self, texts: Sequence[str]) -> Row:
+        """Return the row of the fields of a file's line; one more may stand in it that is blank.
+
+        Raises:
+            Misfit: There are more or fewer fields, or one does not fit.
+        """
+        expected = len(self._fields)
+        if len(texts) == expected + 1 and all(c <= " " for c in texts[-1]):
+            texts = texts[:-1]
+        return self.row(texts)
 
     def row(self, texts: Sequence[str]) -> Row:
         """The row of a line's fields.

@@ -31,14 +31,16 @@ class CsvSettings:
     Attributes:
         dialect: How fields stand in a line.
         skips_first: Whether the first line of a file, or behind its header, is none of its rows.
-        has_header: Whether that line names the columns.
-        is_header_strict: Whether these names must be those of the schema.
+        has_header: Whether the first row is a header.
+        is_header_strict: Whether its names must be those of the schema.
+        reorders_columns: Whether columns are found by its names.
     """
 
     dialect: CsvDialect = field(default_factory=CsvDialect)
     skips_first: bool = False
     has_header: bool = False
     is_header_strict: bool = False
+    reorders_columns: bool = False
 
 
 class CsvSchema:
@@ -82,13 +84,22 @@ class CsvSchemaBuilder:
         """The schema.
 
         Raises:
-            InvalidProgramError: It has no columns, or a header that is not there is to be strict.
+            InvalidProgramError: It has no columns, or what is said of its header cannot be.
         """
         if not self._columns:
             raise InvalidProgramError("a CsvSchema needs columns, as add_string_column adds one")
         if self._settings.is_header_strict and not self._settings.has_header:
             raise InvalidProgramError(
                 "set_strict_headers says how a header is read: call set_use_header, too"
+            )
+        if self._settings.reorders_columns and not self._settings.has_header:
+            raise InvalidProgramError(
+                "set_reorder_columns finds columns by the names of a header: call set_use_header, "
+                "too"
+            )
+        if self._settings.reorders_columns and self._settings.is_header_strict:
+            raise InvalidProgramError(
+                "set_strict_headers and set_reorder_columns exclude each other"
             )
         dialect = replace(self._dialect, array_separators=dict(self._array_separators))
         row_type = Types.ROW_NAMED(list(self._columns), list(self._columns.values()))
@@ -229,8 +240,20 @@ class CsvSchemaBuilder:
         self._settings = replace(self._settings, is_header_strict=strict)
         return self
 
+    def set_reorder_columns(self, reorder: bool = True) -> CsvSchemaBuilder:
+        """Whether columns are found by the names of the header (beyond PyFlink).
+
+        They may stand in any order, among others that are left out.
+        """
+        self._settings = replace(self._settings, reorders_columns=reorder)
+        return self
+
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Whether the first line of a file names its columns, which are read by these names."""
+        """Whether the first row of a file is a header, which is left out.
+
+        Columns are read by their position, as in Flink; `set_strict_headers` has the names of the
+        header checked, `set_reorder_columns` finds columns by them.
+        """
         self._settings = replace(self._settings, has_header=use)
         return self
 

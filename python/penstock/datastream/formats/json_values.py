@@ -49,6 +49,9 @@ WHOLE_BITS: Final = {
 
 _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo)
 
+#: Java trims all of these around a number.
+_BLANKS: Final = "".join(map(chr, range(33)))
+
 _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
@@ -178,7 +181,7 @@ def whole_reader(bits: int) -> Callable[[Any], int]:
         try:
             if isinstance(value, refused) or has_underscore(value):
                 raise ValueError
-            number = int(value)
+            number = int(value.strip(_BLANKS) if isinstance(value, str) else value)
         except (TypeError, ValueError, OverflowError):
             raise Misfit(f"{_shown(value)} is no whole number") from None
         if not low <= number <= high:
@@ -209,7 +212,7 @@ def read_double(value: Any) -> float:
     try:
         if isinstance(value, bool) or has_underscore(value):
             raise ValueError
-        number = float(value)
+        number = float(value.strip(_BLANKS) if isinstance(value, str) else value)
         if not math.isfinite(number) and isinstance(value, str):
             name = value.strip().lstrip("+-")
             if name[:1] in "iInN" and name not in ("NaN", "Infinity"):
