@@ -1,11 +1,24 @@
 """Formats in jobs: rows of bytes, and what becomes of bytes that are no rows."""
 
+import io
+import struct
+
+import msgspec
 import pytest
 from penstock.common import Configuration, Row, Types
+from penstock.common.serialization import DeserializationSchema
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.formats.dead_letters import DeserializeFunction, dead_letter_tag
+from penstock.datastream.connectors.file_system import StreamFormat
+from penstock.datastream.formats.dead_letters import (
+    DeserializeFunction,
+    dead_letter_tag,
+    is_decoding_error,
+)
+from penstock.datastream.formats.file_format import FileRange
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.errors import FormatError, InvalidProgramError
+
+DEAD = dead_letter_tag("bad")
 
 DECLARED = Types.ROW_NAMED(["a"], [Types.INT()])
 SCHEMA = JsonRowDeserializationSchema.builder().type_info(DECLARED).build()
@@ -52,6 +65,36 @@ def test_malformed_bytes_are_dead_letters(bad_and_good):
         "b'{\"a\":\"x\"}' FormatError: the field 'a': 'x' is no whole number; the JSON is "
         '\'{"a":"x"}\'',
     ]
+
+
+class Mistaken(DeserializationSchema):
+    def deserialize(self, message):
+        return {}[message]
+
+
+@pytest.mark.parametrize("policy", [{"skip_malformed": True}, {"dead_letters": DEAD}])
+def test_a_mistake_in_a_schema_is_no_malformed_bytes(bad_and_good, policy, tmp_path):
+    with pytest.raises(KeyError):
+        elements(bad_and_good.process(DeserializeFunction(Mistaken(), **policy), DECLARED))
+    lines = StreamFormat.line_format(Mistaken(), **policy)
+    with pytest.raises(KeyError):
+        list(lines.read(io.BytesIO(b"x"), FileRange("f", 0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_of_bytes"),
+    [
+        (FormatError("x"), True),
+        (UnicodeDecodeError("utf-8", b"", 0, 1, "x"), True),
+        (msgspec.DecodeError(), True),
+        (struct.error(), True),
+        (TypeError(), False),
+        (KeyError(), False),
+        (NameError(), False),
+    ],
+)
+def test_which_errors_are_those_of_bytes(error, is_of_bytes):
+    assert is_decoding_error(error) is is_of_bytes
 
 
 def test_what_is_refused():

@@ -220,9 +220,25 @@ def test_records_of_topics_and_times_between_each_other(broker, topics):
     assert sorted(n for n in seen if n >= 100) == list(range(100, 140))
 
 
+def test_a_mistake_in_a_deserialization_function_is_no_dead_letter(broker, topics):
+    topic = topics.create()
+    topics.write(topic, [b"1", b"x", b"2"])
+
+    def mistaken(record):
+        return {b"1": 1, b"2": 2}[record.value()]
+
+    of = KafkaRecordDeserializationSchema.of(mistaken, Types.INT())
+    source = bounded(broker, topic).set_deserializer(of).set_dead_letters(dead_letter_tag("bad"))
+    rows = environment().from_source(source.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    with pytest.raises(KeyError) as caught, rows.execute_and_collect() as results:
+        list(results)
+    assert any("no decoding error" in note for note in caught.value.__notes__)
+
+
 def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, runtime):
     topic = topics.create()
-    topics.write(topic, [b'{"a":1}', b'{"a":"x"}', b'{"a":2}'])
+    rest = {"key": b"k", "timestamp": 5, "headers": [("h", b"v")]}
+    topics.write(topic, [b'{"a":1}', {"value": b'{"a":"x"}', **rest}, b'{"a":2}'])
     declared = Types.ROW_NAMED(["a"], [Types.INT()])
     schema = JsonRowDeserializationSchema.builder().type_info(declared).build()
     tag = dead_letter_tag("bad")
@@ -230,14 +246,19 @@ def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, ru
     rows = environment().from_source(source.build(), WatermarkStrategy.no_watermarks(), "kafka")
     both = rows.map(str, Types.STRING()).union(
         rows.get_side_output(tag).map(
-            lambda row: f"{row.origin} {row.position} {row.data} {row.error[:34]}", Types.STRING()
+            lambda row: (
+                f"{row.origin} {row.position} {row.data} {row.error[:34]} {row.topic == topic} "
+                f"{row.partition} {row.offset} {row.timestamp} {row.key} {row.headers}"
+            ),
+            Types.STRING(),
         )
     )
     with both.execute_and_collect() as found:
         assert sorted(found) == [
             "Row(a=1)",
             "Row(a=2)",
-            f"{topic}-0 1 b'{{\"a\":\"x\"}}' FormatError: the field 'a': 'x' is",
+            f"{topic}-0 1 b'{{\"a\":\"x\"}}' FormatError: the field 'a': 'x' is True "
+            "0 1 5 b'k' [('h', b'v')]",
         ]
 
 

@@ -10,10 +10,10 @@ import logging
 import time
 from collections import deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from penstock.common.options.checkpointing import INTERVAL
-from penstock.datastream.formats.dead_letters import Policy, dead_letter
+from penstock.datastream.formats.dead_letters import Policy, dead_letter, is_decoding_error
 from penstock.errors import SinkError, SourceError
 
 if TYPE_CHECKING:
@@ -126,8 +126,11 @@ class DeadLetters:
         origin: str,
         position: int | None,
         data: bytes,
+        **record: Any,
     ) -> None:
         """Counts, and makes a dead letter, or leaves out and logs.
+
+        What is no decoding error is raised: it is a mistake of the function, or a registry is away.
 
         Args:
             output: The reader's.
@@ -136,17 +139,24 @@ class DeadLetters:
             origin: As in `dead_letter`.
             position: As in `dead_letter`.
             data: As in `dead_letter`.
+            record: As in `dead_letter`.
         """
         if isinstance(failure, SourceError):
             raise failure  # a registry is away: this record is none the worse for it
         if self._policy.fails:
             failure.add_note(f"No element can be made of {what}; {self._remedy}.")
             raise failure
+        if not is_decoding_error(failure):
+            failure.add_note(
+                f"It was raised for {what}, and is no decoding error, as FormatError and other "
+                "ValueErrors are: such a record alone is left out or a dead letter."
+            )
+            raise failure
         self._errors.inc()
         if self._policy.tag is None:
             logger.warning("left out %s, of which no element can be made: %r", what, failure)
         else:
-            letter = dead_letter(origin, position, failure, data)
+            letter = dead_letter(origin, position, failure, data, **record)
             output.collect_side(self._policy.tag, letter)
 
 

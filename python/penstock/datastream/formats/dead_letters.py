@@ -5,6 +5,8 @@ A dead letter is a row in a side output: where the bytes came from, what is wron
 
 from __future__ import annotations
 
+import decimal
+import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.serialization import DeserializationSchema, produced_type
@@ -12,7 +14,7 @@ from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.datastream.functions.process import ProcessFunction
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import InvalidProgramError, SourceError, WrongArgumentError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +24,33 @@ if TYPE_CHECKING:
 __all__ = ["DEAD_LETTER_TYPE", "DeserializeFunction", "dead_letter", "dead_letter_tag"]
 
 #: The fields of a dead letter: the topic and partition or the file, the offset or the number of the
-#: line from 1 (None where there is none), what is wrong, and the bytes.
+#: line from 1 (None where there is none), what is wrong, and the bytes.  The others are those of a
+#: record of Kafka, its timestamp in ms; they are None elsewhere.
 DEAD_LETTER_TYPE: Final = Types.ROW_NAMED(
-    ["origin", "position", "error", "data"],
-    [Types.STRING(), Types.LONG(), Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())],
+    [
+        *("origin", "position", "error", "data"),
+        *("topic", "partition", "offset", "timestamp", "key", "headers"),
+    ],
+    [
+        *(Types.STRING(), Types.LONG(), Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())),
+        *(Types.STRING(), Types.INT(), Types.LONG(), Types.LONG()),
+        Types.PRIMITIVE_ARRAY(Types.BYTE()),
+        Types.LIST(Types.TUPLE([Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())])),
+    ],
 )
+
+#: What decoders raise, with `FormatError`, `UnicodeDecodeError` and that of ``json`` among them.
+_DECODING_ERRORS: Final = (ValueError, EOFError, struct.error, decimal.InvalidOperation)
+
+
+def is_decoding_error(error: BaseException) -> bool:
+    """Return whether bytes are to blame for an error, rather than the function that reads them.
+
+    Also of decoders whose errors are of no class of Python's, as those of msgspec and protobuf.
+    """
+    if isinstance(error, _DECODING_ERRORS):
+        return True
+    return any(cls.__name__ in ("DecodeError", "MsgspecError") for cls in type(error).__mro__)
 
 
 def dead_letter_tag(name: str) -> OutputTag:
@@ -34,10 +58,31 @@ def dead_letter_tag(name: str) -> OutputTag:
     return OutputTag(name, DEAD_LETTER_TYPE)
 
 
-def dead_letter(origin: str, position: int | None, error: BaseException, data: bytes) -> Row:
-    """The dead letter of some bytes."""
+def dead_letter(
+    origin: str,
+    position: int | None,
+    error: BaseException,
+    data: bytes,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    offset: int | None = None,
+    timestamp: int | None = None,
+    key: bytes | None = None,
+    headers: list[tuple[str, bytes | None]] | None = None,
+) -> Row:
+    """Return the dead letter of some bytes, or of a record of Kafka."""
     return Row(
-        origin=origin, position=position, error=f"{type(error).__name__}: {error}", data=bytes(data)
+        origin=origin,
+        position=position,
+        error=f"{type(error).__name__}: {error}",
+        data=bytes(data),
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp=timestamp,
+        key=key,
+        headers=headers,
     )
 
 
@@ -137,11 +182,9 @@ class DeserializeFunction(ProcessFunction):
         del ctx
         try:
             element = self._schema.deserialize(value)
-        except SourceError:
-            raise  # a registry is away: these bytes are none the worse for it
         except Exception as error:
-            if self._policy.fails:
-                raise
+            if self._policy.fails or not is_decoding_error(error):
+                raise  # also that a registry is away: these bytes are none the worse for it
             self._errors.inc()
             if self._policy.tag is not None:
                 yield self._policy.tag, dead_letter(self._name, None, error, value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.formats.dead_letters import Policy, dead_letter
+from penstock.datastream.formats.dead_letters import Policy, dead_letter, is_decoding_error
 from penstock.datastream.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -199,6 +199,8 @@ class DeserializedLines(StreamFormat):
             try:
                 element = deserialize(stripped)
             except Exception as error:
+                if not self._policy.fails and not is_decoding_error(error):
+                    raise
                 at = numbers.at(position) + number
                 element = malformed(error, path, at, stripped, self._policy)
             if element is not None:

@@ -333,7 +333,21 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
     def _undecodable(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
         partition, offset = f"{message.topic()}-{message.partition()}", message.offset()
         what, data = f"the record of {partition} at offset {offset}", message.value() or b""
-        self._dead_letters.bury(output, failure, what, partition, offset, data)
+        kind, timestamp = message.timestamp()
+        self._dead_letters.bury(
+            output,
+            failure,
+            what,
+            partition,
+            offset,
+            data,
+            topic=message.topic(),
+            partition=message.partition(),
+            offset=offset,
+            timestamp=timestamp if kind else None,
+            key=message.key(),
+            headers=message.headers(),
+        )
 
     def _on_error(self, error: Any, message: Any, output: ReaderOutput) -> None:
         partition = self._partitions.get((message.topic(), message.partition()))

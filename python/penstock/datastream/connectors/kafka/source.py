@@ -233,8 +233,9 @@ class KafkaSourceBuilder:
     def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder:
         """Sends what cannot be deserialized to a side output (beyond PyFlink).
 
-        There it is a row of ``dead_letters.DEAD_LETTER_TYPE`` with topic and partition, offset,
-        error and value.
+        There it is a row of ``dead_letters.DEAD_LETTER_TYPE`` with the error, the record's topic,
+        partition, offset, timestamp, key and headers, and its value as ``data``.  An exception that
+        is no decoding error (`FormatError`, any other ValueError) fails the job nevertheless.
 
         Raises:
             InvalidProgramError: It is no OutputTag.
