@@ -12,20 +12,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 
 def lazy_exports(
-    package: str, modules: Mapping[str, str]
+    package: str, modules: Mapping[str, str], submodules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package.
+    """Make the ``__getattr__`` and ``__dir__`` of a package.
 
     Args:
-        package: Its name.
+        package: The name of the package.
         modules: The module, relative to the package or absolute, of each exported name.
+        submodules: The modules of the package that are its attributes before anybody imports them,
+            as in a package that imports them itself.
     """
 
     def get_attribute(name: str) -> Any:
+        if name in submodules:
+            return import_module(f"{package}.{name}")
         module = modules.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -35,6 +39,6 @@ def lazy_exports(
         return value
 
     def directory() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules})
+        return sorted({*vars(sys.modules[package]), *modules, *submodules})
 
     return get_attribute, directory

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.pyflink_names import add_imported_names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
@@ -33,7 +35,6 @@ _NO_JVM: Final = "it talks to a JVM, and penstock has none"
 _ABSENT: Final = {
     "table": "the Table API and SQL are not part of penstock: use pyflink.datastream",
     "ml": "Flink ML is not part of penstock: use a Python library inside of functions",
-    "java_gateway": _NO_JVM,
     "serializers": "penstock's codecs follow from the declared types: see pyflink.common.Types",
     "fn_execution": (
         "it is the inside of PyFlink's workers; what functions may use is in "
@@ -44,12 +45,10 @@ _ABSENT: Final = {
     "pyflink_gateway_server": _NO_JVM,
     "pyflink_callback_server": _NO_JVM,
     "gen_protos": "penstock has no protocol buffers",
-    "util.java_utils": _NO_JVM,
     "util.exceptions": (
         "a user function's exception reaches the caller as itself, and penstock's own are in "
         "penstock.errors"
     ),
-    "util": "PyFlink's own helpers are not part of penstock",
     "testing": "PyFlink's own test cases are not part of penstock: see penstock.testing",
     "examples": "PyFlink's examples are not part of penstock",
 }
@@ -70,9 +69,10 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if not fullname.startswith(_ALIAS + "."):
             return None
         name = fullname.removeprefix(_ALIAS + ".")
-        own = _OWN / f"{name}.py"
-        if own.is_file():
-            return importlib.util.spec_from_file_location(fullname, own)
+        own = _OWN.joinpath(*name.split("."))
+        for file in (own.with_suffix(".py"), own / "__init__.py"):
+            if file.is_file():
+                return importlib.util.spec_from_file_location(fullname, file)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -95,7 +95,9 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Gives the module its own spec back; it was executed under its own name."""
         assert module.__spec__ is not None
+        name = module.__spec__.name.removeprefix(_ALIAS + ".")
         module.__spec__ = module.__spec__.loader_state
+        add_imported_names(module, name)
 
 
 def _check_not_absent(name: str) -> None:

@@ -61,7 +61,6 @@ def test_each_module_of_pyflink_is_there_or_says_that_it_is_not():
     assert {name.partition(".")[0] for name in absent} == {
         "find_flink_home",
         "fn_execution",
-        "java_gateway",
         "never",
         "pyflink_callback_server",
         "pyflink_gateway_server",

@@ -3,6 +3,7 @@
 from typing import NoReturn
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.utils import JavaObjectWrapper as JavaObjectWrapper
 
 __all__ = [
     "InputFormat",

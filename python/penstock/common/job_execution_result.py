@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.job_id import JobID as JobID  # noqa: TC001 - as PyFlink's module
 from penstock.errors import IllegalStateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from penstock.common.job_id import JobID
 
 __all__ = [
     "DetachedJobExecutionResult",

@@ -1,8 +1,13 @@
 """The one way in which penstock refuses what only a JVM could do."""
 
-from typing import NoReturn
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.errors import JvmOnlyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def requires_jvm(what: str, instead: str) -> NoReturn:
@@ -16,3 +21,19 @@ def requires_jvm(what: str, instead: str) -> NoReturn:
         JvmOnlyError: Always.
     """
     raise JvmOnlyError(f"{what} needs a JVM, and penstock has none: {instead}")
+
+
+def refused_function(name: str, instead: str) -> Callable[..., NoReturn]:
+    """Make a function that refuses every call.
+
+    Args:
+        name: PyFlink's name.
+        instead: What to use in penstock, as a clause.
+    """
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG001
+        requires_jvm(f"{name}()", instead)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Refused: {instead}."
+    return refuse

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.typeinfo import Types
+from penstock.common.utils import JavaObjectWrapper as JavaObjectWrapper
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 
 __all__ = [
     "BulkWriter",
@@ -177,6 +178,19 @@ class BulkWriterFactory:
     def get_java_object(self) -> None:
         """Refused, as there is none."""
         requires_jvm("BulkWriterFactory.get_java_object", "there is no Java object behind it")
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """Makes writers of rows of a declared type."""
+
+    def __init__(self, j_bulk_writer_factory: None, row_type: RowTypeInfo) -> None:
+        """Make a factory for rows of that type; see `BulkWriterFactory`."""
+        super().__init__(j_bulk_writer_factory)
+        self._row_type = row_type
+
+    def get_row_type(self) -> RowTypeInfo:
+        """Return the type of the rows."""
+        return self._row_type
 
 
 class RowFieldExtractorSchema(SerializationSchema):

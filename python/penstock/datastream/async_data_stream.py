@@ -6,6 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.time import Time
+from penstock.common.typeinfo import TypeInformation as TypeInformation
+from penstock.datastream import async_retry_strategies as async_retry_strategies
 from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions.asynchronous import (

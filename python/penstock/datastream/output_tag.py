@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from penstock.common.jvm import requires_jvm
 from penstock.common.names import checked_name
+from penstock.common.typeinfo import RowTypeInfo as RowTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types, as_type_information
 from penstock.errors import InvalidProgramError
 

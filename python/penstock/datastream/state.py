@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from penstock.common.names import checked_name
+from penstock.common.time import Duration as Duration
+from penstock.common.time import Time as Time
 from penstock.common.typeinfo import (
     ListTypeInfo,
     MapTypeInfo,
@@ -15,6 +17,7 @@ from penstock.common.typeinfo import (
     TypeInformation,
     as_type_information,
 )
+from penstock.common.typeinfo import Types as Types
 from penstock.datastream.functions.basic import AggregateFunction, FoldFunction, ReduceFunction
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.state_ttl_config import StateTtlConfig

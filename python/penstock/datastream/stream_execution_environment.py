@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.io import InputFormat as InputFormat
+from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - as PyFlink's module
+from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
 from penstock.common.jvm import requires_jvm
 from penstock.common.names import checked_name
 from penstock.common.options import changelog, checkpointing, cluster, pipeline
 from penstock.common.options.check import check_values, warn_of_idle_options
+from penstock.common.typeinfo import TypeInformation as TypeInformation
+from penstock.common.typeinfo import Types as Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import checked_target, execute_job
+from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
@@ -27,6 +34,7 @@ from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import with_computed_timestamps
 from penstock.graph import operators
@@ -41,11 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.common import Row
-    from penstock.common.job_client import JobClient
-    from penstock.common.job_execution_result import JobExecutionResult
-    from penstock.datastream.checkpointing_mode import CheckpointingMode
     from penstock.datastream.connectors.split_source import PythonSource
-    from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend
     from penstock.graph.stream_graph import StreamGraph

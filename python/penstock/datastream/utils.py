@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from penstock.common.configuration import Configuration as Configuration
 from penstock.common.jvm import requires_jvm
-
-if TYPE_CHECKING:
-    from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import BasicArrayTypeInfo as BasicArrayTypeInfo
+from penstock.common.typeinfo import ListTypeInfo as ListTypeInfo
+from penstock.common.typeinfo import MapTypeInfo as MapTypeInfo
+from penstock.common.typeinfo import ObjectArrayTypeInfo as ObjectArrayTypeInfo
+from penstock.common.typeinfo import PrimitiveArrayTypeInfo as PrimitiveArrayTypeInfo
+from penstock.common.typeinfo import RowTypeInfo as RowTypeInfo
+from penstock.common.typeinfo import TupleTypeInfo as TupleTypeInfo
+from penstock.common.typeinfo import TypeInformation as TypeInformation  # noqa: TC001 - as PyFlink's module
+from penstock.common.typeinfo import Types as Types
+from penstock.common.types import Row as Row
+from penstock.common.types import RowKind as RowKind
 
 
 class ResultTypeQueryable:

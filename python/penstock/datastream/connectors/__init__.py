@@ -142,4 +142,18 @@ __getattr__, __dir__ = lazy_exports(
         "StreamPatternSubscriber": "dynamic_kafka",
         "StreamingFileSink": "file_system",
     },
+    (
+        "base",
+        "cassandra",
+        "dynamic_kafka",
+        "elasticsearch",
+        "file_system",
+        "hybrid_source",
+        "jdbc",
+        "kafka",
+        "kinesis",
+        "number_seq",
+        "pulsar",
+        "rabbitmq",
+    ),
 )

@@ -1,5 +1,6 @@
 """Cassandra: PyFlink's classes wrap a Java library and are refused here."""
 
+from penstock.common.time import Duration as Duration
 from penstock.datastream.refused import refused_class
 
 __all__ = [

@@ -1,5 +1,12 @@
 """Kinesis: PyFlink's classes wrap a Java library and are refused here."""
 
+from penstock.common.serialization import DeserializationSchema as DeserializationSchema
+from penstock.common.serialization import SerializationSchema as SerializationSchema
+from penstock.common.watermark_strategy import (
+    AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper,
+)
+from penstock.datastream.connectors.base import Sink as Sink
+from penstock.datastream.functions.source_sink import SourceFunction as SourceFunction
 from penstock.datastream.refused import refused_class
 
 __all__ = [

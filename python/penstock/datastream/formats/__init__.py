@@ -1,1 +1,5 @@
-"""Formats: PyFlink's wrap Java libraries; each module here says what to use instead."""
+"""Formats of files and messages."""
+
+from penstock.lazy_exports import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, {}, ("avro", "csv", "json", "orc", "parquet"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.io import InputFormat as InputFormat
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import (
     BulkWriter,
@@ -16,18 +17,19 @@ from penstock.common.serialization import (
     DeserializationSchema,
     SerializationSchema,
 )
+from penstock.common.typeinfo import TypeInformation as TypeInformation  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.formats.avro_library import avro_library
 from penstock.datastream.formats.avro_types import AvroTypes
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.datastream.refused import refused_class
+from penstock.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
     "AvroBulkWriters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.serialization import BulkWriter, BulkWriterFactory
+from penstock.common.serialization import BulkWriter, RowDataBulkWriterFactory
 from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, columns_of
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 8192
 
 
-class ColumnWriters(BulkWriterFactory):
+class ColumnWriters(RowDataBulkWriterFactory):
     """Makes writers of columns; the kinds of files are Parquet, ORC and Arrow's own.
 
     A file's rows are gathered in memory, some thousands at a time.
@@ -48,10 +48,9 @@ class ColumnWriters(BulkWriterFactory):
             InvalidProgramError: Arrow has no type for a field.
             DependencyError: pyarrow is not installed.
         """
-        super().__init__()
+        super().__init__(None, row_type)
         arrow_schema(row_type)
         self._kind = kind
-        self._row_type = row_type
         self._is_utc = is_utc
         self._options = options or {}
 

@@ -13,19 +13,21 @@ from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
     DeserializationSchema,
+    RowDataBulkWriterFactory,
     SerializationSchema,
 )
+from penstock.common.typeinfo import TypeInformation as TypeInformation  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.csv_files import CsvReaderFormat
 from penstock.datastream.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
 from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder, not_empty
+from penstock.datastream.formats.lines import StreamFormat as StreamFormat
 from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
     from penstock.datastream.formats.csv_grammar import CsvGrammar
 
@@ -56,9 +58,9 @@ class CsvBulkWriters:
         return _CsvWriters(schema)
 
 
-class _CsvWriters(BulkWriterFactory):
+class _CsvWriters(RowDataBulkWriterFactory):
     def __init__(self, schema: CsvSchema) -> None:
-        super().__init__()
+        super().__init__(None, schema.row_type)
         self._schema = schema
         self.can_be_concatenated = not schema.settings.has_header
 

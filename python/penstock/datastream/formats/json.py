@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from penstock.common import typeinfo as typeinfo
 from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm

@@ -6,14 +6,19 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
+from penstock.common.serialization import BulkWriterFactory as BulkWriterFactory  # noqa: TC001 - as PyFlink's module
+from penstock.common.serialization import (
+    RowDataBulkWriterFactory as RowDataBulkWriterFactory,
+)
 from penstock.datastream.formats.arrow_types import arrow_schema, row_type_of
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import OrcFormat, RowsOfColumns
 from penstock.datastream.formats.hadoop import refuse_hadoop
+from penstock.datastream.utils import create_hadoop_configuration as create_hadoop_configuration
+from penstock.datastream.utils import create_java_properties as create_java_properties
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
-    from penstock.common.serialization import BulkWriterFactory
     from penstock.common.typeinfo import RowTypeInfo
 
 __all__ = [

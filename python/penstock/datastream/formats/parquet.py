@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.configuration import Configuration as Configuration  # noqa: TC001 - as PyFlink's module
+from penstock.common.serialization import BulkWriterFactory as BulkWriterFactory  # noqa: TC001 - as PyFlink's module
+from penstock.common.serialization import (
+    RowDataBulkWriterFactory as RowDataBulkWriterFactory,
+)
 from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.datastream.formats.avro import AvroSchema
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import ParquetFormat
+from penstock.datastream.formats.file_format import BulkFormat as BulkFormat
 from penstock.datastream.formats.hadoop import refuse_hadoop
 from penstock.datastream.formats.lines import StreamFormat
+from penstock.datastream.utils import (
+    create_hadoop_configuration as create_hadoop_configuration,
+)
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
-    from penstock.common.configuration import Configuration
-    from penstock.common.serialization import BulkWriterFactory
     from penstock.common.typeinfo import TypeInformation
 
 __all__ = [

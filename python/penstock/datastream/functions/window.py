@@ -17,7 +17,7 @@ IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 KEY = TypeVar("KEY")
 W = TypeVar("W", bound="Window")
-CW = TypeVar("CW", bound="Window")
+W2 = TypeVar("W2", bound="Window")
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -39,11 +39,11 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Evaluates a window of one key, with state."""
 
-    class Context(ABC, Generic[CW]):
+    class Context(ABC, Generic[W2]):
         """What is known about the window that fires."""
 
         @abstractmethod
-        def window(self) -> CW:
+        def window(self) -> W2:
             """The window."""
 
         @abstractmethod
@@ -75,11 +75,11 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Evaluates a window of all elements, with state."""
 
-    class Context(ABC, Generic[CW]):
+    class Context(ABC, Generic[W2]):
         """What is known about the window that fires."""
 
         @abstractmethod
-        def window(self) -> CW:
+        def window(self) -> W2:
             """The window."""
 
         @abstractmethod

@@ -48,5 +48,9 @@ __getattr__, __dir__ = lazy_exports(
         "KafkaStreamSubscriber": "metadata",
         "SingleClusterTopicMetadataService": "metadata",
         "StreamPatternSubscriber": "metadata",
+        # Where PyFlink's module of that name has them, too.
+        "DeserializationSchema": "penstock.common.serialization",
+        "KafkaOffsetsInitializer": "penstock.datastream.connectors.kafka",
+        "Source": "penstock.datastream.connectors.base",
     },
 )

@@ -65,5 +65,14 @@ __getattr__, __dir__ = lazy_exports(
         "FileSourceBuilder": "source",
         "FileSplitAssignerProvider": "source",
         "StreamFormat": "penstock.datastream.formats.lines",
+        # Where PyFlink's module of that name has them, too.
+        "RowDataBulkWriterFactory": "penstock.common.serialization",
+        "BulkWriterFactory": "penstock.common.serialization",
+        "Duration": "penstock.common.time",
+        "Encoder": "penstock.common.serialization",
+        "JavaObjectWrapper": "penstock.common.utils",
+        "Sink": "penstock.datastream.connectors.base",
+        "SinkFunction": "penstock.datastream.functions",
+        "Source": "penstock.datastream.connectors.base",
     },
 )

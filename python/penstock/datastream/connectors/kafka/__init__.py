@@ -63,5 +63,17 @@ __getattr__, __dir__ = lazy_exports(
         "KafkaTopicPartition": "partitions",
         "KafkaTopicSelector": "serialization",
         "Semantic": "former",
+        # Where PyFlink's module of that name has them, too.
+        "typeinfo": "penstock.common",
+        "DeliveryGuarantee": "penstock.datastream.connectors.base",
+        "DeserializationSchema": "penstock.common.serialization",
+        "Row": "penstock.common.types",
+        "SerializationSchema": "penstock.common.serialization",
+        "Sink": "penstock.datastream.connectors.base",
+        "SinkFunction": "penstock.datastream.functions",
+        "Source": "penstock.datastream.connectors.base",
+        "SourceFunction": "penstock.datastream.functions",
+        "TypeInformation": "penstock.common.typeinfo",
+        "Types": "penstock.common.typeinfo",
     },
 )

@@ -1,0 +1,98 @@
+"""Names of Python's library that PyFlink's modules import, and programs import from there.
+
+They are found below the name ``pyflink`` alone, and no list of a module's names has them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_SOURCES: Final = {
+    "abc": "ABC ABCMeta abstractmethod",
+    "datetime": "timedelta",
+    "enum": "Enum",
+    "io": "BytesIO",
+    "typing": (
+        "Any Callable Collection Dict Generic Iterable List Optional Set Tuple TypeVar Union cast "
+        "overload"
+    ),
+}
+"""The names by the module of Python's library that has them."""
+
+_MODULES: Final = "abc ast calendar datetime math pickle tempfile time typing uuid warnings"
+"""Modules of Python's library that PyFlink's modules import as such."""
+
+_IMPORTED: Final = {
+    "common.configuration": "Dict Set",
+    "common.execution_config": "Dict List",
+    "common.job_execution_result": "Dict",
+    "common.restart_strategy": "ABCMeta Optional timedelta",
+    "common.serializer": "BytesIO",
+    "common.typeinfo": "Enum List Union calendar datetime time",
+    "common.types": "Enum List",
+    "common.watermark_strategy": "Optional abc",
+    "datastream.async_retry_strategies": "List Optional",
+    "datastream.checkpoint_config": "Optional",
+    "datastream.checkpoint_storage": "ABCMeta Optional",
+    "datastream.connectors.base": "Optional Union",
+    "datastream.connectors.cassandra": "Enum",
+    "datastream.connectors.dynamic_kafka": "Dict Set Union",
+    "datastream.connectors.elasticsearch": "Enum List Union abc",
+    "datastream.connectors.file_system": "Optional abstractmethod warnings",
+    "datastream.connectors.kafka": (
+        "ABC Any Callable Dict Enum List Optional Set Union abstractmethod warnings"
+    ),
+    "datastream.connectors.kinesis": "Dict List Union",
+    "datastream.connectors.pulsar": "Dict Enum List Optional Union warnings",
+    "datastream.data_stream": "Callable Enum List Optional Union cast overload typing uuid",
+    "datastream.formats.csv": "Optional",
+    "datastream.formats.orc": "Optional",
+    "datastream.formats.parquet": "Optional",
+    "datastream.functions": (
+        "ABC Any Callable Enum Generic Iterable List Optional TypeVar Union abstractmethod"
+    ),
+    "datastream.output_tag": "Optional Union",
+    "datastream.slot_sharing_group": "Optional",
+    "datastream.state": "Dict Enum List Optional Tuple",
+    "datastream.state_backend": "ABCMeta List Optional",
+    "datastream.stream_execution_environment": "List Optional cast tempfile",
+    "datastream.utils": "abstractmethod ast datetime pickle",
+    "datastream.window": (
+        "ABC Any BytesIO Collection Enum Generic Iterable Optional TypeVar abstractmethod cast math"
+    ),
+    "metrics.metricbase": "Callable",
+}
+"""The names by PyFlink's module, as recorded from PyFlink 2.3.0."""
+
+
+def add_imported_names(module: ModuleType, name: str) -> None:
+    """Let programs import from a module what PyFlink's module of that name imports.
+
+    Args:
+        module: The module.
+        name: Its name below ``pyflink``.
+    """
+    names = _IMPORTED.get(name, "").split()
+    if not names:
+        return
+    own = vars(module).get("__getattr__")
+
+    def get_attribute(attribute: str) -> Any:
+        if attribute in names:
+            return _imported(attribute)
+        if own is not None:
+            return own(attribute)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {attribute!r}")
+
+    vars(module)["__getattr__"] = get_attribute
+
+
+def _imported(name: str) -> Any:
+    if name in _MODULES.split():
+        return import_module(name)
+    source = next(source for source, names in _SOURCES.items() if name in names.split())
+    return getattr(import_module(source), name)

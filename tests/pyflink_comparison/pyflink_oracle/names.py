@@ -1,0 +1,105 @@
+"""The public names of PyFlink's modules.
+
+python pyflink_oracle/names.py record    with PyFlink's interpreter: writes ``recorded/names.json``
+python pyflink_oracle/names.py missing   with penstock's: prints the names that it has not
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "names.json"
+
+#: Packages of which penstock has nothing, and scripts.
+_OUTSIDE = [
+    "examples",
+    "fn_execution",
+    "gen_protos",
+    "ml",
+    "pyflink_callback_server",
+    "pyflink_gateway_server",
+    "shell",
+    "table",
+    "testing",
+]
+
+#: Names without a meaning in penstock: why, and a pattern of module and name.
+MEANINGLESS = {
+    "PyFlink's bridge to Java; `pyflink.java_gateway` and `pyflink.util.java_utils` can be "
+    "imported": (
+        r"java_gateway\..*|util\.java_utils\..*|util\.exceptions"
+        r"|.*\.(JavaClass|JavaObject|Py4JJavaError|add_jars_to_context_class_loader"
+        r"|convert_py4j_exception|from_j_duration|get_field|get_field_value|get_gateway"
+        r"|get_j_env_configuration|get_java_class|invoke_method|is_instance_of"
+        r"|is_local_deployment|java_import|load_java_class|to_j_duration|to_jarray)"
+    ),
+    "the inside of PyFlink's operators": (
+        r".*\.(Internal\w+|PassThrough\w+|FunctionWrapper|ReduceFunctionWrapper"
+        r"|FlinkKafka(Consumer|Producer)Base|StreamTransformer|SupportsPreprocessing)"
+    ),
+    "how PyFlink writes values on their way to its workers": (
+        r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)"
+    ),
+    "how PyFlink's own code is written and started": (
+        r"find_flink_home|add_version_doc|keyword|sys|wraps|util\.api_stability_decorators\..*"
+        r"|datastream\.stream_execution_environment\.Public|util\.exceptions"
+    ),
+}
+
+
+def missing():
+    """The recorded names that penstock has not, without those of no meaning."""
+    pattern = re.compile("|".join(f"(?:{one})" for one in MEANINGLESS.values()))
+    absent = set()
+    for name, attributes in json.loads(RECORDED.read_text()).items():
+        try:
+            module = importlib.import_module(f"pyflink.{name}".rstrip("."))
+        except ModuleNotFoundError:
+            absent.add(name)
+            continue
+        absent |= {
+            f"{name}.{one}".lstrip(".") for one in attributes.split() if not has(module, one)
+        }
+    return sorted(one for one in absent if not pattern.fullmatch(one))
+
+
+def has(module, attribute):
+    """Whether a module has an attribute."""
+    try:
+        return hasattr(module, attribute)
+    except ModuleNotFoundError:  # what PyFlink has and penstock has not says so
+        return False
+
+
+def record():
+    """Asks PyFlink."""
+    found = {"": importlib.import_module("pyflink")}
+    for module in pkgutil.walk_packages(found[""].__path__, "pyflink."):
+        name = module.name.removeprefix("pyflink.")
+        if name.split(".")[0] not in _OUTSIDE and ".tests" not in name:
+            found[name] = importlib.import_module(module.name)
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(' '.join(_public(name, module)))}"
+        for name, module in found.items()
+    ]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _public(name, module):
+    public = [one for one in dir(module) if not one.startswith("_")]
+    return public if name else [one for one in public if one not in _OUTSIDE]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["record"]:
+        record()
+        os._exit(0)  # threads of PyFlink's would keep the process
+    if sys.argv[1:] != ["missing"]:
+        sys.exit(__doc__)
+    import penstock.as_pyflink  # noqa: F401
+
+    print("\n".join(missing()))
