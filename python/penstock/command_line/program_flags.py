@@ -16,7 +16,6 @@ from penstock.command_line.flags import (
 )
 from penstock.common.options import high_availability, user_code
 from penstock.common.options.cluster import SESSION, TARGET
-from penstock.common.options.flink_keys import CLASSPATHS, JARS
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
 from penstock.datastream.execution import TARGET_VARIABLE
@@ -287,9 +286,9 @@ def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
     if given["allow_non_restored_state"]:
         found[IGNORE_UNCLAIMED.key] = "true"
     if given["jarfile"] is not None:
-        found[JARS] = _url(given["jarfile"])
+        found[user_code.JARS.key] = _url(given["jarfile"])
     if given["classpath"]:
-        found[CLASSPATHS] = ";".join(given["classpath"])
+        found[user_code.CLASSPATHS.key] = ";".join(given["classpath"])
     if given["master"] is not None:
         from penstock.spark.places import check_master
 

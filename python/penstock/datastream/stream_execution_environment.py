@@ -14,7 +14,7 @@ from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - a
 from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
 from penstock.common.jvm import requires_jvm
 from penstock.common.names import checked_name
-from penstock.common.options import changelog, checkpointing, cluster, pipeline
+from penstock.common.options import changelog, checkpointing, cluster, pipeline, user_code
 from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
@@ -287,13 +287,22 @@ class StreamExecutionEnvironment(MissingMethods):
         """
         self._job.set_python_executable(python_exec)
 
-    def add_jars(self, *jars_path: str) -> NoReturn:  # noqa: ARG002
-        """Refused: workers load no Java classes."""
-        requires_jvm("add_jars", "add Python modules with add_python_file")
+    def add_jars(self, *jars_path: str) -> None:
+        """Note the jars of a program, which workers do not need.
 
-    def add_classpaths(self, *classpaths: str) -> NoReturn:  # noqa: ARG002
-        """Refused: workers load no Java classes."""
-        requires_jvm("add_classpaths", "add Python modules with add_python_file")
+        Connectors, formats, file systems and drivers are built in; one line in the log names the
+        jars.  Where a program uses something that only a jar has, that is an error there.
+        """
+        jars = (*user_code.JARS.read(self._configuration), *_texts("add_jars", jars_path))
+        user_code.JARS.write(self._configuration, jars)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Note URLs of jars; as `add_jars`."""
+        urls = (
+            *user_code.CLASSPATHS.read(self._configuration),
+            *_texts("add_classpaths", classpaths),
+        )
+        user_code.CLASSPATHS.write(self._configuration, urls)
 
     # Checkpoints and state --------------------------------------------------------------------
 
@@ -728,3 +737,10 @@ class StreamExecutionEnvironment(MissingMethods):
             raise WrongArgumentError(
                 f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"
             )
+
+
+def _texts(where: str, given: tuple[Any, ...]) -> tuple[str, ...]:
+    for text in given:
+        if not isinstance(text, str):
+            raise WrongArgumentError(f"{where} takes texts, one for each jar, got {text!r}")
+    return given

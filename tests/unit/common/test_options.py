@@ -195,7 +195,6 @@ def test_an_empty_folder_is_refused(no_cluster, key, text):
         ({"execution.checkpointing.interval": "9 ms"}, "at least 10 ms"),
         ({"execution.state-recovery.claim-mode": "LEGACY"}, "NO_CLAIM or CLAIM"),
         ({"execution.savepoint-restore-mode": "mine"}, "must be NO_CLAIM or CLAIM"),
-        ({"pipeline.jars": "file:///a.jar"}, "no Java classes"),
         (
             {"execution.checkpointing.interval-during-backlog": "1 min"},
             "no source tells that it works off a backlog",

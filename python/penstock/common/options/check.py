@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.jars import notes_on_jars
 from penstock.common.options import (
     changelog,
     checkpointing,
@@ -14,6 +15,7 @@ from penstock.common.options import (
     restart_strategy,
     rocksdb,
     state,
+    user_code,
 )
 from penstock.common.options.flink_keys import is_flink_key, refusal_of
 from penstock.common.options.idle import idle_options
@@ -129,6 +131,9 @@ def warn_of_idle_options(
             awaiting[why] = keys
     for why, keys in awaiting.items():
         logger.warning("%s; without effect: %s", why, ", ".join(keys))
+    jars = (*user_code.JARS.read(configuration), *user_code.CLASSPATHS.read(configuration))
+    for note in notes_on_jars(jars):
+        logger.warning("%s", note)
     reporters = metrics.REPORTERS.read(configuration)
     idle_reporters = metrics.idle_reporter_keys(configuration, reporters)
     unknown = [

@@ -21,8 +21,6 @@ _FAMILIES: Final = (
 
 _NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
 
-JARS: Final = "pipeline.jars"
-CLASSPATHS: Final = "pipeline.classpaths"
 
 REFUSED: Final = {
     "execution.checkpointing.interval-during-backlog": (
@@ -36,8 +34,6 @@ REFUSED: Final = {
     "state.backend.rocksdb.options-factory": (
         f"{_NO_JAVA}; set the options of RocksDB, or state.backend.rocksdb.predefined-options"
     ),
-    JARS: _NO_JAVA,
-    CLASSPATHS: _NO_JAVA,
 }
 """Keys that are errors, with why."""
 

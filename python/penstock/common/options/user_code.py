@@ -52,6 +52,18 @@ PYTHON_PATH: Final = Option(
     "folders on the workers' machines for their module search path, separated by colons; they "
     "follow Python files and requirements",
 )
+JARS: Final = Option(
+    "pipeline.jars",
+    ListType(),
+    (),
+    "jars, which no job needs: one line in the log names them; set by `add_jars`",
+)
+CLASSPATHS: Final = Option(
+    "pipeline.classpaths",
+    ListType(),
+    (),
+    "URLs of jars, as above; set by `add_classpaths`",
+)
 SHIP_PROGRAM: Final = Option(
     "penstock.ship-program-folder",
     BooleanType(),

@@ -22,7 +22,7 @@ class BaseAPIStabilityDecorator(metaclass=ABCMeta):
     def __call__(self, func_or_cls: T) -> T:
         """Append the directive to the docstring, and to those of a class's public functions."""
         directive = self.get_directive(func_or_cls)
-        documented = [func_or_cls]
+        documented: list[Any] = [func_or_cls]
         if inspect.isclass(func_or_cls):
             documented += [
                 member

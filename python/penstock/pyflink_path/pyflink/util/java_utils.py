@@ -4,7 +4,7 @@ from penstock.common.jvm import refused_function
 
 _VALUES = "pass the Python value itself"
 _CLASSES = "there are no Java classes: write it in Python"
-_OPTIONS = "use env.get_configuration(), whose settings take effect, or env.configure(…)"
+_OPTIONS = "use get_configuration() or configure(…) of the environment, which take effect"
 _JARS = "what penstock connects to is built in: leave the call out"
 
 add_jars_to_context_class_loader = refused_function("add_jars_to_context_class_loader", _JARS)
