@@ -39,7 +39,7 @@ MEANINGLESS = {
     ),
     "the inside of PyFlink's operators": (
         r".*\.(Internal\w+|PassThrough\w+|FunctionWrapper|ReduceFunctionWrapper"
-        r"|FlinkKafka(Consumer|Producer)Base|StreamTransformer|SupportsPreprocessing)"
+        r"|FlinkKafka(Consumer|Producer)Base)"
     ),
     "how PyFlink writes values on their way to its workers": (
         r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)"

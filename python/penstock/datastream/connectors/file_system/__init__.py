@@ -66,6 +66,8 @@ __getattr__, __dir__ = lazy_exports(
         "FileSplitAssignerProvider": "source",
         "StreamFormat": "penstock.datastream.formats.lines",
         # Where PyFlink's module of that name has them, too.
+        "StreamTransformer": "penstock.datastream.connectors.base",
+        "SupportsPreprocessing": "penstock.datastream.connectors.base",
         "RowDataBulkWriterFactory": "penstock.common.serialization",
         "BulkWriterFactory": "penstock.common.serialization",
         "Duration": "penstock.common.time",

@@ -64,6 +64,8 @@ __getattr__, __dir__ = lazy_exports(
         "KafkaTopicSelector": "serialization",
         "Semantic": "former",
         # Where PyFlink's module of that name has them, too.
+        "StreamTransformer": "penstock.datastream.connectors.base",
+        "SupportsPreprocessing": "penstock.datastream.connectors.base",
         "typeinfo": "penstock.common",
         "DeliveryGuarantee": "penstock.datastream.connectors.base",
         "DeserializationSchema": "penstock.common.serialization",
