@@ -141,8 +141,8 @@ class Configuration:
         return {key: _text(value) for key, value in self._values.items()}
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """Reads a list: ``[a, b]``, or the older form with semicolons.
+    def parse_list_value(value: str | None) -> list[str]:
+        """Reads a list: ``[a, b]``, or the older form with semicolons; None is an empty one.
 
         Raises:
             ConfigurationError: A quote is not closed.

@@ -10,6 +10,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.options import rocksdb
 from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND
+from penstock.common.options.value_types import local_folder
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -95,8 +96,26 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads: int | None = None
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Sets the folders of the databases; none for the workers' temporary folders."""
-        self._paths = list(paths) or None
+        """Sets the folders of the databases; none for the workers' temporary folders.
+
+        Args:
+            paths: Absolute paths, or ``file:`` URLs, of which the path is kept.
+
+        Raises:
+            InvalidProgramError: One is relative, of another file system, or has a character that
+                separates folders.
+        """
+        try:
+            folders = [local_folder(path) for path in paths]
+        except ValueError as error:
+            raise InvalidProgramError(f"set_db_storage_paths: {error}") from None
+        for folder in folders:
+            if any(separator in folder for separator in ",:|"):
+                raise InvalidProgramError(
+                    f"set_db_storage_paths: {folder!r} has a ',', ':' or '|', which separate the "
+                    f"folders of {rocksdb.LOCAL_FOLDERS.key}"
+                )
+        self._paths = folders or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         """The folders of the databases; None for the workers' temporary folders."""

@@ -6,8 +6,23 @@ from abc import ABC
 from enum import Enum
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.time import Time
-from penstock.errors import InvalidProgramError
+from penstock.common.time import Duration, Time
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+
+def _time_of(period: Duration | Time | None) -> Time:
+    """Return a period of compaction; that which Flink has by default for None."""
+    if period is None:
+        return Time.days(30)
+    if isinstance(period, Duration):
+        return Time.milliseconds(period.to_millis())
+    given: object = period
+    if not isinstance(given, Time):
+        raise WrongArgumentError(
+            f"cleanup_in_rocksdb_compact_filter: periodic_compaction_time is a Duration or a Time, "
+            f"got {given!r}"
+        )
+    return period
 
 
 @checks_arguments
@@ -191,7 +206,9 @@ class StateTtlConfig:
             return self
 
         def cleanup_in_rocksdb_compact_filter(
-            self, query_time_after_num_entries: int, periodic_compaction_time: Time | None = None
+            self,
+            query_time_after_num_entries: int,
+            periodic_compaction_time: Duration | Time | None = None,
         ) -> StateTtlConfig.Builder:
             """Removes expired values from RocksDB, some each time that others are written.
 
@@ -267,12 +284,10 @@ class StateTtlConfig:
             def __init__(
                 self,
                 query_time_after_num_entries: int,
-                periodic_compaction_time: Time | None = None,
+                periodic_compaction_time: Duration | Time | None = None,
             ) -> None:
                 self._query_time_after_num_entries = query_time_after_num_entries
-                self._periodic_compaction_time = (
-                    Time.days(30) if periodic_compaction_time is None else periodic_compaction_time
-                )
+                self._periodic_compaction_time = _time_of(periodic_compaction_time)
 
             def get_query_time_after_num_entries(self) -> int:
                 """After how many entries the clock is read again."""

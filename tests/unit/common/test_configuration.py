@@ -37,6 +37,7 @@ def test_copies_are_independent():
 def test_lists_are_read_in_both_forms():
     assert Configuration.parse_list_value("[a, 'b,c']") != []
     assert Configuration.parse_list_value("[a, b]") == ["a", "b"]
+    assert Configuration.parse_list_value(None) == []
     assert Configuration.parse_list_value("a; b") == ["a", "b"]
     assert Configuration.parse_list_value("") == []
 

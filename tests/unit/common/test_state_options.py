@@ -13,12 +13,14 @@ from types import SimpleNamespace
 import pytest
 import rocksdict
 from penstock.checkpoint_storage.storage import configured_directory
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Duration, Time, Types
 from penstock.common.options import changelog, checkpointing, rocksdb, state, state_recovery
 from penstock.common.options.check import check_options, warn_of_idle_options
 from penstock.common.options.registry import options_of
 from penstock.common.options.value_types import FoldersType, FolderType, TextType
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.state import StateTtlConfig
+from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend
 from penstock.errors import ConfigurationError, InvalidProgramError
 from penstock.rpc.task_deployment import TaskDeploymentDescriptor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
@@ -440,3 +442,61 @@ def test_forced_unaligned_checkpoints_are_not_refused(forced):
     else:
         with pytest.raises(InvalidProgramError, match=r"unaligned\.forced"):
             env.get_execution_plan()
+
+
+@pytest.mark.parametrize(
+    ("text", "folders"),
+    [
+        ("/a", ("/a",)),
+        ("file:///a", ("/a",)),
+        ("file:/a", ("/a",)),
+        ("file://host/a", ("/a",)),
+        ("file:///a:/b", ("/a", "/b")),
+        ("/a:file:///b", ("/a", "/b")),
+        ("file:///a, FILE:///b|/c", ("/a", "/b", "/c")),
+    ],
+)
+def test_folders_of_databases_may_be_urls_of_files(text, folders):
+    option = {rocksdb.LOCAL_FOLDERS.key: text}
+    assert rocksdb.LOCAL_FOLDERS.read(option) == folders
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("db", "'db' is relative"),
+        ("/a:db", "'db' is relative"),
+        ("hdfs://x/y", "has the scheme 'hdfs'"),
+        ("s3://bucket/x", "has the scheme 's3'"),
+        (" , ", "must be folders"),
+    ],
+)
+def test_folders_of_databases_are_absolute_and_local(text, told):
+    with pytest.raises(ConfigurationError, match=told):
+        rocksdb.LOCAL_FOLDERS.read({rocksdb.LOCAL_FOLDERS.key: text})
+
+
+def test_db_storage_paths_are_those_of_pyflink():
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths("file:///a", "/b")
+    assert backend.get_db_storage_paths() == ["/a", "/b"]
+    configuration = Configuration()
+    backend.write_to(configuration)
+    assert rocksdb.LOCAL_FOLDERS.read(configuration) == ("/a", "/b")
+    for refused in ("db", "hdfs://x/y", "", "/a:/b", "/a,b"):
+        with pytest.raises(InvalidProgramError, match="set_db_storage_paths"):
+            backend.set_db_storage_paths(refused)
+    assert backend.get_db_storage_paths() == ["/a", "/b"]
+
+
+def test_the_period_of_compaction_is_a_duration_or_a_time():
+    def period(given):
+        builder = StateTtlConfig.new_builder(Time.seconds(1))
+        config = builder.cleanup_in_rocksdb_compact_filter(5, given).build()
+        strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
+        return strategy.get_periodic_compaction_time()
+
+    assert period(Duration.of_seconds(3)) == period(Time.seconds(3)) == Time.seconds(3)
+    assert period(None) == Time.days(30)
+    with pytest.raises(InvalidProgramError, match="is a Duration or a Time, got 5"):
+        period(5)

@@ -9,9 +9,9 @@ from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
     DurationType,
-    FoldersType,
     IntegerType,
     ListType,
+    LocalFoldersType,
     MemorySizeType,
     NumberType,
     ValueType,
@@ -49,9 +49,9 @@ def _rocksdb(
 
 LOCAL_FOLDERS: Final[Option[tuple[str, ...]]] = _rocksdb(
     "localdir",
-    FoldersType(),
+    LocalFoldersType(),
     (),
-    "folders of the databases on the workers; made when missing",
+    "folders of the databases on the workers, absolute paths or `file:` URLs; made when missing",
     "the temporary folders",
 )
 CACHE_SIZE: Final[Option[int]] = Option(

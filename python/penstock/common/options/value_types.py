@@ -29,6 +29,8 @@ _SIZE_SHIFTS: Final = {
 _PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _GREATEST_PORT: Final = 65535
 _FOLDERS: Final = re.compile(r"[,:|]")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_LOCAL_FOLDERS: Final = re.compile(r"(?:\s*[A-Za-z][A-Za-z0-9+.-]*:(?=/))?[^,:|]*")
 
 
 class ValueType(Generic[T_co]):
@@ -281,6 +283,39 @@ class FoldersType(ValueType[tuple[str, ...]]):
     def text(self, value: Any) -> str:
         """The folders with commas."""
         return ",".join(value)
+
+
+class LocalFoldersType(FoldersType):
+    """Folders of the machine, by absolute paths or as ``file:`` URLs."""
+
+    name = "folders, absolute paths or `file:` URLs, separated by a comma, colon or bar"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read the paths of the folders, of which there is one at least."""
+        # The colon behind a scheme separates nothing.
+        found = tuple(match[0].strip() for match in _LOCAL_FOLDERS.finditer(text))
+        folders = tuple(local_folder(folder) for folder in found if folder)
+        if not folders:
+            raise ValueError(f"must be {self.name}")
+        return folders
+
+
+def local_folder(text: str) -> str:
+    """Return the path of a folder that is given as one or as a ``file:`` URL.
+
+    Raises:
+        ValueError: It is relative, or of another file system.
+    """
+    scheme, colon, rest = text.partition(":")
+    path = text
+    if colon and _SCHEME.fullmatch(scheme):
+        if scheme.lower() != "file":
+            raise ValueError(f"{text!r} has the scheme {scheme!r}: only local folders can be used")
+        # As in Flink: a host is not looked at, and nothing is decoded.
+        path = rest if not rest.startswith("//") else "/" + rest[2:].partition("/")[2]
+    if not path.startswith("/"):
+        raise ValueError(f"{text!r} is relative: give an absolute path or a file: URL")
+    return path
 
 
 class PortRangeType(ValueType[tuple[int, ...]]):
