@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
+import json
+import logging
 import os
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DependencyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
+CORE_PACKAGES: Final = ("cloudpickle", "msgspec", "psutil", "pyarrow", "rocksdict")
+"""What a worker's penstock imports; another version of it may not read what the driver sends."""
+
+PROBE_TIMEOUT_S: Final = 120.0
+_VERSIONS: Final = """
+import importlib.metadata, json, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
 INSTALL_TIMEOUT_S: Final = 1800.0
 _LONGEST_LOG: Final = 3000
 
@@ -54,3 +76,65 @@ def install_requirements(
         raise DependencyError(
             f"pip could not install the requirements{where} (exit code {pip.returncode}):\n{log}"
         )
+    keep_core_packages(target, core_versions(interpreter))
+
+
+def core_versions(interpreter: str) -> dict[str, str]:
+    """Return the versions of the packages that an interpreter's penstock works with.
+
+    Raises:
+        DependencyError: The interpreter cannot be asked.
+    """
+    try:
+        asked = subprocess.run(
+            [interpreter, "-c", _VERSIONS, *CORE_PACKAGES],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env={name: text for name, text in os.environ.items() if name != "PYTHONPATH"},
+            timeout=PROBE_TIMEOUT_S,
+            check=True,
+        )
+        found: dict[str, str] = json.loads(asked.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise DependencyError(f"{interpreter} does not tell its packages: {error}") from error
+    return found
+
+
+def keep_core_packages(target: Path, own: Mapping[str, str]) -> None:
+    """Remove packages from the folder of requirements that would hide a worker's own.
+
+    A driver and its workers have the same release of penstock, and what they send each other is
+    written by these packages.
+
+    Args:
+        target: The folder of requirements.
+        own: The worker's versions.
+    """
+    for distribution in list(importlib.metadata.distributions(path=[str(target)])):
+        name = distribution.name.lower()
+        if name not in own or own[name] == distribution.version:
+            continue
+        logger.warning(
+            "the requirements bring %s %s, but penstock on the workers works with %s %s, which "
+            "stays: functions see the latter",
+            name,
+            distribution.version,
+            name,
+            own[name],
+        )
+        _remove(distribution, target)
+
+
+def _remove(distribution: importlib.metadata.Distribution, target: Path) -> None:
+    root = target.resolve()
+    folders: set[Path] = set()
+    for file in distribution.files or ():
+        path = (root / file).resolve()
+        if path.is_relative_to(root):  # scripts are named where pip would have put them
+            path.unlink(missing_ok=True)
+            folders |= {parent for parent in path.parents if parent.is_relative_to(root)} - {root}
+    for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+        # Byte code is made when something is imported or installed, and named nowhere.
+        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+        with contextlib.suppress(OSError):  # another package has files in it
+            folder.rmdir()
