@@ -24,7 +24,7 @@ BUILT = re.compile(
     r"|datastream\.formats\.\w+\.\w+BulkWriters|datastream\.formats\.parquet\.AvroParquet\w+"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
     r"|datastream\.connectors\.rabbitmq\.RMQ\w+(\.Builder)?"
-    r"|datastream\.formats\.(avro\.AvroSchema|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
+    r"|datastream\.formats\.(avro\.(AvroSchema|GenericRecordAvroTypeInfo)|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )
 CORE = {
     name: c

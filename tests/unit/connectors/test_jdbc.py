@@ -4,6 +4,7 @@ import pickle
 import sqlite3
 import sys
 import threading
+import types
 
 import pytest
 from penstock.common import Row, Types
@@ -204,3 +205,34 @@ def test_messages_show_neither_user_nor_password():
     with pytest.raises(InvalidProgramError) as found:
         Builder().with_url("jdbc:no-such://me:hidden" + "@h/shop")
     assert "'jdbc:no-such://h/shop'" in str(found.value)
+
+
+MYSQL = "jdbc:mysql://db:3307/shop?useSSL=false&serverTimezone=UTC"
+
+
+def mysql(url=MYSQL, driver="com.mysql.cj.jdbc.Driver"):
+    return Builder().with_url(url).with_driver_name(driver).with_user_name("u").with_password("p@:")
+
+
+def test_urls_of_mysql_are_reached_by_sqlalchemy(monkeypatch):
+    driver = types.SimpleNamespace(paramstyle="pyformat", version_info=(1, 4, 6), __version__="1")
+    monkeypatch.setitem(sys.modules, "pymysql", driver)
+    for made in (mysql().build(), mysql(driver="pymysql").build()):
+        connect = made._connect
+        assert connect.args[0] == "mysql+pymysql://u:p%40%3A@db:3307/shop"
+        assert (made.paramstyle, made.shown) == ("pyformat", "jdbc:mysql://db:3307/shop")
+        assert made.get_db_url() == MYSQL
+    with pytest.raises(InvalidProgramError, match=r"useSSL=true is for Java's .*of_sqlalchemy"):
+        mysql("jdbc:mysql://db/shop?useSSL=true").build()
+    with pytest.raises(InvalidProgramError, match=r"names no host.*of_sqlalchemy"):
+        mysql("jdbc:mysql:loadbalance://a,b/shop").build()
+
+
+@pytest.mark.parametrize("missing", ["pymysql", "sqlalchemy"])
+def test_what_reaches_mysql_and_is_not_there_is_named(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, "pymysql", types.SimpleNamespace(paramstyle="pyformat"))
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(DependencyError, match=r"SQLAlchemy.*pymysql.*of_sqlalchemy"):
+        mysql(driver="pymysql").build()
+    with pytest.raises(InvalidProgramError, match="of_sqlalchemy"):
+        Builder().with_url("jdbc:oracle:thin:@db")

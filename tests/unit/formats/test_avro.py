@@ -7,17 +7,21 @@ import pickle
 import sys
 from decimal import Decimal
 
+import fastavro
 import pytest
 from penstock.common import Row
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
+    GenericRecordAvroTypeInfo,
 )
 from penstock.datastream.formats.avro_files import AvroReaderFormat
 from penstock.datastream.formats.file_format import FileRange
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, JvmOnlyError
+from support.environments import in_process
 
 SCHEMA = json.dumps(
     {
@@ -152,3 +156,23 @@ def test_schemas(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(DependencyError, match=r"penstock\[avro\]"):
         AvroSchema.parse_string(SCHEMA)
+
+
+def test_records_have_a_type(tmp_path):
+    """PyFlink's example: dictionaries that a function makes, written as records."""
+    schema = AvroSchema.parse_string(
+        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+    )
+    declared = GenericRecordAvroTypeInfo(schema)
+    assert declared == pickle.loads(pickle.dumps(declared))
+    env = in_process()
+    records = env.from_collection([1, 2]).map(lambda a: {"a": a}, declared)
+    assert isinstance(records.get_type(), GenericRecordAvroTypeInfo)
+    writers = AvroBulkWriters.for_generic_record(schema)
+    records.rebalance().sink_to(FileSink.for_bulk_format(str(tmp_path), writers).build())
+    env.execute()
+    (file,) = tmp_path.rglob("part-*")
+    with file.open("rb") as opened:
+        assert list(fastavro.reader(opened)) == [{"a": 1}, {"a": 2}]
+    with pytest.raises(InvalidProgramError, match="takes an AvroSchema"):
+        GenericRecordAvroTypeInfo("{}")

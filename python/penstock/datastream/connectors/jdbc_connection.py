@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.optional_library import optional_library
@@ -17,6 +18,8 @@ from penstock.errors import DependencyError, InvalidProgramError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+logger = logging.getLogger(__name__)
+
 #: Texts in quotes, and the marks of values.
 _MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
 
@@ -25,6 +28,9 @@ _USER: Final = re.compile(r"//[^/]*@")
 
 #: By what packages mark values: one after the other is what statements here have.
 _STYLES: Final = ("qmark", "format", "pyformat")
+
+#: Values of settings that ask for no TLS.
+_NO: Final = ("false", "no", "disabled", "disable", "preferred")
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,19 @@ class _Database:
 _DATABASES: Final = {
     "sqlite": _Database("sqlite3", ("org.sqlite.JDBC",), (), None),
     "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres"),
+    "mysql": _Database(
+        "pymysql",
+        ("com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver"),
+        ("MySQLdb", "mysql.connector"),
+        None,
+    ),
+}
+
+#: What SQLAlchemy calls the packages for MySQL.
+_MYSQL_DRIVERS: Final = {
+    "pymysql": "mysql+pymysql",
+    "MySQLdb": "mysql+mysqldb",
+    "mysql.connector": "mysql+mysqlconnector",
 }
 
 
@@ -204,7 +223,9 @@ class JdbcConnectionOptions:
             self._password: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The database, as ``jdbc:postgresql://host:5432/name`` or ``jdbc:sqlite:/path``.
+            """The database: ``jdbc:postgresql://host:5432/name``, ``jdbc:sqlite:/path``.
+
+            ``jdbc:mysql://host:3306/name`` is reached by SQLAlchemy.
 
             Raises:
                 InvalidProgramError: It is another kind of database.
@@ -260,7 +281,63 @@ class JdbcConnectionOptions:
                         raise InvalidProgramError(
                             f"{method}: a database of SQLite has no users: {self._url} is a file"
                         )
+            if database is _DATABASES["mysql"]:
+                return _of_mysql(self._url, name, self._user_name, self._password)
             return JdbcConnectionOptions(self._url, name, self._user_name, self._password)
+
+
+def _of_mysql(
+    url: str, driver_name: str | None, user_name: str | None, password: str | None
+) -> JdbcConnectionOptions:
+    """Return options that reach MySQL by SQLAlchemy and one of its packages.
+
+    Raises:
+        InvalidProgramError: The URL asks for TLS, or names no host.
+        DependencyError: SQLAlchemy or the package is not installed.
+    """
+    parts = urlsplit(url.removeprefix("jdbc:"))
+    shown = _USER.sub("//", url.partition("?")[0])
+    given = dict(parse_qsl(parts.query))
+    user = user_name or given.pop("user", None) or parts.username
+    secret = password or given.pop("password", None) or parts.password
+    asked = [f"{k}={v}" for k, v in given.items() if "ssl" in k.lower() and v.lower() not in _NO]
+    if asked or not parts.hostname:
+        wrong = f"{', '.join(asked)} is for Java's driver" if asked else "it names no host"
+        raise InvalidProgramError(
+            f"with_url: {shown}: {wrong}; use JdbcConnectionOptions.of_sqlalchemy(url, …), whose "
+            "arguments go to the package of the database"
+        )
+    if given:
+        logger.info("%s: without effect, as settings of Java's driver: %s", shown, ", ".join(given))
+    library = _imported("sqlalchemy")
+    wanted = [driver_name] if driver_name in _MYSQL_DRIVERS else list(_MYSQL_DRIVERS)
+    found = next((name for name in wanted if _imported(name) is not None), None)
+    if library is None or found is None:
+        raise DependencyError(
+            f"JDBC reaches {shown} by SQLAlchemy and one of the packages {', '.join(wanted)}: pip "
+            "install 'penstock[sqlalchemy]' pymysql; or use JdbcConnectionOptions.of_sqlalchemy"
+            "(url), or of(connect) with any package of DB-API 2"
+        )
+    made = library.URL.create(
+        _MYSQL_DRIVERS[found], user, secret, parts.hostname, parts.port, parts.path.strip("/")
+    )
+    text = made.render_as_string(hide_password=False)
+    reached = JdbcConnectionOptions.of_sqlalchemy(text)
+    return JdbcConnectionOptions(
+        url,
+        driver_name,
+        user_name,
+        password,
+        connect=partial(_connected_by_sqlalchemy, text, {}),
+        paramstyle=reached.paramstyle,
+    )
+
+
+def _imported(name: str) -> Any | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def _kind_of(url: str) -> str:
@@ -268,8 +345,8 @@ def _kind_of(url: str) -> str:
     if not url.startswith("jdbc:") or kind not in _DATABASES:
         raise InvalidProgramError(
             f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
-            f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of(connect) takes "
-            "any package of DB-API 2"
+            f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of_sqlalchemy(url) "
+            "takes what SQLAlchemy reaches, of(connect) any package of DB-API 2"
         )
     return kind
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import PickledBytesTypeInfo
 from penstock.common.io import InputFormat as InputFormat
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import (
@@ -43,7 +44,6 @@ __all__ = [
 _INSTEAD = "decode in a map function with the fastavro package"
 
 AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
-GenericRecordAvroTypeInfo = refused_class("GenericRecordAvroTypeInfo", _INSTEAD)
 
 
 @checks_arguments
@@ -110,6 +110,38 @@ class AvroSchema(CompiledSchema):
             library.schema.UnknownType,
         ) as error:
             raise InvalidProgramError(f"not an Avro schema: {error!r}") from None
+
+
+class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
+    """Records of an Avro schema, as dictionaries or rows: the type of what AvroBulkWriters takes.
+
+    They describe themselves on their way, as elements without a declared type do; whether they are
+    records of the schema is seen where they are written.
+    """
+
+    def __init__(self, schema: AvroSchema) -> None:
+        """Makes the type of a schema's records.
+
+        Raises:
+            InvalidProgramError: It is no schema.
+        """
+        super().__init__()
+        given: Any = schema
+        if not isinstance(given, AvroSchema):
+            raise InvalidProgramError(
+                f"GenericRecordAvroTypeInfo takes an AvroSchema, got {schema!r}"
+            )
+        self._schema = schema
+
+    def __eq__(self, o: object) -> bool:
+        """Return whether it is the type of the same schema's records."""
+        return isinstance(o, GenericRecordAvroTypeInfo) and str(self._schema) == str(o._schema)
+
+    __hash__ = PickledBytesTypeInfo.__hash__
+
+    def __repr__(self) -> str:
+        """Return the name with the schema."""
+        return f"GenericRecordAvroTypeInfo({self._schema})"
 
 
 class AvroBulkWriters:
