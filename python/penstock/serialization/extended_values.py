@@ -300,7 +300,14 @@ def _enum(value: enum.Enum) -> tuple[int, Any]:
 def _enum_from(parts: Any) -> Any:
     reference, name = parts
     cls: Any = resolve(reference)
-    return cls[name]
+    try:
+        return cls[name]
+    except KeyError:
+        raise SerializationError(
+            f"a value is the member {name!r} of {reference}, which has no such member here (it has "
+            f"{', '.join(cls.__members__) or 'none'}): keep the names of members that were stored; "
+            "an alias, OLD = NEW, may stand for one that was renamed"
+        ) from None
 
 
 def _numpy_scalar(value: Any) -> tuple[int, Any]:

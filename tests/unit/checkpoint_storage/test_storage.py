@@ -286,3 +286,10 @@ def test_a_file_that_cannot_be_deleted_beside_others_is_an_error():
     unused = [FileHandle(name, 1, ()) for name in ("harmed", "other")]
     with pytest.raises(PermissionError, match="harmed"):
         discard_streams(unused, Deleting(2), in_parallel=True)
+
+
+@pytest.mark.parametrize("named", ["chk-1", "chk-1/_metadata"])
+def test_metadata_that_is_a_directory_is_told(tmp_path, named):
+    (tmp_path / "chk-1" / "_metadata").mkdir(parents=True)
+    with pytest.raises(CheckpointStorageError, match=r"no checkpoint.*_metadata is a directory"):
+        storage_module.load_metadata(str(tmp_path / named), FileSystems({}))

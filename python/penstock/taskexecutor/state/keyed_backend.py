@@ -12,7 +12,7 @@ from penstock.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, SerializationError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.state.changelog import (
@@ -316,10 +316,14 @@ class HeapKeyedStateBackend(KeyContext):
             )
         tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
         tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
-        for table, groups in tables:
-            for group, entries in groups.items():
-                if group in key_groups:
-                    table.load(entries, keys)
+        for name, (table, groups) in zip([*keyed, *timers], tables, strict=True):
+            try:
+                for group, entries in groups.items():
+                    if group in key_groups:
+                        table.load(entries, keys)
+            except SerializationError as error:
+                error.add_note(f"in the state {name!r}")
+                raise
         for segment in log:
             replay(segment, self.table, self._timers_of, key_groups, keys)
         for _, name, migrate in self.types.pending():
