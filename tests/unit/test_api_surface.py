@@ -18,7 +18,7 @@ from penstock.errors import JvmOnlyError
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
 #: Connectors that are there, and thus compared as the core is.
 BUILT = re.compile(
-    r"datastream\.connectors\.(kafka\.Kafka\w+|dynamic_kafka\.\w+)"
+    r"datastream\.connectors\.(kafka\.(Flink)?Kafka\w+|dynamic_kafka\.\w+)"
     r"|datastream\.connectors\.file_system\.BulkFormat|datastream\.formats\.parquet\.ParquetColumnar\w+"
     r"|datastream\.connectors\.jdbc\.Jdbc\w+|common\.serialization\.BulkWriterFactory"
     r"|datastream\.formats\.\w+\.\w+BulkWriters|datastream\.formats\.parquet\.AvroParquet\w+"

@@ -13,6 +13,7 @@ from penstock.common.io import InputFormat as InputFormat
 from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - as PyFlink's module
 from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_name
 from penstock.common.options import changelog, checkpointing, cluster, pipeline, user_code
 from penstock.common.options.check import check_values, warn_of_idle_options
@@ -30,7 +31,6 @@ from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup

@@ -6,7 +6,6 @@ import pytest
 from penstock.common import SimpleStringSchema, Types
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
-    FlinkKafkaConsumer,
     KafkaOffsetsInitializer,
     KafkaProducerRecord,
     KafkaRecordDeserializationSchema,
@@ -225,8 +224,6 @@ def test_offsets_must_be_offsets():
 
 
 def test_what_only_java_has():
-    with pytest.raises(JvmOnlyError, match="use KafkaSource"):
-        FlinkKafkaConsumer("t", SimpleStringSchema(), {})
     with pytest.raises(JvmOnlyError):
         KafkaSource(object())
     with pytest.raises(InvalidProgramError, match="expected a function"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.data_stream.connected import add_two_input
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
@@ -12,7 +13,6 @@ from penstock.datastream.functions import (
     KeyedBroadcastProcessFunction,
 )
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.graph import operators
 from penstock.graph.transformations import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (
@@ -14,7 +15,6 @@ from penstock.datastream.functions import (
     KeySelector,
 )
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators

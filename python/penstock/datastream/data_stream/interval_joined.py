@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.time import Time
 from penstock.datastream.data_stream.connected import add_two_input, common_key_type
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators

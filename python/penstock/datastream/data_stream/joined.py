@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -18,7 +19,6 @@ from penstock.datastream.functions import (
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.expressions.computed import computed, result_type

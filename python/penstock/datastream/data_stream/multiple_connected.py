@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.data_stream.connected import common_key_type
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
@@ -12,7 +13,6 @@ from penstock.datastream.functions.multiple_input import (
     KeyedMultipleInputProcessFunction,
     MultipleInputProcessFunction,
 )
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators

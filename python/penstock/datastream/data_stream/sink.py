@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.datastream.missing_methods import MissingMethods
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import WrongArgumentError
 from penstock.graph.transformations import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (
@@ -15,7 +16,6 @@ from penstock.datastream.functions import (
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state import (

@@ -8,11 +8,6 @@ if TYPE_CHECKING:
     from penstock.datastream.connectors.kafka.deserialization import (
         KafkaRecordDeserializationSchema,
     )
-    from penstock.datastream.connectors.kafka.former import (
-        FlinkKafkaConsumer,
-        FlinkKafkaProducer,
-        Semantic,
-    )
     from penstock.datastream.connectors.kafka.offsets import (
         KafkaOffsetResetStrategy,
         KafkaOffsetsInitializer,
@@ -26,6 +21,7 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
     from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+    from penstock.flink_1.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 
 __all__ = [
     "FlinkKafkaConsumer",
@@ -48,8 +44,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "FlinkKafkaConsumer": "former",
-        "FlinkKafkaProducer": "former",
+        "FlinkKafkaConsumer": "penstock.flink_1",
+        "FlinkKafkaProducer": "penstock.flink_1",
         "KafkaOffsetResetStrategy": "offsets",
         "KafkaOffsetsInitializer": "offsets",
         "KafkaProducerRecord": "serialization",
@@ -62,7 +58,9 @@ __getattr__, __dir__ = lazy_exports(
         "KafkaSourceBuilder": "source",
         "KafkaTopicPartition": "partitions",
         "KafkaTopicSelector": "serialization",
-        "Semantic": "former",
+        "Semantic": "penstock.flink_1",
+        "FlinkKafkaConsumerBase": "penstock.flink_1",
+        "FlinkKafkaProducerBase": "penstock.flink_1",
         # Where PyFlink's module of that name has them, too.
         "StreamTransformer": "penstock.datastream.connectors.base",
         "SupportsPreprocessing": "penstock.datastream.connectors.base",

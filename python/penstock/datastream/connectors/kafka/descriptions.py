@@ -69,10 +69,15 @@ class SinkDescription:
         settings: The settings of the client library.
         transactional_id_prefix: What the names of transactions begin with.
         max_block_s: How long to wait for brokers where a transaction begins or ends.
+        has_fixed_partitions: Whether a subtask writes to one partition only, so that the records
+            of a key keep their order without a key of their own.
+        writes_timestamps: Whether records have the timestamps of their elements.
     """
 
     def __init__(self) -> None:
         """Describes a sink without promise."""
+        self.has_fixed_partitions = False
+        self.writes_timestamps = True
         self.guarantee = DeliveryGuarantee.NONE
         self.record_serializer: Any = None
         self.settings: dict[str, Any] = {}

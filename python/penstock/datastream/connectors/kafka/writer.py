@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from abc import abstractmethod
 from functools import partial
@@ -45,6 +46,9 @@ _MOST_TOPICS: Final = 10_000
 
 #: Lets the library choose the partition.
 _ANY_PARTITION: Final = -1
+
+#: How long the brokers may take to say which partitions a topic has.
+_ANSWER_S: Final = 60.0
 
 #: How long to wait for a flush before looking at failures again, in seconds.
 _WAIT_S: Final = 0.1
@@ -120,6 +124,22 @@ class _Deliveries:
         """Hears what the library has to say; raises what a delivery failed with."""
         self._heard(self.producer.poll, 0)
 
+    def number_of_partitions(self, topic: str) -> int:
+        """Ask the brokers how many partitions a topic has.
+
+        Raises:
+            SinkError: They do not know the topic, or do not answer.
+        """
+        try:
+            found = self.producer.list_topics(topic, _ANSWER_S).topics[topic]
+        except Exception as error:
+            if type(error).__name__ != "KafkaException":
+                raise
+            raise SinkError(f"cannot ask {self._servers}: {error.args[0].str()}") from None
+        if not found.partitions:
+            raise SinkError(f"cannot write to {topic} of {self._servers}: {found.error.str()}")
+        return len(found.partitions)
+
     def flush(self) -> None:
         """Waits until the brokers have everything, or say that they cannot."""
         while self._heard(self.producer.flush, _WAIT_S):
@@ -180,8 +200,13 @@ class _RecordWriter(SinkWriter[Any]):
 
     _deliveries: _Deliveries | None = None
 
-    def __init__(self, serializer: Any) -> None:
+    def __init__(self, sink: SinkDescription, context: WriterInitContext) -> None:
+        serializer = sink.record_serializer
         self._serialize = serializer.serialize_record
+        #: The subtask, where each subtask writes to one partition.
+        self._fixed_to = context.get_index_of_subtask() if sink.has_fixed_partitions else None
+        self._least_timestamp = 0 if sink.writes_timestamps else sys.maxsize
+        self._partition = _ANY_PARTITION
         self._topic = ""
         self._value_of: Callable[[Any], bytes] | None = None
         self._key_of: Callable[[Any], bytes] | None = None
@@ -196,7 +221,7 @@ class _RecordWriter(SinkWriter[Any]):
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Hands a record to the library."""
         at = context.timestamp()
-        if at is None or at < 0:
+        if at is None or at < self._least_timestamp:
             at = 0
         value_of, key_of = self._value_of, self._key_of
         if value_of is None:
@@ -212,7 +237,7 @@ class _RecordWriter(SinkWriter[Any]):
         self._until_poll -= 1
         try:
             # Here and not by `_Deliveries`, whose call would take as long as all the rest.
-            self._produce(self._topic, value, key, _ANY_PARTITION, None, None, at)
+            self._produce(self._topic, value, key, self._partition, None, None, at)
         except Exception:  # comes again there, unless there is space by then
             assert self._deliveries is not None
             self._deliveries.write(self._topic, value, key, at)
@@ -258,6 +283,8 @@ class _RecordWriter(SinkWriter[Any]):
         """Hears what the library has to say, now and then; begins where nothing has begun."""
         deliveries = self._deliveries or self._begin()
         deliveries.poll()
+        if self._fixed_to is not None and self._partition == _ANY_PARTITION:
+            self._partition = self._fixed_to % deliveries.number_of_partitions(self._topic)
         self._produce, self._until_poll = deliveries.producer.produce, _POLL_EVERY
 
     def close(self) -> None:
@@ -281,7 +308,7 @@ class KafkaWriter(_RecordWriter):
 
     def __init__(self, sink: SinkDescription, context: WriterInitContext) -> None:
         """Connects."""
-        super().__init__(sink.record_serializer)
+        super().__init__(sink, context)
         self._sink = sink
         self._errors = context.metric_group().counter("numRecordsSendErrors")
         self._begin()
@@ -318,7 +345,7 @@ class TransactionalKafkaWriter(
         former_prefixes: Collection[str] = (),
     ) -> None:
         """Aborts what a former attempt has left open, under other prefixes too."""
-        super().__init__(sink.record_serializer)
+        super().__init__(sink, context)
         self._sink = sink
         self._subtask = context.get_index_of_subtask()
         self._errors = context.metric_group().counter("numRecordsSendErrors")

@@ -1,0 +1,74 @@
+"""What PyFlink 1 had and PyFlink 2 has not, built on what took its place.
+
+A name is imported when a program asks for it, and the log says once what to write instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any, Final
+
+logger = logging.getLogger(__name__)
+
+_SOURCE: Final = "KafkaSource, by KafkaSource.builder()"
+_SINK: Final = "KafkaSink, by KafkaSink.builder()"
+
+_NAMES: Final = {
+    "AvroRowDeserializationSchema": ("penstock.datastream.formats.avro", ""),
+    "AvroRowSerializationSchema": ("penstock.datastream.formats.avro", ""),
+    "CsvRowDeserializationSchema": ("penstock.datastream.formats.csv", ""),
+    "CsvRowSerializationSchema": ("penstock.datastream.formats.csv", ""),
+    "ExecutionMode": ("penstock.flink_1.execution_mode", "RuntimeExecutionMode"),
+    "ExternalizedCheckpointCleanup": (
+        "penstock.flink_1.checkpoints",
+        "ExternalizedCheckpointRetention",
+    ),
+    "FlinkKafkaConsumer": ("penstock.flink_1.kafka", _SOURCE),
+    "FlinkKafkaConsumer010": ("penstock.flink_1.kafka", _SOURCE),
+    "FlinkKafkaConsumer011": ("penstock.flink_1.kafka", _SOURCE),
+    "FlinkKafkaConsumerBase": ("penstock.flink_1.kafka", _SOURCE),
+    "FlinkKafkaProducer": ("penstock.flink_1.kafka", _SINK),
+    "FlinkKafkaProducer010": ("penstock.flink_1.kafka", _SINK),
+    "FlinkKafkaProducer011": ("penstock.flink_1.kafka", _SINK),
+    "FlinkKafkaProducerBase": ("penstock.flink_1.kafka", _SINK),
+    "FsStateBackend": (
+        "penstock.flink_1.state_backends",
+        "HashMapStateBackend, and the option execution.checkpointing.dir",
+    ),
+    "JsonRowDeserializationSchema": ("penstock.datastream.formats.json", ""),
+    "JsonRowSerializationSchema": ("penstock.datastream.formats.json", ""),
+    "MemoryStateBackend": ("penstock.flink_1.state_backends", "HashMapStateBackend"),
+    "RocksDBStateBackend": (
+        "penstock.flink_1.state_backends",
+        "EmbeddedRocksDBStateBackend, and the option execution.checkpointing.dir",
+    ),
+    "Semantic": ("penstock.flink_1.kafka", "DeliveryGuarantee"),
+    "TimeCharacteristic": (
+        "penstock.flink_1.time_characteristic",
+        "nothing: the windows and the WatermarkStrategy say which time counts",
+    ),
+}
+"""The module of each name, and what to write instead; where it is when that is empty."""
+
+_said: set[str] = set()
+
+
+def say_once(name: str, instead: str) -> None:
+    """Log that a name is of Flink 1, and what to write instead, the first time.
+
+    Args:
+        name: The name as programs write it.
+        instead: What takes its place.
+    """
+    if name not in _said:
+        _said.add(name)
+        logger.warning("%s is of Flink 1 and deprecated: write %s", name, instead)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, instead = _NAMES[name]
+    say_once(name, instead or f"from {module} import {name}")
+    return getattr(import_module(module), name)
