@@ -24,6 +24,7 @@ cdef class InternalTimerService:
     cdef TimerQueue _processing_timers
     cdef object _physical
     cdef bint _is_ending
+    cdef bint _has_dropped
 
     cpdef register_event_time_timer(self, object namespace, long long timestamp)
     cpdef delete_event_time_timer(self, object namespace, long long timestamp)

@@ -562,8 +562,8 @@ def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
         ]
 
 
-def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends():
-    """After those of event time; one that such a timer registers would never end, and is dropped.
+def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends(caplog):
+    """After those of event time; one that such a timer registers is dropped: it would never end.
 
     Flink's ``BatchExecutionInternalTimeService`` does the same.
     """
@@ -577,8 +577,8 @@ def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends():
             yield value
 
         def on_timer(self, timestamp, ctx):
+            ctx.timer_service().register_event_time_timer(timestamp + 1)
             ctx.timer_service().register_processing_time_timer(timestamp + 1)
-            ctx.timer_service().delete_processing_time_timer(6)
             yield ctx.get_current_key(), ctx.time_domain().name, timestamp
 
     with KeyedOneInputStreamOperatorTestHarness(
@@ -599,6 +599,9 @@ def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends():
         ]
         test.set_processing_time(10**12)
         assert len(test.values) == 8, "nothing is left"
+    dropped = [message for message in caplog.messages if "is dropped" in message]
+    assert len(dropped) == 1
+    assert "a timer of event time" in dropped[0]
 
 
 class TotalOfAll(KeyedMultipleInputProcessFunction):

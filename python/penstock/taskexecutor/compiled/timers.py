@@ -7,6 +7,7 @@ One source, two uses, as ``operator_loop``, which says how.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 # Relative: compiled, these are the values that belong to the same runtime.
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
         OperatorProcessingTime,
         ProcessingTimeTimer,
     )
+
+logger = logging.getLogger(__name__)
 
 
 class Triggerable(Protocol):
@@ -79,6 +82,7 @@ class InternalTimerService:
         self._processing_timers = TimerQueue(tables("processing"))
         self._physical: ProcessingTimeTimer | None = None
         self._is_ending = False
+        self._has_dropped = False
         self.current_processing_time = processing_time.now
 
     @property
@@ -98,6 +102,9 @@ class InternalTimerService:
 
     def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
         """Fires once event time has reached ``timestamp``, for the current key."""
+        if self._is_ending:
+            self._note_dropped("event")
+            return
         self._event_timers.add(timestamp, self._key_context.current_key, namespace)
 
     def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
@@ -107,6 +114,7 @@ class InternalTimerService:
     def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
         """Fires once the clock has reached ``timestamp``, for the current key."""
         if self._is_ending:
+            self._note_dropped("processing")
             return
         timers = self._processing_timers
         if timers.add(timestamp, self._key_context.current_key, namespace):
@@ -131,19 +139,28 @@ class InternalTimerService:
     def end_key(self) -> None:
         """Fires all timers as at the end of time, then forgets that it came.
 
-        Bounded execution feeds one key after the other and ends time for each.  A timer of
-        processing time that is registered by one that fires then is dropped, as in Flink: one
-        that registers the next would never end.
+        Bounded execution feeds one key after the other and ends time for each.  A timer that is
+        registered by one that fires then is dropped, as in Flink: one that registers the next
+        would never end.
         """
-        self.advance_watermark(MAX_TIMESTAMP)
         self._is_ending = True
         try:
+            self.advance_watermark(MAX_TIMESTAMP)
             self._fire(self._processing_timers, MAX_TIMESTAMP, False)
         finally:
             self._is_ending = False
         self._schedule()
-        self._fire(self._event_timers, MAX_TIMESTAMP, True)
         self.current_watermark = MIN_TIMESTAMP
+
+    def _note_dropped(self, domain: str) -> None:
+        """Log the first timer that is dropped."""
+        if not self._has_dropped:
+            self._has_dropped = True
+            logger.warning(
+                "a timer of %s time is dropped, and so are others like it: in BATCH mode a key has "
+                "ended when its timers fire, and none that a timer registers fires",
+                domain,
+            )
 
     def take_over(self) -> None:
         """The tables were restored."""
