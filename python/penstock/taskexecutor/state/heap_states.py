@@ -183,6 +183,11 @@ def map_key(key: Any) -> Any:
         for item in items:
             if map_key(item) is not item:
                 return tuple([map_key(item) for item in items])
+    elif kind.__hash__ is None:
+        raise InvalidProgramError(
+            f"a key of a map state is of type {kind.__module__}.{kind.__qualname__}, which is "
+            "unhashable: use what tells keys apart instead, such as a tuple of its fields"
+        )
     return key
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.exception_text import repr_of
 from penstock.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -77,8 +78,8 @@ class IntegerCheck(ValueCheck):
             try:
                 if -self.limit <= value < self.limit and hasattr(value, "__index__"):
                     return
-            except TypeError:
-                pass  # what cannot be compared with a number is none
+            except (TypeError, ValueError):
+                pass  # what cannot be compared with a number is none, nor is a table of them
         _refuse(value, self.type_info, self.state_name)
 
 
@@ -133,5 +134,8 @@ def value_check(type_info: object, state_name: str) -> ValueCheck | None:
 
 
 def _refuse(value: Any, type_info: object, state_name: str) -> None:
-    msg = f"state {state_name!r} is declared as {type_info}, which cannot hold {value!r}"
+    msg = (
+        f"state {state_name!r} is declared as {type_info}, which cannot hold "
+        f"{repr_of(value, 1000)} ({type(value).__name__})"
+    )
     raise SerializationError(msg)
