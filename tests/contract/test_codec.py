@@ -11,6 +11,7 @@ import math
 import struct
 import types
 import uuid
+import zoneinfo
 
 import numpy as np
 import pytest
@@ -96,6 +97,16 @@ GOLDEN = [
     (Types.SQL_DATE(), datetime.date(1970, 1, 2), "00000001"),
     (Types.SQL_TIME(), datetime.time(0, 0, 1), "00000000000f4240"),
     (Types.SQL_TIMESTAMP(), datetime.datetime(1970, 1, 1, 0, 0, 1), "00000000000f4240"),
+    (
+        Types.SQL_TIMESTAMP(),
+        datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC),
+        "40000000000f4240",
+    ),
+    (
+        Types.TIMESTAMP_LTZ(),
+        datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC),
+        "00000000000f4240",
+    ),
     (Types.INSTANT(), Instant(1, 2), "00000000000000000100000002"),
     (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"\x01", "0101"),
     (Types.PRIMITIVE_ARRAY(Types.SHORT()), [1, 2], "0200010002"),
@@ -185,9 +196,9 @@ COERCED = [
     (Types.SQL_DATE(), datetime.datetime(2024, 1, 2, 3), datetime.date(2024, 1, 2)),
     (Types.SQL_TIME(), datetime.datetime(2024, 1, 2, 3, 4), datetime.time(3, 4)),
     (
-        Types.SQL_TIMESTAMP(),
-        datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
+        Types.TIMESTAMP_LTZ(),
         datetime.datetime(2024, 1, 2),
+        datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
     ),
     (Types.TUPLE([Types.INT(), Types.DOUBLE()]), Point(1, 2.0), (1, 2.0)),
     (Types.PRIMITIVE_ARRAY(Types.BYTE()), bytearray(b"ab"), b"ab"),
@@ -419,18 +430,37 @@ def test_many_short_strings(kind):
 @given(st.datetimes(), st.datetimes(timezones=st.just(UTC)))
 @settings(max_examples=50)
 def test_declared_timestamps(naive, aware):
-    """Both runtimes write the wall clock alike, and read it back."""
+    """Both runtimes write the wall clock, or the instant, alike, and read it back."""
     for value in (naive, aware, naive.replace(fold=1)):
-        data = [codec_of(kind, Types.SQL_TIMESTAMP()).encode(value) for kind in ("native", "pure")]
-        assert data[0] == data[1]
-        back = [
-            codec_of(kind, Types.SQL_TIMESTAMP()).decode(data[0]) for kind in ("native", "pure")
-        ]
-        assert back == [value.replace(tzinfo=None, fold=0)] * 2
+        for declared in (Types.SQL_TIMESTAMP(), Types.TIMESTAMP_LTZ()):
+            codecs = [codec_of(kind, declared) for kind in ("native", "pure")]
+            data = [codec.encode(value) for codec in codecs]
+            assert data[0] == data[1]
+            expected = value.replace(fold=0)
+            if declared == Types.TIMESTAMP_LTZ():
+                expected = expected.replace(tzinfo=UTC)
+            for codec in codecs:
+                back = codec.decode(data[0])
+                assert (back, back.tzinfo) == (expected, expected.tzinfo)
 
 
-def test_a_timestamp_beyond_the_calendar_is_refused(kind):
-    codec = codec_of(kind, Types.SQL_TIMESTAMP())
-    for micros in (-(2**63), 2**63 - 1):
+@pytest.mark.parametrize("declared", [Types.SQL_TIMESTAMP(), Types.TIMESTAMP_LTZ()], ids=str)
+def test_an_instant_of_another_zone_becomes_one_of_utc(kind, declared):
+    codec = codec_of(kind, declared)
+    for zone in (zoneinfo.ZoneInfo("Europe/Berlin"), datetime.timezone(datetime.timedelta(1 / 48))):
+        for fold in (0, 1):  # the hour that Berlin has twice
+            given = datetime.datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=fold)
+            back = codec.decode(codec.encode(given))
+            assert back == given.astimezone(UTC)
+            assert back.tzinfo is UTC
+    outside = datetime.datetime.min.replace(tzinfo=zoneinfo.ZoneInfo("Asia/Kolkata"))
+    with pytest.raises(SerializationError, match="no moment that a datetime of UTC has"):
+        codec.encode(outside)
+
+
+@pytest.mark.parametrize("declared", [Types.SQL_TIMESTAMP(), Types.TIMESTAMP_LTZ()], ids=str)
+def test_a_timestamp_beyond_the_calendar_is_refused(kind, declared):
+    codec = codec_of(kind, declared)
+    for micros in (-(2**63), 2**61 - 1, 2**61, 2**63 - 1):
         with pytest.raises(PenstockError):
             codec.decode(struct.pack(">q", micros))

@@ -22,7 +22,7 @@ from penstock._native.wire cimport ps_load32, ps_store32, reserve
 
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.pure.codec import Codec as PureCodec
-from penstock.serialization.type_schema import SQL_TIMESTAMP
+from penstock.serialization.type_schema import SQL_TIMESTAMP, TIMESTAMP_LTZ
 
 cdef dict NODES = {
     "ANY": DynamicNode,
@@ -47,7 +47,7 @@ cdef dict NODES = {
 
 cdef CodecNode compile_node(object schema):
     cdef list fields = [compile_node(field) for field in schema.fields]
-    if schema == SQL_TIMESTAMP:
+    if schema == SQL_TIMESTAMP or schema == TIMESTAMP_LTZ:
         return TimestampNode(schema, *fields)
     return NODES[schema.kind](schema, *fields)
 

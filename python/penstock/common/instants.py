@@ -23,7 +23,7 @@ def micros_of(moment: datetime.datetime) -> int:
     """
     if moment != moment:
         raise TypeError(f"{moment!r} is no moment")
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return (moment - _EPOCH) // _MICROSECOND
 

@@ -22,6 +22,7 @@ from penstock.common.composite_types import (
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
+    LocalZonedTimestampTypeInfo,
     SqlTimeTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
@@ -36,6 +37,7 @@ __all__ = [
     "InstantTypeInfo",
     "ListTypeInfo",
     "LocalTimeTypeInfo",
+    "LocalZonedTimestampTypeInfo",
     "MapTypeInfo",
     "ObjectArrayTypeInfo",
     "PickledBytesTypeInfo",
@@ -127,8 +129,13 @@ class Types:
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
-        """`datetime.datetime`."""
+        """`datetime.datetime`; one with a zone stays a point of time, and gets the zone UTC."""
         return SqlTimeTypeInfo.TIMESTAMP()
+
+    @staticmethod
+    def TIMESTAMP_LTZ() -> TypeInformation:
+        """`datetime.datetime` that is a point of time, in UTC (beyond PyFlink)."""
+        return LocalZonedTimestampTypeInfo()
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:

@@ -124,7 +124,7 @@ def _scalar(declared: BasicTypeInfo) -> Convert:
     if kind is BasicType.STRING:
         return text_of
     if kind is BasicType.INSTANT:
-        return _instances(declared, (Instant,))
+        return _instant(declared)
     if kind is BasicType.BIG_INT:
         return _whole(declared, None)
     expected = _CLASSES.get(kind)
@@ -163,6 +163,16 @@ def _instances(declared: TypeInformation, classes: tuple[type, ...]) -> Convert:
         return value
 
     return convert
+
+
+def _instant(declared: TypeInformation) -> Convert:
+    convert = _instances(declared, (Instant,))
+
+    def instant(value: Any) -> Any:
+        is_instant = isinstance(value, datetime.datetime) and value.tzinfo is not None
+        return value if is_instant else convert(value)
+
+    return instant
 
 
 def _time_of_day(moment: Convert) -> Convert:

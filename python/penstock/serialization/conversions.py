@@ -10,6 +10,7 @@ import decimal
 import numbers
 from typing import Any
 
+from penstock.common import instants
 from penstock.common.time import Instant
 from penstock.errors import CorruptStreamError, SerializationError
 
@@ -17,6 +18,9 @@ _EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _DAY_MICROS = 86_400_000_000
+
+INSTANT_MARK = 1 << 62
+"""Is added to the microseconds of a datetime with a zone; those of a wall clock are far from it."""
 
 
 def character(value: Any) -> str:
@@ -93,20 +97,51 @@ def time_from(micros: int) -> datetime.time:
     return datetime.time(hour, minute, second, micros)
 
 
-def epoch_micros(value: Any) -> int:
-    """SQL_TIMESTAMP: microseconds from 1970-01-01T00:00 by the wall clock; a zone is dropped."""
+def timestamp_micros(value: Any) -> int:
+    """SQL_TIMESTAMP: microseconds since 1970-01-01T00:00, by the wall clock or of an instant."""
     if not isinstance(value, datetime.datetime):
         raise SerializationError("not a datetime.datetime")
-    return (value.replace(tzinfo=None, fold=0) - _EPOCH) // _MICROSECOND
+    if value.tzinfo is not None:
+        return INSTANT_MARK + _utc_micros(value)
+    return (value.replace(fold=0) - _EPOCH) // _MICROSECOND
 
 
 def timestamp_from(micros: int) -> datetime.datetime:
-    """SQL_TIMESTAMP from its wire form."""
+    """SQL_TIMESTAMP from its wire form; an instant is one of UTC."""
+    if micros >= INSTANT_MARK // 2:
+        return instants.datetime_of(micros - INSTANT_MARK)
     return _EPOCH + datetime.timedelta(microseconds=micros)
 
 
+def moment_micros(value: Any) -> int:
+    """TIMESTAMP_LTZ: microseconds since the epoch; a datetime without a zone is one of UTC."""
+    if not isinstance(value, datetime.datetime):
+        raise SerializationError("not a datetime.datetime")
+    return _utc_micros(value)
+
+
+def moment_from(micros: int) -> datetime.datetime:
+    """TIMESTAMP_LTZ from its wire form, as a datetime of UTC."""
+    return instants.datetime_of(micros)
+
+
+def _utc_micros(value: datetime.datetime) -> int:
+    try:
+        micros = instants.micros_of(value)
+        instants.datetime_of(micros)  # also in UTC it is in a year from 1 to 9999
+    except (OverflowError, TypeError):
+        raise SerializationError("no moment that a datetime of UTC has") from None
+    return micros
+
+
 def instant_parts(value: Any) -> tuple[int, int]:
-    """INSTANT: seconds since the epoch and nanoseconds within the second."""
+    """INSTANT: seconds since the epoch and nanoseconds within the second.
+
+    A datetime with a zone is an instant too.
+    """
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        seconds, micros = divmod(_utc_micros(value), 1_000_000)
+        return seconds, micros * 1000
     if not isinstance(value, Instant):
         raise SerializationError("not a penstock.common.Instant")
     return value.seconds, value.nanos

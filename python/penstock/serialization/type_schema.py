@@ -100,7 +100,10 @@ BIG_DEC = _converted("BIG_DEC", STRING, conversions.decimal_text, conversions.de
 SQL_DATE = _converted("SQL_DATE", INT, conversions.epoch_day, conversions.date_from)
 SQL_TIME = _converted("SQL_TIME", LONG, conversions.micros_of_day, conversions.time_from)
 SQL_TIMESTAMP = _converted(
-    "SQL_TIMESTAMP", LONG, conversions.epoch_micros, conversions.timestamp_from
+    "SQL_TIMESTAMP", LONG, conversions.timestamp_micros, conversions.timestamp_from
+)
+TIMESTAMP_LTZ = _converted(
+    "TIMESTAMP_LTZ", LONG, conversions.moment_micros, conversions.moment_from
 )
 INSTANT = _converted(
     "INSTANT", tuple_of(LONG, INT), conversions.instant_parts, conversions.instant_from
@@ -129,6 +132,8 @@ def schema_of(type_info: typeinfo.TypeInformation | None) -> TypeSchema:
             return SQL_DATE
         case typeinfo.TimeTypeInfo():
             return SQL_TIME
+        case typeinfo.LocalZonedTimestampTypeInfo():
+            return TIMESTAMP_LTZ
         case typeinfo.TimestampTypeInfo():
             return SQL_TIMESTAMP
         case typeinfo.LocalTimeTypeInfo():

@@ -62,7 +62,7 @@ def never_changes(type_info: Any) -> bool:
         return all(map(never_changes, type_info.get_field_types()))
     if isinstance(type_info, BasicTypeInfo):
         return True
-    return type_info is not None and schema_of(type_info).name.startswith("SQL_")
+    return type_info is not None and schema_of(type_info).kind == "CONVERTED"
 
 
 class Isolation:
