@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from penstock.common import Row, Types
+from penstock.common.typeinfo import LocalTimeTypeInfo
 from penstock.datastream.formats.json import (
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
@@ -203,7 +204,7 @@ def test_what_builders_refuse():
     with pytest.raises(InvalidProgramError, match="keys of JSON objects"):
         schema({"a": Types.MAP(Types.INT(), Types.INT())})
     with pytest.raises(InvalidProgramError, match="no form"):
-        schema({"a": Types.INSTANT()})
+        schema({"a": LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE)})
     with pytest.raises(InvalidProgramError, match="Typeinfo should be set"):
         JsonRowSerializationSchema.builder().build()
     with pytest.raises(JvmOnlyError):

@@ -17,7 +17,12 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
 )
 from penstock.common.number_text import double_text, float_text
-from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.temporal_types import (
+    DateTypeInfo,
+    LocalZonedTimestampTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
 from penstock.common.typeinfo import Types
 from penstock.datastream.formats.csv_grammar import CsvGrammar
 from penstock.datastream.formats.json_values import (
@@ -30,10 +35,10 @@ from penstock.datastream.formats.json_values import (
     read_decimal,
     read_double,
     read_float,
-    timestamp_text,
     whole_reader,
 )
 from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.formats.moments import moment_reader, timestamp_text
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -200,6 +205,8 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
         return _read_date
     if isinstance(declared, TimeTypeInfo):
         return _read_time
+    if isinstance(declared, LocalZonedTimestampTypeInfo):
+        return moment_reader(" ")
     if isinstance(declared, TimestampTypeInfo):
         return _read_timestamp
     kind = declared.basic_type if isinstance(declared, BasicTypeInfo) else None
@@ -352,6 +359,8 @@ def _scalar_writer(declared: TypeInformation) -> tuple[Callable[[Any], str], boo
         return lambda value: str(value.isoformat()), False
     if isinstance(declared, TimeTypeInfo):
         return lambda value: str(value.replace(microsecond=0).isoformat()), False
+    if isinstance(declared, LocalZonedTimestampTypeInfo):
+        return timestamp_text(" ", "Z"), True
     if isinstance(declared, TimestampTypeInfo):
         return timestamp_text(" ", ""), True
     kind = declared.basic_type if isinstance(declared, BasicTypeInfo) else None

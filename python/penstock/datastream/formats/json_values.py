@@ -22,16 +22,20 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
+from penstock.common.instant_text import instant_text
 from penstock.common.number_text import float_text
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
+    LocalZonedTimestampTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
 )
+from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, values_in_order
 from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.formats.moments import moment_reader, read_instant, timestamp_text
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -162,6 +166,8 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[Any], Any]:
         reader = read_date
     elif isinstance(declared, TimeTypeInfo):
         reader = _read_time
+    elif isinstance(declared, LocalZonedTimestampTypeInfo):
+        reader = moment_reader("T")
     elif isinstance(declared, TimestampTypeInfo):
         reader = _read_timestamp
     if reader is None:
@@ -312,6 +318,7 @@ _BASIC_READERS: Final[dict[BasicType, Callable[[Any], Any]]] = {
     BasicType.DOUBLE: read_double,
     BasicType.BIG_DEC: read_decimal,
     BasicType.BIG_INT: read_big_int,
+    BasicType.INSTANT: read_instant,
 }
 
 
@@ -414,6 +421,7 @@ def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
         BasicType.FLOAT: _single,
         BasicType.DOUBLE: _number,
         BasicType.BIG_DEC: _exact_number,
+        BasicType.INSTANT: _instant_text,
     }
     writer = writers.get(kind)
     if writer is None:
@@ -442,19 +450,14 @@ def _single(value: Any) -> Any:
     return _number(float_text(float(value)))
 
 
+def _instant_text(value: Any) -> str:
+    if not isinstance(value, Instant):
+        raise Misfit(f"{_shown(value)} is no Instant")
+    return instant_text(value)
+
+
 def _exact_number(value: Any) -> msgspec.Raw:
     return msgspec.Raw(f"{read_decimal(value):f}".encode())
-
-
-def timestamp_text(between: str, behind: str) -> Callable[[datetime.datetime], str]:
-    """What writes times as Java does: with as many digits of a second as there are."""
-
-    def write(value: datetime.datetime) -> str:
-        text = value.replace(microsecond=0, tzinfo=None).isoformat(sep=between)
-        digits = f"{value.microsecond:06}".rstrip("0")
-        return f"{text}.{digits}{behind}" if digits else f"{text}{behind}"
-
-    return write
 
 
 def _any_writer(value: Any) -> Any:

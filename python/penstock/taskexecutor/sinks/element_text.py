@@ -6,10 +6,11 @@ in files alone: `print()` shows them by a function of PyFlink's, whose fields ha
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.instant_text import instant_text
 from penstock.common.number_text import double_text, float_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
@@ -138,7 +139,7 @@ def flink_text(value: Any) -> str:
     if isinstance(value, datetime):
         return _timestamp_text(value)
     if isinstance(value, Instant):
-        return _instant_text(value)
+        return instant_text(value)
     if isinstance(value, Row):
         return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
     if isinstance(value, tuple):
@@ -158,16 +159,3 @@ def _timestamp_text(value: datetime) -> str:
     """A moment as `java.sql.Timestamp` writes it: with one digit of its second at least."""
     text = value.replace(tzinfo=None).isoformat(" ", "microseconds").rstrip("0")
     return f"{text}0" if text.endswith(".") else text
-
-
-def _instant_text(value: Instant) -> str:
-    """A moment as `java.time.Instant` writes it: in UTC, with 0, 3, 6 or 9 digits of its second."""
-    # The calendar repeats itself after 400 years; datetime ends with the year 9999.
-    cycles, seconds = divmod(value.seconds, 146_097 * 86_400)
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    year = moment.year + 400 * cycles
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    fraction = f"{value.nanos:09}"
-    while fraction.endswith("000"):
-        fraction = fraction[:-3]
-    return f"{sign}{abs(year):04}{moment:-%m-%dT%H:%M:%S}{'.' * bool(fraction)}{fraction}Z"
