@@ -97,7 +97,8 @@ def exchanges_frames(env, folder):
     of_all_types = spark.sql(
         "SELECT CAST(1 AS TINYINT) AS a, CAST(1.5 AS FLOAT) AS b, CAST(2.25 AS DECIMAL(9, 2)) AS c,"
         " DATE'2024-05-06' AS d, TIMESTAMP_NTZ'2024-05-06 07:08:09' AS e, ARRAY(1, NULL) AS f,"
-        " MAP('k', 1L) AS g, NAMED_STRUCT('h', TRUE) AS i, X'00FF' AS j, CAST(NULL AS INT) AS k"
+        " MAP('k', 1L) AS g, NAMED_STRUCT('h', TRUE) AS i, X'00FF' AS j, CAST(NULL AS INT) AS k,"
+        " TIMESTAMP'2024-05-06 07:08:09Z' AS l"
     )
     stream = env.from_spark(of_all_types, str(Path(folder, "all")))
     with stream.execute_and_collect() as rows:
@@ -113,6 +114,7 @@ def exchanges_frames(env, folder):
         i=Row(h=True),
         j=[0, -1],
         k=None,
+        l=datetime.datetime(2024, 5, 6, 7, 8, 9, tzinfo=datetime.UTC),
     ), row
     empty = env.from_spark(numbers.where("n < 0")).map(lambda row: row.n, Types.LONG())
     print(empty.to_spark(spark, str(Path(folder, "empty"))).collect())

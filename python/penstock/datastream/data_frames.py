@@ -5,6 +5,7 @@ Nothing is imported here: who has such a table has its library.
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -42,17 +43,21 @@ def elements_of(collection: Any, declared: TypeInformation | None) -> Any:
                 f"from_collection: the rows of a {kind[0]} {kind[1]} are not here: {instead}"
             )
     if ("pandas", "DataFrame") in kinds:
-        columns = [_plain(collection.iloc[:, i]) for i in range(len(collection.columns))]
+        columns = [_of_pandas(collection.iloc[:, i]) for i in range(len(collection.columns))]
         return _rows(map(str, collection.columns), zip(*columns, strict=True), declared)
     if ("pandas", "Series") in kinds:
-        return _plain(collection)
+        return _of_pandas(collection)
     if ("polars", "DataFrame") in kinds:
-        return _rows(collection.columns, collection.iter_rows(), declared)
+        columns = [_of_polars(column) for column in collection.get_columns()]
+        return _rows(collection.columns, zip(*columns, strict=True), declared)
+    if ("polars", "Series") in kinds:
+        return _of_polars(collection)
     if ("pyarrow", "Table") in kinds or ("pyarrow", "RecordBatch") in kinds:
-        columns = [column.to_pylist() for column in collection.columns]
-        return _rows(collection.schema.names, zip(*columns, strict=True), declared)
+        names = collection.schema.names
+        columns = [_of_arrow(*column) for column in zip(names, collection.columns, strict=True)]
+        return _rows(names, zip(*columns, strict=True), declared)
     if ("pyarrow", "Array") in kinds or ("pyarrow", "ChunkedArray") in kinds:
-        return collection.to_pylist()
+        return _of_arrow("value", collection)
     if isinstance(collection, Sequence) and len(collection) > 0 and _is_sparks(collection[0]):
         return [_own_row(row, declared) for row in collection]
     return collection
@@ -80,15 +85,50 @@ def _row(names: list[str], values: Iterable[Any], declared: TypeInformation | No
     return row
 
 
-def _plain(column: Any) -> list[Any]:
-    """The values of a pandas column as Python's own; what is missing is None, NaN stays one."""
+def _of_arrow(name: str, column: Any) -> list[Any]:
+    """The values of a column of Arrow, as those of `from_arrow`."""
+    from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
+    from penstock.datastream.formats.arrow_types import type_of_arrow
+
+    try:
+        return column_values(column, type_of_arrow(column.type))
+    except ColumnMisfit as misfit:
+        raise InvalidProgramError(f"from_collection: {misfit.within(name)}") from None
+
+
+def _of_polars(column: Any) -> list[Any]:
+    """The values of a Polars column; instants are datetimes of UTC, as those of `from_polars`."""
+    kind = column.dtype
+    if getattr(kind, "time_unit", None) == "ns" and (column.cast(int) % 1000 != 0).any():
+        raise _too_fine(column.name)
+    values: list[Any] = column.to_list()
+    if getattr(kind, "time_zone", None) is None:
+        return values
+    return [None if value is None else value.astimezone(datetime.UTC) for value in values]
+
+
+def _too_fine(name: Any) -> InvalidProgramError:
+    return InvalidProgramError(
+        f"from_collection: the column {name!r} has nanoseconds, which Python's times do not have; "
+        "round it to microseconds"
+    )
+
+
+def _of_pandas(column: Any) -> list[Any]:
+    """The values of a pandas column as Python's own; what is missing is None, NaN stays one.
+
+    Instants are datetimes of UTC, as those of `from_pandas`.
+    """
     pandas = sys.modules["pandas"]
 
     def plain(value: Any) -> Any:
         if value is pandas.NaT or value is pandas.NA:
             return None
         if isinstance(value, pandas.Timestamp):
-            return value.to_pydatetime(warn=False)
+            if value.nanosecond:
+                raise _too_fine(column.name)
+            moment = value.to_pydatetime()
+            return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC)
         if isinstance(value, pandas.Timedelta):
             return value.to_pytimedelta()
         return value

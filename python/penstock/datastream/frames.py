@@ -38,6 +38,7 @@ class ColumnSource(Source):
         if len(set(names)) < len(names):
             raise InvalidProgramError(f"{where}: columns share a name: {', '.join(names)}")
         self._type = row_type_of(table.schema, where)
+        _check_nanoseconds(pa, table, where)
         self._batches: list[bytes] = []
         self._lengths: list[int] = []
         for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
@@ -58,6 +59,29 @@ class ColumnSource(Source):
     def get_produced_type(self) -> TypeInformation:
         """A row with the names and types of the columns."""
         return self._type
+
+
+def _check_nanoseconds(pa: Any, table: Any, where: str) -> None:
+    """Refuses times that are no whole microseconds, of which Python has no values.
+
+    Raises:
+        InvalidProgramError: A column has such.
+    """
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        kind = column.type
+        if getattr(kind, "unit", None) != "ns":
+            continue
+        if pa.types.is_timestamp(kind):
+            wanted = pa.timestamp("us", kind.tz)
+        else:
+            wanted = pa.time64("us") if pa.types.is_time64(kind) else pa.duration("us")
+        try:
+            column.cast(wanted)
+        except pa.ArrowInvalid as error:
+            raise InvalidProgramError(
+                f"{where}: the column {name!r} has nanoseconds, which Python's times do not have; "
+                f"round it to microseconds ({error})"
+            ) from None
 
 
 def source_of_arrow(table: Any) -> ColumnSource:

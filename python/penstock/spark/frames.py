@@ -47,7 +47,7 @@ _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
     "string": Types.STRING,
     "binary": lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     "date": Types.SQL_DATE,
-    "timestamp": Types.SQL_TIMESTAMP,
+    "timestamp": Types.TIMESTAMP_LTZ,
     "timestamp_ntz": Types.SQL_TIMESTAMP,
 }
 
@@ -77,8 +77,13 @@ def stream_of_spark(
         # is somebody else's.
         is_left = goes_on and _has(env, folder, "_temporary")
         frame.write.mode("overwrite" if path is None or is_left else "error").parquet(folder)
-    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), folder)
+    source = FileSource.for_bulk_file_format(format_of_spark(row_type), folder)
     return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "Spark Source")
+
+
+def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
+    """The format of the files that Spark writes; its instants may have no zone there."""
+    return ParquetColumnarRowInputFormat(row_type, is_utc_timestamp=True)
 
 
 def _goes_on(env: StreamExecutionEnvironment) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.connectors.file_system import FileSource
-from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from penstock.errors import InvalidProgramError, SourceError, WrongArgumentError
-from penstock.spark.frames import type_of_columns
+from penstock.spark.frames import format_of_spark, type_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +74,6 @@ def read_batches(schema: Any, folder: str, discovery_interval: Duration) -> File
     """
     if not hasattr(schema, "typeName") or schema.typeName() != "struct":
         raise WrongArgumentError(f"read_batches takes the schema of a DataFrame, got {schema!r}")
-    row_format = ParquetColumnarRowInputFormat(type_of_columns(schema, "read_batches"))
+    row_format = format_of_spark(type_of_columns(schema, "read_batches"))
     source = FileSource.for_bulk_file_format(row_format, folder)
     return source.monitor_continuously(discovery_interval).build()

@@ -1,4 +1,4 @@
-"""Types of Arrow as the types of elements and back, and columns of Arrow as values and back."""
+"""Types of Arrow as the types of elements and back, and values as columns of Arrow."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
+from penstock.common.instants import instant_micros
 from penstock.common.optional_library import optional_library
-from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.temporal_types import (
+    DateTypeInfo,
+    LocalZonedTimestampTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.formats.json_values import field_values, named_row
+from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
+BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
-_LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
+LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
 #: The names of Arrow's types.
 _BASIC: Final = {
@@ -67,15 +73,19 @@ def arrow_type(declared: TypeInformation) -> Any:
             return pa.decimal128(38, 18)
         if kind is BasicType.BIG_INT:
             return pa.decimal128(38, 0)
-    if declared == _BYTES:
+        if kind is BasicType.INSTANT:
+            return pa.timestamp("us", "UTC")
+    if declared == BYTES:
         return pa.binary()
     if isinstance(declared, DateTypeInfo):
         return pa.date32()
     if isinstance(declared, TimeTypeInfo):
         return pa.time64("us")
+    if isinstance(declared, LocalZonedTimestampTypeInfo):
+        return pa.timestamp("us", "UTC")
     if isinstance(declared, TimestampTypeInfo):
         return pa.timestamp("us")
-    if isinstance(declared, _LISTS):
+    if isinstance(declared, LISTS):
         return pa.list_(arrow_type(declared.element_type))
     if isinstance(declared, MapTypeInfo):
         return pa.map_(arrow_type(declared.key_type), arrow_type(declared.value_type))
@@ -120,6 +130,7 @@ def type_of_arrow(kind: Any) -> TypeInformation:
         (at.is_decimal, Types.BIG_DEC),
         (at.is_date, Types.SQL_DATE),
         (at.is_time, Types.SQL_TIME),
+        (lambda k: at.is_timestamp(k) and k.tz is not None, Types.TIMESTAMP_LTZ),
         (at.is_timestamp, Types.SQL_TIMESTAMP),
     ):
         if is_kind(kind):
@@ -138,6 +149,22 @@ def type_of_arrow(kind: Any) -> TypeInformation:
     return Types.PICKLED_BYTE_ARRAY()
 
 
+def of_instants(declared: Any) -> Any:
+    """Return a type whose timestamps, also those within others, are points of time."""
+    if isinstance(declared, TimestampTypeInfo):
+        return Types.TIMESTAMP_LTZ()
+    if isinstance(declared, RowTypeInfo):
+        types = list(map(of_instants, declared.get_field_types()))
+        return Types.ROW_NAMED(declared.get_field_names(), types)
+    if isinstance(declared, TupleTypeInfo):
+        return Types.TUPLE(list(map(of_instants, declared.get_field_types())))
+    if isinstance(declared, MapTypeInfo):
+        return Types.MAP(of_instants(declared.key_type), of_instants(declared.value_type))
+    if isinstance(declared, LISTS) and declared != BYTES:
+        return Types.LIST(of_instants(declared.element_type))
+    return declared
+
+
 def row_type_of(given: Any, where: str) -> RowTypeInfo:
     """A row as a program describes it: as a type, or as a schema of Arrow.
 
@@ -154,86 +181,14 @@ def row_type_of(given: Any, where: str) -> RowTypeInfo:
     )
 
 
-def column_values(column: Any, declared: TypeInformation) -> list[Any]:
-    """The values of a column, of the declared type.
-
-    Args:
-        column: An Array or ChunkedArray; its type is cast if it is another one.
-        declared: The type.
-
-    Raises:
-        pyarrow.ArrowInvalid: A value does not fit.
-    """
-    import pyarrow.types as at
-
-    kind = column.type
-    if at.is_timestamp(kind):
-        column = column.cast(arrow_type(Types.SQL_TIMESTAMP()))
-    elif isinstance(declared, BasicTypeInfo) and declared.basic_type in _BASIC:
-        wanted = arrow_type(declared)
-        if kind != wanted:
-            column = column.cast(wanted)
-        if column.null_count == 0 and declared.basic_type not in _AS_OBJECTS:
-            values: list[Any] = column.to_numpy().tolist()
-            return values
-    convert = value_reader(declared)
-    found: list[Any] = column.to_pylist()
-    return found if convert is None else [convert(value) for value in found]
-
-
-#: What is at most 64 bits of a whole number.
-_WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
-
-
-def whole_numbers(column: Any, declared: TypeInformation) -> memoryview | None:
-    """The values of a column of whole numbers as they lie in memory, as 64 bits each.
-
-    Args:
-        column: An Array; its type is cast if it is another one.
-        declared: The type of the values.
-
-    Returns:
-        None if they are others, or some are null.
-
-    Raises:
-        pyarrow.ArrowInvalid: A value does not fit.
-    """
-    import pyarrow as pa
-
-    is_whole = isinstance(declared, BasicTypeInfo) and declared.basic_type in _WHOLE
-    if not is_whole or not pa.types.is_integer(column.type) or column.null_count:
-        return None
-    return memoryview(column.cast(arrow_type(declared)).cast(pa.int64()).to_numpy())
-
-
-#: What numpy would have as objects, or as single bits.
-_AS_OBJECTS: Final = (BasicType.STRING, BasicType.CHAR, BasicType.BOOLEAN)
-
-
-def value_reader(declared: TypeInformation) -> Callable[[Any], Any] | None:
-    """What makes values of a type of what Arrow gives; None where they are the same."""
-    convert: Callable[[Any], Any] | None = None
-    if isinstance(declared, _LISTS) and declared != _BYTES:
-        element = value_reader(declared.element_type)
-        if element is not None:
-            convert = _each(element)
-    elif isinstance(declared, MapTypeInfo):
-        of_value = value_reader(declared.value_type) or _same
-
-        def convert(pairs: Any) -> Any:
-            return {key: of_value(value) for key, value in pairs}
-    elif isinstance(declared, RowTypeInfo):
-        names = declared.get_field_names()
-        fields = [value_reader(kind) or _same for kind in declared.get_field_types()]
-
-        def convert(members: Any) -> Any:
-            values = zip(fields, (members[name] for name in names), strict=True)
-            return named_row(names, [read(value) for read, value in values])
-    elif isinstance(declared, BasicTypeInfo) and declared.basic_type is BasicType.BIG_INT:
-        convert = int
-    if convert is None:
-        return None
-    return lambda value: None if value is None else convert(value)
+def _wall_clock(value: Any) -> Any:
+    """A datetime without a zone as it is; Arrow would drop the zone of another one."""
+    if getattr(value, "tzinfo", None) is not None:
+        raise ValueError(
+            "it has a zone, and a column of this type has none; declare Types.TIMESTAMP_LTZ() or "
+            "Types.INSTANT()"
+        )
+    return value
 
 
 def _each(element: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -242,6 +197,30 @@ def _each(element: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def table_schema(given: Any, row_type: RowTypeInfo) -> Any:
+    """Return the schema of Arrow for a table: one that a program gives, or that of its row type.
+
+    Instants are of UTC there, the one zone that the formats of tables have.
+    """
+    if isinstance(given, RowTypeInfo):
+        return arrow_schema(row_type)
+    pa = arrow_library("a table")
+    return pa.schema([field.with_type(_of_utc(pa, field.type)) for field in given])
+
+
+def _of_utc(pa: Any, kind: Any) -> Any:
+    if pa.types.is_timestamp(kind):
+        return kind if kind.tz is None else pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        return pa.struct([field.with_type(_of_utc(pa, field.type)) for field in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_of_utc(pa, kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_of_utc(pa, kind.key_type), _of_utc(pa, kind.item_type))
+    return kind
 
 
 def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
@@ -279,7 +258,7 @@ def _misfit(value: Any, declared: TypeInformation) -> tuple[list[str], TypeInfor
             parts = list(zip(names, types, field_values(value, names), strict=True))
     elif isinstance(declared, MapTypeInfo) and isinstance(value, dict):
         parts = [(str(key), declared.value_type, each) for key, each in value.items()]
-    elif isinstance(declared, _LISTS) and isinstance(value, (list, tuple)):
+    elif isinstance(declared, LISTS) and isinstance(value, (list, tuple)):
         parts = [(str(n), declared.element_type, each) for n, each in enumerate(value)]
     for name, of, each in parts:
         if _unfit(each, of):
@@ -321,15 +300,16 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
 def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
     """What makes what Arrow takes of values of a type; None where they are the same."""
     convert: Callable[[Any], Any] | None = None
-    if isinstance(declared, _LISTS) and declared != _BYTES:
+    if isinstance(declared, LISTS) and declared != BYTES:
         element = value_writer(declared.element_type)
         if element is not None:
             convert = _each(element)
     elif isinstance(declared, MapTypeInfo):
+        of_key = value_writer(declared.key_type) or _same
         of_value = value_writer(declared.value_type) or _same
 
         def convert(mapping: Any) -> Any:
-            return [(key, of_value(value)) for key, value in mapping.items()]
+            return [(of_key(key), of_value(value)) for key, value in mapping.items()]
     elif isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         names = [name for name, _ in _fields(declared)]
         fields = [value_writer(kind) or _same for kind in declared.get_field_types()]
@@ -338,6 +318,10 @@ def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
             members = zip(names, fields, field_values(row, names), strict=True)
             return {name: write(value) for name, write, value in members}
 
+    elif declared == Types.INSTANT() or isinstance(declared, LocalZonedTimestampTypeInfo):
+        convert = instant_micros
+    elif isinstance(declared, TimestampTypeInfo):
+        return _wall_clock
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)

@@ -55,9 +55,15 @@ class AvroTypes:
     ``null`` and one other type, and a record within itself, is any Python value.
     """
 
-    def __init__(self, parsed: Any) -> None:
-        """Takes what ``fastavro.parse_schema`` gave."""
+    def __init__(self, parsed: Any, *, has_zones: bool = False) -> None:
+        """Takes what ``fastavro.parse_schema`` gave.
+
+        Args:
+            parsed: The schema.
+            has_zones: Whether times of UTC are datetimes of UTC, rather than without a zone.
+        """
         self.parsed = parsed
+        self._has_zones = has_zones
         self._named: dict[str, Any] = {}
         self._open: set[str] = set()
         self.type_info = self._type_of(parsed)
@@ -69,7 +75,10 @@ class AvroTypes:
             return self._type_of(others[0]) if len(others) == 1 else Types.PICKLED_BYTE_ARRAY()
         if isinstance(schema, str):
             schema = {"type": schema}
-        logical = _LOGICAL.get(schema.get("logicalType", ""))
+        name = schema.get("logicalType", "")
+        if self._has_zones and name in _UTC_TIMES:
+            return Types.TIMESTAMP_LTZ()
+        logical = _LOGICAL.get(name)
         if logical is not None:
             return logical()
         kind = schema["type"]

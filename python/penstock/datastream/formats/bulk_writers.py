@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import BulkWriter, RowDataBulkWriterFactory
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, columns_of
+from penstock.datastream.formats.arrow_types import (
+    arrow_library,
+    arrow_schema,
+    columns_of,
+    of_instants,
+)
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError
@@ -41,7 +46,7 @@ class ColumnWriters(RowDataBulkWriterFactory):
         Args:
             kind: ``parquet``, ``orc`` or ``arrow``.
             row_type: The type.
-            is_utc: Whether the file says of times that they are in UTC.
+            is_utc: Whether the file says of all timestamps that they are of UTC.
             options: Of pyarrow's writer.
 
         Raises:
@@ -49,24 +54,15 @@ class ColumnWriters(RowDataBulkWriterFactory):
             DependencyError: pyarrow is not installed.
         """
         super().__init__(None, row_type)
-        arrow_schema(row_type)
         self._kind = kind
-        self._is_utc = is_utc
+        self._written_type: RowTypeInfo = of_instants(row_type) if is_utc else row_type
+        arrow_schema(self._written_type)
         self._options = options or {}
 
     def create(self, file: BinaryIO) -> BulkWriter:
         """A writer of one file."""
-        pa = arrow_library("a columnar format")
-        schema = arrow_schema(self._row_type)
-        if self._is_utc:
-            utc = pa.timestamp("us", "UTC")
-            schema = pa.schema(
-                [
-                    field.with_type(utc) if pa.types.is_timestamp(field.type) else field
-                    for field in schema
-                ]
-            )
-        return _ColumnWriter(self._row_type, schema, _OPENERS[self._kind], file, self._options)
+        schema = arrow_schema(self._written_type)
+        return _ColumnWriter(self._written_type, schema, _OPENERS[self._kind], file, self._options)
 
 
 def _open_parquet(file: BinaryIO, schema: Any, options: dict[str, Any]) -> Any:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_types import (
-    arrow_library,
+from penstock.datastream.formats.arrow_columns import (
+    ColumnMisfit,
     column_values,
-    row_type_of,
     whole_numbers,
 )
+from penstock.datastream.formats.arrow_types import arrow_library, row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.errors import (
     FormatError,
@@ -44,6 +44,7 @@ class ColumnarFormat(BulkFormat):
         *,
         column: str | None = None,
         is_case_sensitive: bool = True,
+        is_utc: bool = False,
     ) -> None:
         """Reads rows of a type, or the values of one column.
 
@@ -52,6 +53,7 @@ class ColumnarFormat(BulkFormat):
             batch_size: How many rows are decoded at a time.
             column: The column whose values are the elements.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
+            is_utc: Whether timestamps without a zone may be read as instants, of UTC.
 
         Raises:
             InvalidProgramError: The size is not positive.
@@ -78,6 +80,7 @@ class ColumnarFormat(BulkFormat):
         self._batch_size = batch_size
         self._column = column
         self._is_case_sensitive = is_case_sensitive
+        self._is_utc = is_utc
 
     def can_be_cut(self) -> bool:
         """True."""
@@ -148,7 +151,6 @@ class ColumnarFormat(BulkFormat):
     def _elements(
         self, batch: Any, columns: list[str], path: str, piece: int, before: int
     ) -> Sequence[Any]:
-        pa = arrow_library(type(self).__name__)
         declared = self._declared
         is_row = self._column is None and isinstance(declared, RowTypeInfo)
         types = declared.get_field_types() if is_row else [declared]  # type: ignore[attr-defined]
@@ -158,11 +160,10 @@ class ColumnarFormat(BulkFormat):
                 numbers = None if is_row else whole_numbers(batch.column(name), kind)
                 if numbers is not None:
                     return numbers
-                found.append(column_values(batch.column(name), kind))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                found.append(column_values(batch.column(name), kind, is_utc=self._is_utc))
+            except ColumnMisfit as misfit:
                 raise FormatError(
-                    f"{path}, rows from {before} of piece {piece}: the field {name!r} does not fit "
-                    f"{kind!r}: {error}"
+                    f"{path}, rows from {before} of piece {piece}: {misfit.within(name)}"
                 ) from None
         if not is_row:
             return found[0]

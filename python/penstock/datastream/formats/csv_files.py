@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_type, column_values
+from penstock.datastream.formats.arrow_columns import column_values
+from penstock.datastream.formats.arrow_types import arrow_library, arrow_type
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.csv_blocks import first_row_at, head_of, row_blocks
 from penstock.datastream.formats.csv_rows import CsvRowReader

@@ -12,6 +12,7 @@ from penstock.common.serialization import (
 )
 from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro_types import AvroTypes
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import ParquetFormat
 from penstock.datastream.formats.file_format import BulkFormat as BulkFormat
@@ -76,12 +77,15 @@ class _ParquetRecords(ParquetFormat, StreamFormat):
     """Rows of Parquet files, where PyFlink has a format of records."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
-        super().__init__(declared, _BATCH_ROWS)
+        super().__init__(declared, _BATCH_ROWS, is_utc=True)
 
 
 def _record_type(schema: AvroSchema, where: str) -> RowTypeInfo:
     given: Any = schema
-    declared = given.type_info if isinstance(given, AvroSchema) else None
+    declared = None
+    if isinstance(given, AvroSchema):
+        # Parquet tells times of UTC from those without a zone.
+        declared = AvroTypes(given.parsed, has_zones=True).type_info
     if not isinstance(declared, RowTypeInfo):
         raise InvalidProgramError(f"{where} takes an AvroSchema of a record, got {schema!r}")
     return declared
@@ -102,8 +106,8 @@ class ParquetBulkWriters:
         Args:
             row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
-            utc_timestamp: Whether the file says of times that they are in UTC, rather than of no
-                zone.
+            utc_timestamp: Whether the file says of all timestamps that they are instants, of UTC:
+                also of those of `Types.SQL_TIMESTAMP`.
             compression: As ``pyarrow.parquet`` calls it (beyond PyFlink).
 
         Raises:
@@ -149,8 +153,8 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
             row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
             batch_size: How many rows are decoded at a time.
-            is_utc_timestamp: Nothing follows from it: times are as in the file, those of a zone in
-                UTC.
+            is_utc_timestamp: Whether timestamps without a zone are of UTC, so that they may be read
+                as `Types.INSTANT` and `Types.TIMESTAMP_LTZ`.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
 
         Raises:
@@ -158,12 +162,18 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
                 setting of Hadoop.
             DependencyError: pyarrow is not installed.
         """
-        del is_utc_timestamp
         refuse_hadoop(hadoop_config, "ParquetColumnarRowInputFormat")
+        is_utc: Any = is_utc_timestamp
+        if not isinstance(is_utc, bool):
+            raise WrongArgumentError(
+                "ParquetColumnarRowInputFormat: is_utc_timestamp must be True or False, got "
+                f"{is_utc_timestamp!r}"
+            )
         super().__init__(
             row_type_of(row_type, "ParquetColumnarRowInputFormat"),
             batch_size,
             is_case_sensitive=is_case_sensitive,
+            is_utc=is_utc,
         )
 
 

@@ -7,7 +7,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_types import arrow_library, column_values
+from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
+from penstock.datastream.formats.arrow_types import arrow_library
+from penstock.errors import FormatError
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MIN_TIMESTAMP,
@@ -84,8 +86,13 @@ class _RowRange(SourceOperator):
                 self.batch, self.number_of_batch = stream.read_next_batch(), number
         start = self.next - (self.ends[number] - self.batch.num_rows)
         piece = self.batch.slice(start, min(_STEP_ROWS, self.last + 1 - self.next))
-        columns = zip(piece.columns, self.types, strict=True)
-        return rows_of_columns(self.names, [column_values(column, t) for column, t in columns])
+        found = []
+        for name, column, declared in zip(self.names, piece.columns, self.types, strict=True):
+            try:
+                found.append(column_values(column, declared))
+            except ColumnMisfit as misfit:
+                raise FormatError(f"rows from {self.next}: {misfit.within(name)}") from None
+        return rows_of_columns(self.names, found)
 
 
 class RowsOfColumns(SplitBySplit, _RowRange):

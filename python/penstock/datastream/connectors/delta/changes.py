@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.background import BackgroundCall
+from penstock.common.instants import datetime_of, micros_of
 from penstock.common.row_kind import RowKind
+from penstock.common.temporal_types import LocalZonedTimestampTypeInfo
+from penstock.common.types import rows_of_columns
 from penstock.datastream.connectors.delta.log import (
     CHANGED_FROM,
     CHANGED_TO,
@@ -24,9 +28,9 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
     SourceSplit,
 )
-from penstock.datastream.formats.arrow_types import arrow_type, column_values
-from penstock.datastream.formats.json_values import named_row
-from penstock.errors import SourceError
+from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
+from penstock.datastream.formats.arrow_types import arrow_type
+from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -233,12 +237,12 @@ class _ChangedRows:
             self._group, wanted if self._kinds is None else [*wanted, _CHANGE_TYPE]
         )
         columns = [
-            column_values(table[name], declared)
+            self._values(table[name], name, declared)
             if name in there
             else [self._value_of_partition(name, declared)] * table.num_rows
             for name, declared in zip(self._names, self._types, strict=True)
         ]
-        rows = [named_row(self._names, values) for values in zip(*columns, strict=True)]
+        rows = rows_of_columns(self._names, columns)
         if self._kinds is not None:
             kinds = map(self._kinds.get, table[_CHANGE_TYPE].to_pylist())
             changed = [(row, kind) for row, kind in zip(rows, kinds, strict=True) if kind]
@@ -250,6 +254,13 @@ class _ChangedRows:
                 row.set_row_kind(RowKind.DELETE)
         return rows
 
+    def _values(self, column: Any, name: str, declared: Any) -> list[Any]:
+        try:
+            # Whatever a file says: the table knows which timestamps have a zone.
+            return column_values(column, declared, is_utc=True)
+        except ColumnMisfit as misfit:
+            raise FormatError(f"DeltaSource: {self._where}: {misfit.within(name)}") from None
+
     def _value_of_partition(self, name: str, declared: Any) -> Any:
         """That of a column which the file does not have: older ones lack those added since."""
         import pyarrow as pa
@@ -257,4 +268,6 @@ class _ChangedRows:
         text = self._file.partition.get(name)
         if not text:
             return None
+        if isinstance(declared, LocalZonedTimestampTypeInfo):
+            return datetime_of(micros_of(datetime.fromisoformat(text)))
         return column_values(pa.array([text]).cast(arrow_type(declared)), declared)[0]

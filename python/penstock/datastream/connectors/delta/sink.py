@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.composite_types import RowTypeInfo
 from penstock.datastream.connectors.committer import (
     CommitRequest,
     Committer,
@@ -31,13 +30,15 @@ from penstock.datastream.connectors.writer_sink import (
     SinkWriter,
     WriterInitContext,
 )
-from penstock.datastream.formats.arrow_types import arrow_schema, columns_of, row_type_of
+from penstock.datastream.formats.arrow_types import columns_of, row_type_of, table_schema
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit, meant_for, note_place
 from penstock.errors import FormatError, InvalidProgramError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
 
 
 #: Rows that become columns at a time.
@@ -84,7 +85,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
         delta_library("DeltaSink")
         row_type = row_type_of(schema, "DeltaSink")
         self._row_type: RowTypeInfo = row_type
-        self._schema = arrow_schema(row_type) if isinstance(schema, RowTypeInfo) else schema
+        self._schema = table_schema(schema, row_type)
         self._partition_by = list(partition_by)
         for name in self._partition_by:
             if name not in self._schema.names:

@@ -12,7 +12,8 @@ from penstock.datastream.connectors.delta.library import delta_library, opening_
 from penstock.datastream.connectors.delta.log import check_features
 from penstock.datastream.connectors.file_system.source import FileSource, sink_path
 from penstock.datastream.connectors.tables import check_columns
-from penstock.datastream.formats.arrow_types import column_values, row_type_of
+from penstock.datastream.formats.arrow_columns import column_values
+from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.datastream.formats.json_values import named_row
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
@@ -61,7 +62,8 @@ class DeltaSource:
             row_type_of(
                 pa.schema([field for field in wanted if field.name not in partitions]),
                 "DeltaSource",
-            )
+            ),
+            is_utc_timestamp=True,  # whatever a file says: the table knows which have a zone
         )
         uris = [sink_path(uri) for uri in table.file_uris()]
         actions = pa.table(table.get_add_actions(flatten=True))

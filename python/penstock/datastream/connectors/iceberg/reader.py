@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.types import rows_of_columns
 from penstock.datastream.connectors.split_source import (
     InputStatus,
     ReaderOutput,
@@ -14,9 +15,8 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
     SourceSplit,
 )
-from penstock.datastream.formats.arrow_types import column_values
-from penstock.datastream.formats.json_values import named_row
-from penstock.errors import SourceError
+from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
+from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,8 +121,12 @@ class IcebergReader(SourceReader[TableFile]):
     def _rows_of(self, batch: Any) -> list[Any]:
         row_type = self._source.row_type
         names = row_type.get_field_names()
-        columns = [
-            column_values(batch[name], kind)
-            for name, kind in zip(names, row_type.get_field_types(), strict=True)
-        ]
-        return [named_row(names, values) for values in zip(*columns, strict=True)]
+        columns = []
+        for name, kind in zip(names, row_type.get_field_types(), strict=True):
+            try:
+                columns.append(column_values(batch[name], kind))
+            except ColumnMisfit as misfit:
+                raise FormatError(
+                    f"{self._files[0].name} of {self._source.table}: {misfit.within(name)}"
+                ) from None
+        return rows_of_columns(names, columns)

@@ -34,7 +34,7 @@ from penstock.datastream.connectors.writer_sink import (
     SinkWriter,
     WriterInitContext,
 )
-from penstock.datastream.formats.arrow_types import arrow_schema, columns_of, row_type_of
+from penstock.datastream.formats.arrow_types import columns_of, row_type_of, table_schema
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit, meant_for, note_place
 from penstock.errors import FormatError, SinkError
@@ -92,7 +92,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
         self._row_type: RowTypeInfo = row_type
         self._table = _Table(
             table,
-            arrow_schema(row_type) if schema is row_type else schema,
+            table_schema(schema, row_type),
             name,
             dict(catalog),
         )
