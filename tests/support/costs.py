@@ -18,6 +18,8 @@ import pytest
 
 INTERVAL_S = 0.1
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+#: Those of the system, whatever a test puts in their places meanwhile.
+_OPEN, _LISTDIR = open, os.listdir
 
 
 def pytest_addoption(parser):
@@ -111,7 +113,7 @@ class Descendants:
                 pid = left.pop()
                 # It may end meanwhile.
                 with contextlib.suppress(OSError, IndexError):
-                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                    fields = _text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
                     ticks, started = int(fields[11]) + int(fields[12]), fields[19]
                     self._cpu_s[pid, started] = ticks / TICKS_PER_SECOND
                     left += _children(pid)
@@ -120,10 +122,15 @@ class Descendants:
 def _children(pid):
     found = []
     with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in _LISTDIR(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
-                found += (task / "children").read_text().split()
+                found += _text_of(f"/proc/{pid}/task/{task}/children").split()
     return found
+
+
+def _text_of(path):
+    with _OPEN(path) as file:
+        return file.read()
 
 
 def recorded(folder):
