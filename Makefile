@@ -106,6 +106,7 @@ record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (P
 	build/pyflink/bin/python -m pip install --quiet apache-flink==2.3.0
 	cd tests/pyflink_comparison && PATH=$(CURDIR)/build/pyflink/bin:$$PATH python -m pyflink_oracle.run record
 	cd tests/pyflink_comparison && $(CURDIR)/build/pyflink/bin/python pyflink_oracle/formats.py record
+	cd tests/pyflink_comparison && $(CURDIR)/build/pyflink/bin/python pyflink_oracle/settings.py record
 
 compare-pyflink: $(STAMP)  ## every recorded answer of PyFlink beside penstock's
 	cd tests/pyflink_comparison && $(CURDIR)/$(BIN)/python -W ignore -m pyflink_oracle.run compare --all

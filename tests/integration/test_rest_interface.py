@@ -151,8 +151,22 @@ def test_an_open_interface_answers_to_its_own_names_only(tmp_path):
 
 
 def test_read_only_means_read_only(tmp_path):
-    job, client, job_id = running_job(tmp_path / "stop", **{"rest.read-only": "true"})
+    options = {
+        "rest.read-only": "true",
+        "execution.checkpointing.interval": "1 h",
+        "pipeline.vertex-description-mode": "CASCADING",
+        "pipeline.vertex-name-include-index-prefix": "true",
+    }
+    job, client, job_id = running_job(tmp_path / "stop", **options)
     assert client.get("/config")["features"]["web-cancel"] is False
+    assert client.get("/config")["features"]["web-rescale"] is False
+    # What holds by default is shown as what it is.
+    found = client.get(f"/jobs/{job_id}/config")["execution-config"]
+    assert found["restart-strategy"] == "exponential-delay"
+    detail = client.get(f"/jobs/{job_id}")
+    names = [vertex["name"] for vertex in detail["vertices"]]
+    assert [name.partition("]")[0] for name in names] == ["[vertex-0", "[vertex-1", "[vertex-2"]
+    assert not any("<br/>" in node["description"] for node in detail["plan"]["nodes"])
     for endpoint in ENDPOINTS:
         if endpoint.changes:
             path = endpoint.path.format(jobid=job_id)

@@ -185,6 +185,26 @@ def test_the_option_sets_the_level(log: Records) -> None:
     assert [record.getMessage() for record in log.of()] == ["Map (1/1): deep"]
 
 
+def test_options_of_pyflink_set_levels(log: Records) -> None:
+    """Also that of one logger, which wins over that of the root and over the program's."""
+    options = {
+        "python.logging.default.level": "WARN",
+        "python.logging.level.overrides": f"{NAME}:TRACE,silent:OFF",
+    }
+    env = environment(**options)
+
+    def speak(_: int) -> None:
+        for name in (NAME, "other", "silent"):
+            logging.getLogger(name).debug("deep")
+            logging.getLogger(name).critical("loud")
+
+    env.from_collection([1]).map(speak)
+    env.execute()
+    assert [r.getMessage() for r in log.of()] == ["Map (1/1): deep", "Map (1/1): loud"]
+    assert [r.getMessage() for r in log.of("other")] == ["Map (1/1): loud"]
+    assert log.of("silent") == []
+
+
 def test_an_exception_comes_with_its_traceback(log: Records) -> None:
     def fail(value):
         try:

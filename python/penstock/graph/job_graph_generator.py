@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from penstock.common.options import pipeline
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
 from penstock.graph.job_code import JobCode
@@ -90,12 +91,6 @@ class JobGraphGenerator:
             vertex = self._vertex_without_edges(chain)
             vertices[vertex.id] = vertex
         self._connect(vertices)
-        built = [(chain, vertices[self._ids[chain.head.id]]) for chain in self._chains.values()]
-        codes = JobCode().pickled(
-            [self._chain_config(chain, vertex, vertices) for chain, vertex in built]
-        )
-        for (_, vertex), code in zip(built, codes, strict=True):
-            vertex.code = code
         job = JobGraph(
             name=self._graph.job_name,
             vertices=vertices,
@@ -105,6 +100,15 @@ class JobGraphGenerator:
         if self._job_id is not None:
             job.job_id = self._job_id
         job.sort_topologically()
+        if pipeline.INDEX_IN_NAMES.read(job.configuration):
+            for index, vertex in enumerate(job.vertices.values()):
+                vertex.name = f"[vertex-{index}]{vertex.name}"
+        built = [(chain, vertices[self._ids[chain.head.id]]) for chain in self._chains.values()]
+        codes = JobCode().pickled(
+            [self._chain_config(chain, vertex, vertices) for chain, vertex in built]
+        )
+        for (_, vertex), code in zip(built, codes, strict=True):
+            vertex.code = code
         return job
 
     # Chains ---------------------------------------------------------------------------------

@@ -221,9 +221,19 @@ def _zookeeper(configuration: Mapping[str, str]) -> ZooKeeperSettings:
         raise ConfigurationError(
             f"{high_availability.ZOOKEEPER_ROOT.key}: {root!r} is no path of a node, as /penstock"
         )
+    acl = high_availability.ZOOKEEPER_ACL.read(configuration)
+    authorization = high_availability.ZOOKEEPER_AUTHORIZATION.read(configuration)
+    if acl == "creator" and not authorization:
+        raise ConfigurationError(
+            f"{high_availability.ZOOKEEPER_ACL.key}: creator needs "
+            f"{high_availability.ZOOKEEPER_AUTHORIZATION.key}, as digest:'user:password': to the "
+            "ZooKeeper a client without one is nobody"
+        )
     return ZooKeeperSettings(
         quorum,
         root,
         high_availability.ZOOKEEPER_SESSION_TIMEOUT.read(configuration),
         high_availability.ZOOKEEPER_CONNECTION_TIMEOUT.read(configuration),
+        tuple(authorization.items()),
+        is_private=acl == "creator",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.optional_library import optional_library
@@ -29,12 +29,16 @@ class ZooKeeperSettings:
         root: The node below which penstock keeps its own, as ``/penstock``.
         session_timeout_ms: How long a client that is not heard of is waited for.
         connection_timeout_ms: How long a first connection is waited for.
+        authorization: What a client shows the servers: schemes with what they ask for.
+        is_private: Whether only who shows the same may read and write the nodes.
     """
 
     quorum: str
     root: str
     session_timeout_ms: int
     connection_timeout_ms: int
+    authorization: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    is_private: bool = False
 
 
 class ZooKeeperSession:
@@ -53,12 +57,15 @@ class ZooKeeperSession:
         used_by = "high-availability.type: zookeeper"
         self._kazoo = optional_library("kazoo.client", "kazoo", "zookeeper", used_by)
         self.errors = optional_library("kazoo.exceptions", "kazoo", "zookeeper", used_by)
+        security = optional_library("kazoo.security", "kazoo", "zookeeper", used_by)
         self._settings = settings
         session_s = settings.session_timeout_ms / 1000
         self._timeout_s = request_timeout_s or session_s
         self._client = self._kazoo.KazooClient(
             settings.quorum,
             timeout=session_s,
+            default_acl=security.CREATOR_ALL_ACL if settings.is_private else None,
+            auth_data=list(settings.authorization) or None,
             connection_retry={
                 "max_tries": -1,
                 "delay": _PAUSE_S,

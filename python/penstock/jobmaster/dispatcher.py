@@ -40,7 +40,7 @@ from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.progress import ProgressReader
-from penstock.jobmaster.rescaling import rescale_as_before
+from penstock.jobmaster.rescaling import override_parallelism, rescale_as_before
 from penstock.jobmaster.resource_manager import (
     DriverFactory,
     ResourceManager,
@@ -213,12 +213,14 @@ class Dispatcher:
             InvalidProgramError: the job does not fit the checkpoint that it is to start from.
             CheckpointStorageError: that checkpoint cannot be read.
             ConfigurationError: the job sets an option of the cluster otherwise than this one; or
-                encryption is asked for, and what makes certificates is missing.
+                its vertices cannot have the parallelism that its options say; or encryption is
+                asked for, and what makes certificates is missing.
         """
         check_job(job_graph.configuration, self._configuration)
         self._data_plane.credentials(job_graph.job_id)
         files = FileSystems(job_graph.configuration)
         recovery: list[RecoverySource] = []
+        override_parallelism(job_graph)
         if records is not None:
             recovery = records.checkpoints(files)
             rescale_as_before(job_graph, records.parallelisms())

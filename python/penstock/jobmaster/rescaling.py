@@ -6,7 +6,8 @@ import logging
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from penstock.errors import CheckpointError, RescalingError
+from penstock.common.options import pipeline
+from penstock.errors import CheckpointError, ConfigurationError, RescalingError
 from penstock.jobmaster.states import ExecutionState, JobStatus
 
 if TYPE_CHECKING:
@@ -62,6 +63,35 @@ def parallelisms_for(
     for id_, parallelism in changed.items():
         _check_bounds(job.vertices[id_], parallelism, present[id_])
     return changed
+
+
+def override_parallelism(job: JobGraph) -> None:
+    """Give vertices the parallelism that the job's options say, whatever its program does.
+
+    Raises:
+        ConfigurationError: There is no such vertex, or it cannot have it.
+    """
+    overrides = pipeline.PARALLELISM_OVERRIDES.read(job.configuration)
+    option_key = pipeline.PARALLELISM_OVERRIDES.key
+    by_id = {vertex.id.hex(): vertex for vertex in job.vertices.values()}
+    for key, parallelism in overrides.items():
+        vertex = by_id.get(key)
+        if vertex is None:
+            names = ", ".join(f"{id_} {one.name!r}" for id_, one in by_id.items())
+            raise ConfigurationError(
+                f"{option_key}: job {job.name!r} has no vertex {key!r}; it has {names}"
+            )
+        if parallelism > vertex.max_parallelism:
+            raise ConfigurationError(
+                f"{option_key}: {vertex.name!r} can have 1 to {vertex.max_parallelism} subtasks, "
+                f"its max parallelism, not {parallelism}"
+            )
+        vertex.parallelism = parallelism
+    for group in tied_vertices(job) if overrides else ():
+        try:
+            _check_tied(group, {vertex.id: vertex.parallelism for vertex in group})
+        except RescalingError as error:
+            raise ConfigurationError(f"{option_key}: {error}") from None
 
 
 def rescale_as_before(job: JobGraph, parallelisms: Mapping[bytes, int]) -> None:

@@ -10,9 +10,7 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.common.options import checkpointing
 from penstock.common.options import restart_strategy as options
-from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.common.options.value_types import INFINITE
 from penstock.errors import ConfigurationError
 
@@ -203,10 +201,7 @@ def restart_strategy_from_configuration(
     *,
     rng: random.Random | None = None,
 ) -> RestartBackoffTimeStrategy:
-    """Returns the strategy that the configuration asks for.
-
-    Without one, a job with checkpoints restarts with growing delays; one without them fails, since
-    a restart would repeat all of its output.
+    """Returns the strategy that the configuration asks for, or that holds by default.
 
     Args:
         configuration: Flat keys and values.
@@ -215,13 +210,7 @@ def restart_strategy_from_configuration(
     Raises:
         ConfigurationError: If the type is unknown or a value is malformed.
     """
-    kind = options.TYPE.read(configuration)
-    takes_checkpoints = (
-        checkpointing.INTERVAL.read(configuration) is not None
-        and RUNTIME_MODE.read(configuration) != "BATCH"
-    )
-    if takes_checkpoints and not options.TYPE.is_set(configuration):
-        kind = "exponential-delay"
+    kind = options.effective_type(configuration)
     if kind == "fixed-delay":
         return FixedDelayRestartStrategy(
             options.FIXED_ATTEMPTS.read(configuration), options.FIXED_DELAY.read(configuration)

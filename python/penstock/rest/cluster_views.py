@@ -45,14 +45,18 @@ def overview(call: Call) -> Json:
 def config(call: Call) -> Json:
     """``/config``: what the interface is and can do."""
     configuration = call.gateway.configuration
+    may_change = not rest.READ_ONLY.read(configuration)
     return interface(
         rest.REFRESH_INTERVAL.read(configuration),
-        can_cancel=not rest.READ_ONLY.read(configuration),
+        can_cancel=may_change and rest.CANCEL_ON_PAGE.read(configuration),
+        can_rescale=may_change and rest.RESCALE_ON_PAGE.read(configuration),
         is_history=False,
     )
 
 
-def interface(interval_ms: int, *, can_cancel: bool, is_history: bool) -> dict[str, Any]:
+def interface(
+    interval_ms: int, *, can_cancel: bool, can_rescale: bool, is_history: bool
+) -> dict[str, Any]:
     """What an interface is and can do, of a cluster or of a history server."""
     return {
         "refresh-interval": interval_ms,
@@ -63,7 +67,7 @@ def interface(interval_ms: int, *, can_cancel: bool, is_history: bool) -> dict[s
         "features": {
             "web-submit": False,
             "web-cancel": can_cancel,
-            "web-rescale": can_cancel,
+            "web-rescale": can_rescale,
             "web-history": is_history,
         },
     }

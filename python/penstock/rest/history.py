@@ -272,7 +272,9 @@ class HistoryServer:
 
     async def _config(self, request: Request) -> Response:  # noqa: ARG002
         interval_ms = round(self._page_every_s * 1000)
-        return json_answer(200, interface(interval_ms, can_cancel=False, is_history=True))
+        return json_answer(
+            200, interface(interval_ms, can_cancel=False, can_rescale=False, is_history=True)
+        )
 
     async def _overview(self, request: Request) -> Response:  # noqa: ARG002
         return json_answer(200, _figures((await self._found()).overviews))

@@ -139,18 +139,22 @@ def _plan(found: JobSnapshot) -> Json:
         "jid": found.id.hex(),
         "name": found.name,
         "type": _job_type(found),
-        "nodes": [_plan_node(vertex) for vertex in reversed(found.vertices)],
+        "nodes": [
+            _plan_node(vertex, pipeline.DESCRIPTION_MODE.read(found.configuration))
+            for vertex in reversed(found.vertices)
+        ],
     }
 
 
-def _plan_node(vertex: VertexSnapshot) -> Json:
+def _plan_node(vertex: VertexSnapshot, mode: str) -> Json:
     first, *others = vertex.operator_names
+    tree = f"{first}<br/>" + "".join(f"+- {name}<br/>" for name in others)
     node: dict[str, Any] = {
         "id": vertex.id.hex(),
         "operator": "",
         "parallelism": vertex.parallelism,
         "operator_strategy": "",
-        "description": f"{first}<br/>" + "".join(f"+- {name}<br/>" for name in others),
+        "description": tree if mode == "TREE" else " -> ".join(vertex.operator_names),
         "optimizer_properties": {},
     }
     if vertex.inputs:
@@ -174,7 +178,7 @@ def config(call: Call) -> Json:
         "jid": found.id.hex(),
         "name": found.name,
         "execution-config": {
-            "restart-strategy": restart_strategy.TYPE.read(options),
+            "restart-strategy": restart_strategy.effective_type(options),
             "job-parallelism": pipeline.PARALLELISM.read(options),
             "object-reuse-mode": pipeline.OBJECT_REUSE.read(options),
             "user-config": pipeline.JOB_PARAMETERS.read(options),

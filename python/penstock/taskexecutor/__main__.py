@@ -21,7 +21,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.common.options.cluster import LOG_LEVEL
+from penstock.common.options.cluster import LOG_LEVEL, LOG_LEVELS
 from penstock.dependencies.job_folder import JobFolder
 from penstock.taskexecutor.logs.forwarder import LogForwarder
 from penstock.taskexecutor.logs.standard_streams import flush_streams, say
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
+_NO_LEVEL = logging.CRITICAL + 1
 END_TIMEOUT_S = 8.0
 
 #: New containers between two looks for garbage cycles; Python's 700 are less than one buffer of
@@ -129,8 +130,9 @@ def _configure_logging(launch: LaunchSpec) -> LogForwarder:
     for name, level in launch.log_levels.items():
         logging.getLogger(name).setLevel(level)
     chosen = LOG_LEVEL.read(launch.config)
-    if chosen is not None:
-        logging.getLogger().setLevel(chosen)
+    named = LOG_LEVELS.read(launch.config)
+    for name, level_name in (named if chosen is None else {"": chosen, **named}).items():
+        logging.getLogger(name).setLevel(_NO_LEVEL if level_name == "OFF" else level_name)
     forwarder = LogForwarder(launch.executor_id)
     logging.getLogger().addHandler(forwarder)
     return forwarder

@@ -237,6 +237,29 @@ def test_a_file_that_is_gone_is_named(place, leader):
         one.read("large")
 
 
+def test_nodes_of_a_creator_are_its_own(place):
+    """Who shows something else, or nothing, can read none of them."""
+    from kazoo.exceptions import NoAuthError
+
+    key = "high-availability.zookeeper.client.authorization"
+    options = place.with_lease(60_000) | {
+        "high-availability.zookeeper.client.acl": "creator",
+        key: "digest:'me:secret'",
+    }
+    first = HighAvailabilityServices.configured(options).leadership()
+    first.acquire()
+    first.publish("name", b"value")
+    with pytest.raises(NoAuthError):
+        place.client.get_children(f"{place.base}/kept")
+    first.release()
+    second = HighAvailabilityServices.configured(options).leadership()
+    second.acquire()
+    assert second.read("name") == b"value"
+    second.release()
+    with pytest.raises(ConfigurationError, match="creator needs"):
+        HighAvailabilityServices.configured({**options, key: ""})
+
+
 def test_nobody_answers(place):
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]

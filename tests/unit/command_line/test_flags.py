@@ -14,7 +14,11 @@ from penstock.rest.run_files import RunFile
 from penstock.session.files import SessionAddress, SessionFile, find_session
 
 #: What Flink 2.3's client says of its own command line.
-FLINK = json.loads((Path(__file__).parents[2] / "data" / "flink_command_line.json").read_text())
+FLINK = json.loads(
+    (
+        Path(__file__).parents[2] / "pyflink_comparison" / "recorded" / "command_line.json"
+    ).read_text()
+)
 JOB = "0123456789abcdef0123456789abcdef"
 SHOW = "import os, sys\nprint(sys.argv[1:], os.environ['PENSTOCK_CONFIGURATION'])\n"
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.common import Configuration, Encoder
 from penstock.common.options.check import check_options
 from penstock.common.options.flink_keys import is_flink_key
-from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
+from penstock.common.options.registry import SECTIONS, options_by_key, options_of
 from penstock.common.options.table import options_page
 from penstock.common.options.value_types import FoldersType, FolderType
 from penstock.datastream import StreamExecutionEnvironment
@@ -48,8 +48,8 @@ def test_each_key_is_declared_once():
     assert sorted(keys) == sorted(set(keys))
     modules = {path.stem for path in (PACKAGE / "common" / "options").glob("*.py")}
     machinery = {
-        "__init__", "check", "flink_keys", "idle", "option", "quoting", "registry", "scope",
-        "table", "value_types",
+        "__init__", "check", "flink_keys", "idle", "option", "quoting", "refused", "registry",
+        "scope", "table", "value_types",
     }  # fmt: skip
     declaring = {module.__name__.rpartition(".")[2] for _, module in SECTIONS}
     assert modules == machinery | declaring
@@ -143,14 +143,24 @@ def test_the_page_of_options_is_current():
         ("paralelism.default", "parallelism.default"),
         ("taskmanager.numberoftaskslots", "taskmanager.numberOfTaskSlots"),
         ("restart-strategy.fixed-delay.attempt", "restart-strategy.fixed-delay.attempts"),
-        ("my.own.setting", None),
+        ("checkpointing.interval", "execution.checkpointing.interval"),
+        ("pipeline.jar", "pipeline.jars"),
+        ("penstock.flux-compensator", None),
     ],
 )
-def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
-    assert nearest_key(key) == nearest
+def test_a_key_that_misspells_an_option_names_it(no_cluster, key, nearest):
     says = f"did you mean {nearest}" if nearest else "options.md"
     with pytest.raises(ConfigurationError, match=f"{re.escape(repr(key))}.*{re.escape(says)}"):
         execute({key: "true"})
+
+
+def test_keys_of_the_program_are_let_be(no_cluster, caplog):
+    """One warning names them, with what else may be meant."""
+    keys = ["input.path", "my.own.setting", "rest.ports.all", "shop", "sink.table", "state"]
+    assert warnings_of(caplog, dict.fromkeys(keys, "x")) == [
+        "options of neither penstock nor Flink, left to the program: input.path, my.own.setting, "
+        "rest.ports.all (unless rest.bind-port is meant), shop, sink.table, state"
+    ]
 
 
 FOLDERS = [
@@ -221,7 +231,7 @@ def test_an_empty_folder_is_refused(no_cluster, key, text):
             "barrier-buffer is MEMORY, but no data waits",
         ),
         (
-            {"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "5"},
+            {"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "3"},
             "a file of its own",
         ),
         (
@@ -256,7 +266,7 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
     keys = {
         "taskmanager.memory.process.size": "1 gb",
         "python.fn-execution.bundle.size": "1",
-        "pekko.ask.timeout": "1 s",
+        "pekko.lookup.timeout": "1 s",
         "metrics.reporter.mine.factory.class": "x",
         "yarn.application.queue": "q",
         "state.backend.rocksdb.log.level": "INFO_LEVEL",
@@ -442,6 +452,6 @@ def test_the_process_configuration_holds_plain_values(monkeypatch, value):
 
 
 def test_of_several_unknown_keys_the_first_is_named():
-    keys = [f"unknown.{number}" for number in range(20)]
-    with pytest.raises(ConfigurationError, match=r"there is no option 'unknown\.0'"):
+    keys = [f"penstock.{number}" for number in range(20)]
+    with pytest.raises(ConfigurationError, match=r"there is no option 'penstock\.0'"):
         check_options(dict.fromkeys(keys, "x"))

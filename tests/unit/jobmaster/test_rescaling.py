@@ -1,10 +1,14 @@
 """Which parallelisms a running job can have, and how the scheduler brings it to them."""
 
 import pytest
-from penstock.errors import RescalingError
+from penstock.errors import ConfigurationError, RescalingError
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.execution_graph import IllegalJobStateError
-from penstock.jobmaster.rescaling import parallelisms_for, rescale_as_before
+from penstock.jobmaster.rescaling import (
+    override_parallelism,
+    parallelisms_for,
+    rescale_as_before,
+)
 from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from support.graphs import word_count
@@ -16,6 +20,36 @@ S = ExecutionState
 def widened(driver, parallelism):
     job = driver.scheduler.graph.job
     return {id_: parallelism for id_, v in job.vertices.items() if v.parallelism > 1}
+
+
+def overriding(parallelisms):
+    """Return the job whose options say the parallelism of its vertices, by their positions."""
+    job = word_count(parallelism=2).job_graph()
+    ids = [id_.hex() for id_ in job.vertices]
+    job.configuration["pipeline.jobvertex-parallelism-overrides"] = ",".join(
+        f"{ids[one] if isinstance(one, int) else one}:{number}"
+        for one, number in parallelisms.items()
+    )
+    return job
+
+
+def test_the_options_say_another_parallelism_than_the_program():
+    job = overriding({1: 3})
+    before = [vertex.parallelism for vertex in job.vertices.values()]
+    override_parallelism(job)
+    assert [vertex.parallelism for vertex in job.vertices.values()] == [before[0], 3, *before[2:]]
+
+
+@pytest.mark.parametrize(
+    ("parallelisms", "words"),
+    [
+        ({"cbc3": 2}, "has no vertex 'cbc3'; it has [0-9a-f]{32} '"),
+        ({1: 2000}, "can have 1 to 128 subtasks, its max parallelism, not 2000"),
+    ],
+)
+def test_a_parallelism_that_cannot_be_is_an_error(parallelisms, words):
+    with pytest.raises(ConfigurationError, match=f"^pipeline.jobvertex.*{words}"):
+        override_parallelism(overriding(parallelisms))
 
 
 def test_a_running_job_gets_slots_and_attempts_for_the_new_parallelism():

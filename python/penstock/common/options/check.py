@@ -17,9 +17,10 @@ from penstock.common.options import (
     state,
     user_code,
 )
-from penstock.common.options.flink_keys import is_flink_key, refusal_of
+from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.idle import idle_options
-from penstock.common.options.registry import nearest_key, options_by_key
+from penstock.common.options.refused import refusal_of
+from penstock.common.options.registry import mistyped, nearest_key, options_by_key
 from penstock.common.s3_settings import S3Settings
 from penstock.errors import ConfigurationError
 
@@ -42,6 +43,9 @@ _OVERTAKING_IS_EXACTLY_ONCE: Final = (
 SPARK_PREFIX: Final = "spark."
 """What the keys begin with that are Spark's."""
 
+PREFIX: Final = "penstock."
+"""What the keys begin with that are penstock's alone."""
+
 
 def check_values(configuration: Mapping[str, str]) -> None:
     """Checks the values of options alone, also of those that something later may override.
@@ -56,19 +60,21 @@ def check_values(configuration: Mapping[str, str]) -> None:
 
 
 def check_options(configuration: Mapping[str, str]) -> None:
-    """Checks that all keys are options and all values what their options take.
+    """Checks that keys are options or the program's own, and values what their options take.
 
     Raises:
-        ConfigurationError: A key is unknown, or a value cannot be; names key and value.
+        ConfigurationError: A key misspells an option, or a value cannot be; names key and value.
     """
     check_values(configuration)
-    for key in configuration:
+    for key, value in configuration.items():
         if key in options_by_key():
             continue
-        if refusal := refusal_of(key):
-            raise ConfigurationError(f"{key}: {refusal}")
-        if not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
-            nearest = nearest_key(key)
+        if refusal := refusal_of(key, value):
+            raise ConfigurationError(f"{key}: {value!r}: {refusal}")
+        if not _is_own(key):
+            continue
+        nearest = mistyped(key) or (nearest_key(key) if key.startswith(PREFIX) else None)
+        if nearest is not None or key.startswith(PREFIX):
             hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
             raise ConfigurationError(f"there is no option {key!r}: {hint}")
     cluster.check_folders(cluster.TEMPORARY_FOLDERS.read(configuration))
@@ -82,6 +88,12 @@ def check_options(configuration: Mapping[str, str]) -> None:
     state.check_rocksdb(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
     _check_unaligned(configuration)
+
+
+def _is_own(key: str) -> bool:
+    """Return whether a key is of no option of penstock, of Flink and of Spark."""
+    foreign = key.startswith(SPARK_PREFIX) or is_flink_key(key)
+    return not foreign and key not in options_by_key()
 
 
 def _check_write_buffers(configuration: Mapping[str, str]) -> None:
@@ -144,9 +156,20 @@ def warn_of_idle_options(
     spark = [key for key in unknown if key.startswith(SPARK_PREFIX)]
     if spark and target != "spark":
         logger.warning("options of Spark without effect on target %s: %s", target, ", ".join(spark))
-    flink = [key for key in unknown if key not in spark]
+    own = [key for key in unknown if _is_own(key) and not metrics.is_reporter_key(key)]
+    flink = [key for key in unknown if key not in spark and key not in own]
     if flink:
         logger.warning("options of Flink that mean nothing in penstock: %s", ", ".join(flink))
+    if own:
+        logger.warning(
+            "options of neither penstock nor Flink, left to the program: %s",
+            ", ".join(key + _hint(key) for key in own),
+        )
+
+
+def _hint(key: str) -> str:
+    nearest = nearest_key(key)
+    return f" (unless {nearest} is meant)" if nearest else ""
 
 
 def _deviates(option: Option[Any], text: str) -> bool:

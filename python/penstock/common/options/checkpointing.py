@@ -159,6 +159,7 @@ WRITE_BUFFER_SIZE: Final[Option[int]] = _checkpointing(
     1 << 20,
     "bytes of a stream of state that gather before they are written to its file, unless "
     "`execution.checkpointing.data-inline-threshold` is more",
+    "state.storage.fs.write-buffer-size",
     "state.backend.fs.write-buffer-size",
 )
 PARALLEL_CLEANER: Final[Option[bool]] = _checkpointing(

@@ -11,6 +11,8 @@ from penstock.common.options.value_types import (
     DurationType,
     FoldersType,
     IntegerType,
+    LevelsType,
+    LevelType,
     MemorySizeType,
     TextType,
 )
@@ -85,6 +87,7 @@ SLOT_TIMEOUT: Final = Option(
     DurationType(),
     10_000,
     "how long a TaskExecutor keeps a slot for a job that puts no task into it",
+    alternate_keys=("pekko.ask.timeout",),
     scope="cluster",
 )
 HEARTBEAT_INTERVAL: Final = Option(
@@ -167,6 +170,7 @@ MANAGED_MEMORY: Final = Option(
     "memory in a TaskExecutor, shared by its slots, in which keyed inputs of BATCH jobs are "
     "sorted, beside 1 mb that each sort has at least; what exceeds it is sorted on disk, in "
     "`io.tmp.dirs`",
+    alternate_keys=("taskmanager.memory.size",),
     scope="cluster",
 )
 TEMPORARY_FOLDERS: Final = Option(
@@ -213,15 +217,25 @@ REGISTRATION_TIMEOUT: Final = Option(
     300_000,
     "how long `penstock taskexecutor` looks for its jobmanager before it gives up, and a program "
     "for the one that takes its job up",
+    alternate_keys=("taskmanager.maxRegistrationDuration",),
     scope="cluster",
 )
 LOG_LEVEL: Final[Option[str | None]] = Option(
     "logging.level",
-    ChoiceType("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    LevelType(),
     None,
     "from which level on TaskExecutors log, user code included, where no logger has a level; on "
     "target in-process the program's own logging counts",
+    alternate_keys=("python.logging.default.level", "env.log.level"),
     default_text="that of the driver's root logger; INFO where the program has not set up logging",
+    scope="cluster",
+)
+LOG_LEVELS: Final[Option[dict[str, str]]] = Option(
+    "python.logging.level.overrides",
+    LevelsType(),
+    {},
+    "from which level on TaskExecutors log, by the names of loggers, as `shop:DEBUG,py4j:ERROR`; "
+    "these win over what the program has set",
     scope="cluster",
 )
 

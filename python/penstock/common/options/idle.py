@@ -119,10 +119,7 @@ def _of_changelog(
 def _of_other_restarts(
     configuration: Mapping[str, str],
 ) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
-    kind = restart_strategy.TYPE.read(configuration)
-    takes_checkpoints = checkpointing.INTERVAL.read(configuration) is not None
-    if takes_checkpoints and not restart_strategy.TYPE.is_set(configuration):
-        kind = "exponential-delay"
+    kind = restart_strategy.effective_type(configuration)
     others = [
         option
         for option in options_of(restart_strategy)

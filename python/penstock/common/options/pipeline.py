@@ -9,6 +9,7 @@ from penstock.common.options.value_types import (
     DurationType,
     IntegerType,
     MapType,
+    ParallelismsType,
     TextType,
 )
 
@@ -75,6 +76,26 @@ CHAIN_DIFFERENT_MAX_PARALLELISM: Final = Option(
     BooleanType(),
     True,
     "chain operators with different numbers of key groups",
+)
+INDEX_IN_NAMES: Final = Option(
+    "pipeline.vertex-name-include-index-prefix",
+    BooleanType(),
+    False,
+    "put the position of each vertex in front of its name, as `[vertex-0]Source: numbers`",
+)
+DESCRIPTION_MODE: Final = Option(
+    "pipeline.vertex-description-mode",
+    ChoiceType("TREE", "CASCADING"),
+    "TREE",
+    "whether the plan of the REST interface shows the operators of a vertex line by line, or in "
+    "one line",
+)
+PARALLELISM_OVERRIDES: Final[Option[dict[str, int]]] = Option(
+    "pipeline.jobvertex-parallelism-overrides",
+    ParallelismsType(),
+    {},
+    "the parallelism of vertices, by the ids that the REST interface and `penstock info --json` "
+    "show; it wins over the program's",
 )
 AUTO_GENERATE_UIDS: Final = Option(
     "pipeline.auto-generate-uids",

@@ -25,10 +25,14 @@ from penstock.common.options import (
     state_recovery,
     user_code,
 )
+from penstock.common.options.flink_keys import flink_keys
 from penstock.common.options.option import Option
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+_SURELY: Final = 0.8
+"""How alike a key and that of an option are when the one misspells the other."""
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Jobs", pipeline),
@@ -66,6 +70,20 @@ def options_by_key() -> dict[str, Option[Any]]:
         for option in options_of(module)
         for key in option.keys
     }
+
+
+def mistyped(key: str) -> str | None:
+    """Return the option that a key which is no option's surely misspells; None if there is none."""
+    begun = [one for one in options_by_key() if one.startswith(f"{key}.")]
+    if len(begun) == 1:
+        return begun[0]
+    if "." in key:
+        for one in options_by_key():
+            if one.endswith(f".{key}"):
+                return one
+    names = {one.lower(): one for one in (*options_by_key(), *flink_keys())}
+    found = difflib.get_close_matches(key.lower(), names, 1, _SURELY)
+    return names[found[0]] if found else None
 
 
 def nearest_key(key: str) -> str | None:

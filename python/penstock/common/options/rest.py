@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.options import high_availability
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     BooleanType,
@@ -23,7 +24,7 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     PortRangeType(),
     None,
     "where the REST interface listens; 0 for any free port; see [Operations](operations.md)",
-    alternate_keys=("rest.port",),
+    alternate_keys=("rest.port", "web.port", "jobmanager.web.port"),
     default_text="there is none",
     scope="cluster",
 )
@@ -40,6 +41,7 @@ BIND_ADDRESS: Final = Option(
     TextType(),
     "127.0.0.1",
     "the address on which the REST interface listens",
+    alternate_keys=("web.address", "jobmanager.web.address"),
     scope="cluster",
 )
 AUTHENTICATION: Final = Option(
@@ -62,6 +64,20 @@ READ_ONLY: Final = Option(
     BooleanType(),
     False,
     "whether the REST interface refuses what changes a job: cancel, stop, savepoints, checkpoints",
+    scope="cluster",
+)
+CANCEL_ON_PAGE: Final = Option(
+    "web.cancel.enable",
+    BooleanType(),
+    True,
+    "whether the dashboard has buttons that cancel or stop a job",
+    scope="cluster",
+)
+RESCALE_ON_PAGE: Final = Option(
+    "web.rescale.enable",
+    BooleanType(),
+    True,
+    "whether the dashboard has a button that rescales a job",
     scope="cluster",
 )
 MAX_CONTENT: Final = Option(
@@ -133,18 +149,20 @@ REFRESH_INTERVAL: Final = Option(
     DurationType(100),
     3_000,
     "how often the dashboard is told what is new, and tools should ask the REST interface anew",
+    alternate_keys=("jobmanager.web.refresh-interval",),
     scope="cluster",
 )
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """The options as workers get them: user code reads them, and the token is not for it."""
-    return {key: value for key, value in options.items() if key != TOKEN.key}
+    """Return the options as workers get them: user code reads them, and secrets are not for it."""
+    hidden = {TOKEN.key, high_availability.ZOOKEEPER_AUTHORIZATION.key}
+    return {key: value for key, value in options.items() if key not in hidden}
 
 
 _SENSITIVE: Final = (
     "password", "secret", "token", "credential", "apikey", "api-key", "auth-params",
-    "service-key", "account.key", "basic-auth", "jaas.config", "http-headers",
+    "service-key", "account.key", "basic-auth", "jaas.config", "http-headers", "authorization",
 )  # fmt: skip
 """What a key contains whose value is nobody's business, as in Flink."""
 

@@ -1,7 +1,10 @@
 """Options of restarts after failures."""
 
-from typing import Final
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.options import checkpointing, pipeline
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     INFINITE,
@@ -10,6 +13,11 @@ from penstock.common.options.value_types import (
     IntegerType,
     NumberType,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WITH_CHECKPOINTS: Final = "exponential-delay"
 
 TYPE: Final = Option(
     "restart-strategy.type",
@@ -29,6 +37,7 @@ TYPE: Final = Option(
     "none",
     "whether a failed job starts anew, and when",
     alternate_keys=("restart-strategy",),
+    default_text=f"{_WITH_CHECKPOINTS} for a streaming job with checkpoints, else none",
 )
 FIXED_ATTEMPTS: Final = Option(
     "restart-strategy.fixed-delay.attempts",
@@ -90,3 +99,18 @@ ATTEMPTS_BEFORE_RESET: Final = Option(
     INFINITE,
     "how many restarts there may be before the time is reset",
 )
+
+
+def effective_type(configuration: Mapping[str, str]) -> str:
+    """Return the strategy that a job has.
+
+    Without one, a job with checkpoints restarts with growing delays; one without them fails, since
+    a restart would repeat all of its output.
+    """
+    takes_checkpoints = (
+        checkpointing.INTERVAL.read(configuration) is not None
+        and pipeline.RUNTIME_MODE.read(configuration) != "BATCH"
+    )
+    if takes_checkpoints and not TYPE.is_set(configuration):
+        return _WITH_CHECKPOINTS
+    return TYPE.read(configuration)

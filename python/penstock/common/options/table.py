@@ -28,11 +28,15 @@ a method such as `set_parallelism`.
 In files keys are nested or flat, or both: `parallelism.default: 4` in YAML, \
 `"parallelism.default" = 4` in TOML.
 
-All options are checked before a job starts: an unknown key is an error that names the nearest \
-one, and so is a value that the option does not take.
+All options are checked before a job starts: a key that misspells an option is an error that \
+names it, and so is a value that the option does not take.
 Keys that begin with `spark.` are Spark's.
-Options that Flink has and that mean nothing here, such as those of a JVM's memory, are listed in \
-one warning.
+An option of Flink that penstock does not have is an error if a job would do something else under \
+it, and says what to do instead.
+The other options of Flink have no effect on what a job does, such as those of a JVM's memory: \
+they are listed in one warning.
+Keys that are options of neither are the program's own: they stay in its configuration, and \
+another warning lists them.
 
 An option is of the cluster or of the job.
 Those of the cluster are the same for all of its jobs and for all of its workers, from their start \

@@ -237,6 +237,21 @@ class ChoiceType(ValueType[str]):
         raise ValueError(f"must be {self.name}")
 
 
+class LevelType(ChoiceType):
+    """A level of logging, also by the names of Flink's."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "DEBUG",
+            "INFO",
+            "WARNING",
+            "ERROR",
+            "CRITICAL",
+            "OFF",
+            aliases={"TRACE": "DEBUG", "ALL": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"},
+        )
+
+
 class ListType(ValueType[tuple[str, ...]]):
     """Texts."""
 
@@ -266,6 +281,31 @@ class MapType(ValueType[dict[str, str]]):
     def text(self, value: Any) -> str:
         """The keys and values, in quotes where they need them."""
         return join_map(value)
+
+
+class ParallelismsType(ValueType[dict[str, int]]):
+    """Ids of vertices with their parallelism."""
+
+    name = "map of ids of vertices to their parallelism, as in `a:2,b:4`"
+
+    def parse(self, text: str) -> dict[str, int]:
+        """Reads ids and numbers."""
+        number = IntegerType(1)
+        return {key: number.parse(value) for key, value in MapType().parse(text).items()}
+
+    def text(self, value: Any) -> str:
+        """The ids and numbers."""
+        return join_map({key: str(one) for key, one in value.items()})
+
+
+class LevelsType(MapType):
+    """Names of loggers with their levels."""
+
+    name = "map of loggers to levels, as in `a:DEBUG,b.c:WARN`"
+
+    def parse(self, text: str) -> dict[str, str]:
+        """Reads loggers and levels."""
+        return {name: LevelType().parse(level) for name, level in super().parse(text).items()}
 
 
 class FoldersType(ValueType[tuple[str, ...]]):

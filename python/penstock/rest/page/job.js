@@ -47,7 +47,7 @@ export function jobPage(state) {
         h("h1", {}, job.name), badge(job.state),
         h("span", { class: "quiet" }, `for ${duration(job.duration)} since ${time(job["start-time"])}`),
         h("code", { class: "quiet" }, job.jid)),
-      !ENDED.has(job.state) && state.config?.features["web-cancel"] && actions()),
+      !ENDED.has(job.state) && state.config && actions(state.config.features)),
     tiles(state, job, plan),
     h("nav", { class: "tabs", "aria-label": "Parts of the job" },
       TABS.map(([name, title]) => h("a", { href: `#/jobs/${route.job}/${name}`,
@@ -57,13 +57,19 @@ export function jobPage(state) {
     content(state, job, plan));
 }
 
-function actions() {
+function actions(features) {
+  const mayCancel = features["web-cancel"];
+  const mayRescale = features["web-rescale"];
+  if (!mayCancel && !mayRescale) {
+    return null;
+  }
   const button = (action, title, kind = "") =>
     h("button", { type: "button", class: kind, "data-action": action }, title);
   return h("div", { class: "actions" },
     button("checkpoint", "Checkpoint"), button("savepoint", "Savepoint …"),
-    button("rescale", "Rescale …"),
-    button("stop", "Stop with savepoint …"), button("cancel", "Cancel …", "danger"));
+    mayRescale && button("rescale", "Rescale …"),
+    mayCancel && button("stop", "Stop with savepoint …"),
+    mayCancel && button("cancel", "Cancel …", "danger"));
 }
 
 function tiles({ history }, job, plan) {

@@ -1,0 +1,25 @@
+"""What the dashboard offers, by the options of Flink's own."""
+
+from types import SimpleNamespace
+
+import pytest
+from penstock.rest.cluster_views import config, shown_options
+
+
+@pytest.mark.parametrize(
+    ("options", "may_cancel", "may_rescale"),
+    [
+        ({}, True, True),
+        ({"web.cancel.enable": "false"}, False, True),
+        ({"web.rescale.enable": "false"}, True, False),
+        ({"rest.read-only": "true"}, False, False),
+    ],
+)
+def test_buttons_are_offered_that_the_options_allow(options, may_cancel, may_rescale):
+    features = config(SimpleNamespace(gateway=SimpleNamespace(configuration=options)))["features"]
+    assert (features["web-cancel"], features["web-rescale"]) == (may_cancel, may_rescale)
+
+
+def test_what_a_zookeeper_is_shown_is_not_shown():
+    (found,) = shown_options({"high-availability.zookeeper.client.authorization": "digest:'u:p'"})
+    assert "u:p" not in found["value"]
