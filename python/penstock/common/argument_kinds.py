@@ -29,6 +29,7 @@ def _maps_texts(value: Any) -> bool:
 
 
 #: What a declaration takes, and how an error calls it.
+_SPANS: Final = frozenset({"Duration", "Time"})
 _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "int": (_is_whole, "a whole number of 64 bits"),
     "float": (lambda value: isinstance(value, float) or _is_whole(value), "a number"),
@@ -37,6 +38,10 @@ _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "bytearray": (lambda value: isinstance(value, (bytes, bytearray)), "bytes"),
     "Sequence[str]": (_are_texts, "a list of texts"),
     "Mapping[str, str]": (_maps_texts, "a dictionary of texts"),
+    "Duration | Time": (
+        lambda value: any(cls.__qualname__ in _SPANS for cls in type(value).__mro__),
+        "a Duration or a Time",
+    ),
     "dict[str, str]": (_maps_texts, "a dictionary of texts"),
 }
 #: Classes of the API, known by name: where they are declared they need not be imported.
@@ -44,7 +49,6 @@ _CLASSES: Final = frozenset(
     {
         "BucketAssigner",
         "CheckpointingMode",
-        "Duration",
         "ExternalizedCheckpointRetention",
         "FileEnumeratorProvider",
         "FileSplitAssignerProvider",
@@ -56,7 +60,6 @@ _CLASSES: Final = frozenset(
         "StateTtlConfig.StateVisibility",
         "StateTtlConfig.TtlTimeCharacteristic",
         "StateTtlConfig.UpdateType",
-        "Time",
     }
 )
 _VOWELS: Final = "AEIOU"

@@ -96,6 +96,10 @@ class Duration:
         """The span in whole milliseconds."""
         return self._nanos // 10**6
 
+    def to_milliseconds(self) -> int:
+        """Return the span in whole milliseconds, as a Time does."""
+        return self._nanos // 10**6
+
     def to_nanos(self) -> int:
         """The span in nanoseconds."""
         return self._nanos
@@ -160,6 +164,14 @@ class Time:
     def to_milliseconds(self) -> int:
         """The span in milliseconds."""
         return self._milliseconds
+
+    def to_millis(self) -> int:
+        """Return the span in milliseconds, as a Duration does."""
+        return self._milliseconds
+
+    def to_nanos(self) -> int:
+        """Return the span in nanoseconds, as a Duration does."""
+        return self._milliseconds * 10**6
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
-from penstock.common.time import Duration
+from penstock.common.time import Duration, Time
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     IngestionTimeWatermarks,
@@ -90,7 +90,7 @@ class WatermarkStrategy:
         return WatermarkStrategy(_Bounded(0))
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
         """For elements that come later than others by a bound at most.
 
         Raises:
@@ -139,7 +139,7 @@ class WatermarkStrategy:
         self.timestamp_assigner = timestamp_assigner
         return self
 
-    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+    def with_idleness(self, idle_timeout: Duration | Time) -> WatermarkStrategy:
         """Return a strategy whose input counts as idle after so long without records.
 
         Everything else is as in this strategy, the timestamp assigner included: the order of
@@ -158,8 +158,8 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self,
         watermark_group: str,
-        max_allowed_watermark_drift: Duration,
-        update_interval: Duration | None = None,
+        max_allowed_watermark_drift: Duration | Time,
+        update_interval: Duration | Time | None = None,
     ) -> WatermarkStrategy:
         """Return a strategy whose sources wait for the slowest of their group.
 
@@ -217,10 +217,10 @@ class AssignerWithPeriodicWatermarksWrapper:
         )
 
 
-def _millis(duration: Duration, where: str) -> int:
+def _millis(duration: Duration | Time, where: str) -> int:
     given: Any = duration
-    if not isinstance(given, Duration):
-        raise WrongArgumentError(f"{where} takes a Duration, got {given!r}")
+    if not isinstance(given, Duration | Time):
+        raise WrongArgumentError(f"{where} takes a Duration or a Time, got {given!r}")
     if duration.to_nanos() < 0:
         raise InvalidProgramError(f"{where} takes a Duration that is not negative: {duration!r}")
     return duration.to_millis()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.time import Time
+from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream import async_retry_strategies as async_retry_strategies
 from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY, AsyncRetryStrategy
@@ -34,7 +34,7 @@ class AsyncDataStream:
     def unordered_wait(
         data_stream: DataStream[Any],
         async_function: AsyncFunction[Any, Any],
-        timeout: Time,
+        timeout: Duration | Time,
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
@@ -60,7 +60,7 @@ class AsyncDataStream:
     def unordered_wait_with_retry(
         data_stream: DataStream[Any],
         async_function: AsyncFunction[Any, Any],
-        timeout: Time,
+        timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeArgument = None,
@@ -81,7 +81,7 @@ class AsyncDataStream:
     def ordered_wait(
         data_stream: DataStream[Any],
         async_function: AsyncFunction[Any, Any],
-        timeout: Time,
+        timeout: Duration | Time,
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
@@ -94,7 +94,7 @@ class AsyncDataStream:
     def ordered_wait_with_retry(
         data_stream: DataStream[Any],
         async_function: AsyncFunction[Any, Any],
-        timeout: Time,
+        timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeArgument = None,
@@ -112,7 +112,7 @@ class AsyncDataStream:
         )
 
 
-def _check_retry(timeout: Time, async_retry_strategy: Any) -> None:
+def _check_retry(timeout: Duration | Time, async_retry_strategy: Any) -> None:
     if not isinstance(async_retry_strategy, AsyncRetryStrategy):
         raise WrongArgumentError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
     if timeout.to_milliseconds() <= 0:
@@ -134,8 +134,10 @@ def _wait(
         raise WrongArgumentError(
             f"{type(async_function).__name__}.async_invoke must be a coroutine: write async def"
         )
-    if not isinstance(timeout, Time) or timeout.to_milliseconds() < 0:
-        raise WrongArgumentError(f"timeout must be a Time that is not negative, got {timeout!r}")
+    if not isinstance(timeout, Time | Duration) or timeout.to_milliseconds() < 0:
+        raise WrongArgumentError(
+            f"timeout must be a Time or a Duration that is not negative, got {timeout!r}"
+        )
     if capacity <= 0:
         raise InvalidProgramError(f"capacity must be positive, got {capacity}")
     environment = data_stream.get_execution_environment()

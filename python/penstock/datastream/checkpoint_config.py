@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.options import checkpointing as options
-from penstock.common.time import Duration
+from penstock.common.time import Duration, Time
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.errors import ConfigurationError
@@ -175,7 +175,7 @@ class CheckpointConfig:
         """Lets checkpoints wait for the data before them."""
         return self.enable_unaligned_checkpoints(False)
 
-    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+    def set_alignment_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
         """As `set_aligned_checkpoint_timeout`."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
@@ -183,7 +183,9 @@ class CheckpointConfig:
         """As `get_aligned_checkpoint_timeout`."""
         return self.get_aligned_checkpoint_timeout()
 
-    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+    def set_aligned_checkpoint_timeout(
+        self, alignment_timeout: Duration | Time
+    ) -> CheckpointConfig:
         """Sets after how long of waiting a checkpoint overtakes data."""
         return self._write(options.ALIGNED_TIMEOUT, alignment_timeout.to_millis())
 

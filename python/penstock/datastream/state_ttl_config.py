@@ -52,7 +52,7 @@ class StateTtlConfig:
         update_type: StateTtlConfig.UpdateType,
         state_visibility: StateTtlConfig.StateVisibility,
         ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic,
-        ttl: Time,
+        ttl: Duration | Time,
         cleanup_strategies: StateTtlConfig.CleanupStrategies,
     ) -> None:
         """Makes a configuration.
@@ -84,11 +84,11 @@ class StateTtlConfig:
         self._update_type = update_type
         self._state_visibility = state_visibility
         self._ttl_time_characteristic = ttl_time_characteristic
-        self._ttl = ttl
+        self._ttl = Time.milliseconds(ttl.to_milliseconds())
         self._cleanup_strategies = cleanup_strategies
 
     @staticmethod
-    def new_builder(ttl: Time) -> StateTtlConfig.Builder:
+    def new_builder(ttl: Duration | Time) -> StateTtlConfig.Builder:
         """Starts a configuration with that time to live."""
         return StateTtlConfig.Builder(ttl)
 
@@ -128,7 +128,7 @@ class StateTtlConfig:
     class Builder:
         """Collects the settings of a time to live."""
 
-        def __init__(self, ttl: Time) -> None:
+        def __init__(self, ttl: Duration | Time) -> None:
             self._ttl = ttl
             self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
             self._state_visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
@@ -230,7 +230,7 @@ class StateTtlConfig:
             self._is_cleanup_in_background = False
             return self
 
-        def set_ttl(self, ttl: Time) -> StateTtlConfig.Builder:
+        def set_ttl(self, ttl: Duration | Time) -> StateTtlConfig.Builder:
             """Sets the time to live."""
             self._ttl = ttl
             return self

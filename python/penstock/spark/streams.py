@@ -16,7 +16,7 @@ from penstock.spark.frames import format_of_spark, type_of_columns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.common.time import Duration
+    from penstock.common.time import Duration, Time
 
 __all__ = ["read_batches", "write_batches"]
 
@@ -60,7 +60,7 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
     return write
 
 
-def read_batches(schema: Any, folder: str, discovery_interval: Duration) -> FileSource:
+def read_batches(schema: Any, folder: str, discovery_interval: Duration | Time) -> FileSource:
     """A source without end of what `write_batches` writes.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.missing_methods import MissingMethods
-from penstock.common.time import Time
+from penstock.common.time import Duration, Time
 from penstock.datastream.data_stream.connected import add_two_input, common_key_type
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import ProcessJoinFunction
@@ -28,7 +28,7 @@ class IntervalJoin(MissingMethods):
         self._left = left
         self._right = right
 
-    def between(self, lower_bound: Time, upper_bound: Time) -> IntervalJoined:
+    def between(self, lower_bound: Duration | Time, upper_bound: Duration | Time) -> IntervalJoined:
         """Joins right elements from left.ts + lower to left.ts + upper, both included.
 
         Raises:
@@ -36,8 +36,8 @@ class IntervalJoin(MissingMethods):
         """
         bounds: list[Any] = [lower_bound, upper_bound]
         for bound in bounds:
-            if not isinstance(bound, Time):
-                raise InvalidProgramError(f"between takes two Times, got {bound!r}")
+            if not isinstance(bound, Time | Duration):
+                raise InvalidProgramError(f"between takes two Times or Durations, got {bound!r}")
         return IntervalJoined(
             self._left, self._right, lower_bound.to_milliseconds(), upper_bound.to_milliseconds()
         )

@@ -11,7 +11,7 @@ from penstock.datastream.functions.function import Function
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from penstock.common.time import Time
+    from penstock.common.time import Duration, Time
     from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
     from penstock.datastream.functions.runtime_context import RuntimeContext
 
@@ -68,7 +68,7 @@ class AsyncFunctionDescriptor:
     def __init__(
         self,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time,
+        timeout: Duration | Time,
         capacity: int,
         async_retry_strategy: AsyncRetryStrategy[Any],
         output_mode: AsyncFunctionDescriptor.OutputMode,

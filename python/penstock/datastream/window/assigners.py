@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from penstock.common.constants import MIN_LONG_VALUE
-from penstock.common.time import Time
+from penstock.common.time import Duration, Time
 from penstock.common.timestamps import timestamp_of
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
@@ -165,13 +165,15 @@ class TumblingEventTimeWindows(_TumblingWindows):
         super().__init__(size, offset, stagger)
 
     @staticmethod
-    def of(size: Time, offset: Time | None = None) -> TumblingEventTimeWindows:
+    def of(
+        size: Duration | Time, offset: Duration | Time | None = None
+    ) -> TumblingEventTimeWindows:
         """Makes an assigner."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset))
 
     @staticmethod
     def staggered(
-        size: Time, stagger: WindowStagger, offset: Time | None = None
+        size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingEventTimeWindows:
         """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
@@ -189,13 +191,15 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
         super().__init__(size, offset, stagger)
 
     @staticmethod
-    def of(size: Time, offset: Time | None = None) -> TumblingProcessingTimeWindows:
+    def of(
+        size: Duration | Time, offset: Duration | Time | None = None
+    ) -> TumblingProcessingTimeWindows:
         """Makes an assigner."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset))
 
     @staticmethod
     def staggered(
-        size: Time, stagger: WindowStagger, offset: Time | None = None
+        size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingProcessingTimeWindows:
         """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
@@ -247,7 +251,9 @@ class SlidingEventTimeWindows(_SlidingWindows):
         super().__init__(size, slide, offset)
 
     @staticmethod
-    def of(size: Time, slide: Time, offset: Time | None = None) -> SlidingEventTimeWindows:
+    def of(
+        size: Duration | Time, slide: Duration | Time, offset: Duration | Time | None = None
+    ) -> SlidingEventTimeWindows:
         """Makes an assigner."""
         return SlidingEventTimeWindows(
             millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
@@ -264,7 +270,9 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
         super().__init__(size, slide, offset)
 
     @staticmethod
-    def of(size: Time, slide: Time, offset: Time | None = None) -> SlidingProcessingTimeWindows:
+    def of(
+        size: Duration | Time, slide: Duration | Time, offset: Duration | Time | None = None
+    ) -> SlidingProcessingTimeWindows:
         """Makes an assigner."""
         return SlidingProcessingTimeWindows(
             millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
@@ -418,15 +426,17 @@ def event_timestamp(timestamp: int) -> int:
     return timestamp
 
 
-def millis(time: Time, what: str) -> int:
-    """The milliseconds of an argument that must be a Time.
+def millis(time: Duration | Time, what: str) -> int:
+    """Return the milliseconds of an argument that must be a Time or a Duration.
 
     Raises:
         InvalidProgramError: It is none, or one of more than 64 bits.
     """
     given: Any = time
-    if not isinstance(given, Time):
-        raise WrongArgumentError(f"{what} must be a penstock.common.Time, got {given!r}")
+    if not isinstance(given, Time | Duration):
+        raise WrongArgumentError(
+            f"{what} must be a Time or a Duration of penstock.common, got {given!r}"
+        )
     return whole_millis(time.to_milliseconds(), what)
 
 
@@ -442,7 +452,7 @@ def whole_millis(time_ms: int, what: str) -> int:
         raise WrongArgumentError(str(error)) from None
 
 
-def millis_or_zero(offset: Time | None) -> int:
+def millis_or_zero(offset: Duration | Time | None) -> int:
     """The milliseconds of an offset, 0 when there is none."""
     return 0 if offset is None else millis(offset, "offset")
 

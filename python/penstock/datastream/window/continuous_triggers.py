@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.basic import ReduceFunction
 from penstock.datastream.state import ReducingStateDescriptor
+from penstock.datastream.window.assigners import millis
 from penstock.datastream.window.triggers import TimelessTrigger, Trigger, TriggerResult
 from penstock.datastream.window.windows import TimeWindow
 
 if TYPE_CHECKING:
-    from penstock.common.time import Time
+    from penstock.common.time import Duration, Time
 
 
 class Min(ReduceFunction):
@@ -72,9 +73,9 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires at every multiple of an interval of event time, and at the end of the window."""
 
     @staticmethod
-    def of(interval: Time) -> ContinuousEventTimeTrigger:
+    def of(interval: Duration | Time) -> ContinuousEventTimeTrigger:
         """Makes a trigger."""
-        return ContinuousEventTimeTrigger(interval.to_milliseconds())
+        return ContinuousEventTimeTrigger(millis(interval, "interval"))
 
     def on_element(
         self,
@@ -121,9 +122,9 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     """Fires at every multiple of an interval of the machine's clock."""
 
     @staticmethod
-    def of(interval: Time) -> ContinuousProcessingTimeTrigger:
+    def of(interval: Duration | Time) -> ContinuousProcessingTimeTrigger:
         """Makes a trigger."""
-        return ContinuousProcessingTimeTrigger(interval.to_milliseconds())
+        return ContinuousProcessingTimeTrigger(millis(interval, "interval"))
 
     def on_element(
         self,

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.datastream.window.assigners import millis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.common.time import Time
+    from penstock.common.time import Duration, Time
     from penstock.datastream.window.windows import Window
 
 TimestampedElement = tuple[Any, int]
@@ -93,9 +94,9 @@ class TimeEvictor(_OnceEvictor):
         self._window_size = window_size
 
     @staticmethod
-    def of(window_size: Time, do_evict_after: bool = False) -> TimeEvictor:
+    def of(window_size: Duration | Time, do_evict_after: bool = False) -> TimeEvictor:
         """Makes an evictor."""
-        return TimeEvictor(window_size.to_milliseconds(), do_evict_after)
+        return TimeEvictor(millis(window_size, "window_size"), do_evict_after)
 
     def _remaining(
         self,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from penstock.common.serializer import TypeSerializer
-    from penstock.common.time import Time
+    from penstock.common.time import Duration, Time
 
 
 #: Shorter gaps need no closer look.
@@ -168,7 +168,7 @@ class EventTimeSessionWindows(_FixedGap):
         super().__init__(session_gap)
 
     @staticmethod
-    def with_gap(size: Time) -> EventTimeSessionWindows:
+    def with_gap(size: Duration | Time) -> EventTimeSessionWindows:
         """Makes an assigner."""
         return EventTimeSessionWindows(millis(size, "gap"))
 
@@ -190,7 +190,7 @@ class ProcessingTimeSessionWindows(_FixedGap):
         super().__init__(session_gap)
 
     @staticmethod
-    def with_gap(size: Time) -> ProcessingTimeSessionWindows:
+    def with_gap(size: Duration | Time) -> ProcessingTimeSessionWindows:
         """Makes an assigner."""
         return ProcessingTimeSessionWindows(millis(size, "gap"))
 

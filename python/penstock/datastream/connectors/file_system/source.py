@@ -19,7 +19,7 @@ from penstock.graph import operators
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.common.time import Duration
+    from penstock.common.time import Duration, Time
     from penstock.common.typeinfo import TypeInformation
 
 
@@ -121,7 +121,7 @@ class FileSourceBuilder:
         self._splittable = True
         self._discovery_interval_ms: int | None = None
 
-    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: Duration | Time) -> FileSourceBuilder:
         """Keeps looking for new files; the source then never ends."""
         interval_ms = discovery_interval.to_millis()
         if interval_ms <= 0:
