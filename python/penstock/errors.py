@@ -151,6 +151,10 @@ class FormatError(PenstockError, ValueError):
     """
 
 
+class UndecodableRecordError(FormatError):
+    """A record of a source that no restart can read; it fails the job at once."""
+
+
 class SourceError(PenstockError, OSError):
     """A source cannot be read; names what was to be read, and where."""
 

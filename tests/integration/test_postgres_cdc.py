@@ -17,12 +17,20 @@ from penstock.common.time import Instant
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
-from penstock.errors import DependencyError, FormatError, InvalidProgramError, SourceError
+from penstock.datastream.formats.dead_letters import dead_letter_tag
+from penstock.errors import (
+    DependencyError,
+    FormatError,
+    InvalidProgramError,
+    SourceError,
+    UndecodableRecordError,
+)
 from pyarrow import parquet
 from support.gates import GATES, Gate, Gated, stopped
 from support.postgres_server import PostgresServer
 from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
+from support.zones import machine_in
 
 pytest.importorskip("psycopg")
 
@@ -170,6 +178,69 @@ def test_values_of_every_type(server, table):
         assert next(found).as_dict() == expected
         server.execute(insert.replace("NUMBER", "2"))
         assert next(found).as_dict() == expected
+
+
+EDGES = {
+    "infinity": (datetime.datetime.max, Instant(31_556_889_864_403_199, 999_999_999)),
+    "-infinity": (datetime.datetime.min, Instant(-31_557_014_167_219_200, 0)),
+    "2024-01-01 12:00:00+05:30": (
+        datetime.datetime(2024, 1, 1, 6, 30),
+        Instant(1_704_090_600, 0),
+    ),
+    "0044-03-15 12:00:00+00 BC": (None, Instant(-63_517_780_800, 0)),
+    "10000-01-01 00:00:00+00": (None, Instant(253_402_300_800, 0)),
+}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York"])
+def test_instants_of_all_years(server, table, zone):
+    """In the rows that are there, and in changes; those that datetime has not are dead letters."""
+    server.execute(f"ALTER TABLE {table} ADD COLUMN t TIMESTAMPTZ, ADD COLUMN u TIMESTAMPTZ")
+    inserts = [
+        f"INSERT INTO {table} VALUES ({number}, 'x', '{text}', '{text}')"
+        for number, text in enumerate(EDGES)
+    ]
+    server.execute("; ".join(inserts))
+    bad = dead_letter_tag("bad")
+    names = ["id", "t", "u"]
+    instants = Types.ROW_NAMED(names, [Types.LONG(), Types.INSTANT(), Types.INSTANT()])
+    moments = Types.ROW_NAMED(names, [Types.LONG(), Types.TIMESTAMP_LTZ(), Types.SQL_TIMESTAMP()])
+    with machine_in(zone):
+        source = source_of(server, table, instants, bounded=True)
+        with stream_of(environment(), source).execute_and_collect() as found:
+            assert [row.t for row in found] == [instant for _, instant in EDGES.values()]
+        server.execute(f"SELECT pg_drop_replication_slot('{source._table.slot}')")
+        source = source_of(server, table, moments, dead_letters=bad)
+        stream = stream_of(environment(), source)
+        letters = stream.get_side_output(bad).map(lambda row: row.error, Types.STRING())
+        shown = stream.map(lambda row: repr((row.t, row.u)), Types.STRING())
+        with shown.union(letters).execute_and_collect() as found:
+            for part in range(2):
+                texts = taken(found, len(EDGES))
+                assert sum("UndecodableRecordError" in text for text in texts) == 2
+                assert sum("datetime.datetime(2024, 1, 1, 6, 30" in text for text in texts) == 1
+                utc = "datetime.datetime(2024, 1, 1, 6, 30, tzinfo=datetime.timezone.utc)"
+                assert any(text == f"({utc}, {utc})" for text in texts)
+                assert sum("9999, 12, 31" in text or "(1, 1, 1" in text for text in texts) == 2
+                if part == 0:
+                    server.execute(f"DELETE FROM {table}; " + "; ".join(inserts))
+                    taken(found, len(EDGES))  # the deletes, which have the key alone
+
+
+def test_a_row_that_cannot_be_read_is_not_tried_again(server, table):
+    """Whatever the restart strategy: it would fail at the same row for ever."""
+    server.execute(f"ALTER TABLE {table} ADD COLUMN t TIMESTAMPTZ")
+    server.execute(f"INSERT INTO {table} VALUES (1, 'x', '10000-01-01 00:00:00+00')")
+    declared = Types.ROW_NAMED(["id", "t"], [Types.LONG(), Types.SQL_TIMESTAMP()])
+    env = environment()
+    env.enable_checkpointing(20)
+    stream = stream_of(env, source_of(server, table, declared))
+    with (
+        pytest.raises(UndecodableRecordError, match=r"'t' is '10000-01-01 00:") as caught,
+        stream.execute_and_collect() as found,
+    ):
+        next(found)
+    assert any("skip_undecodable_records=True" in note for note in caught.value.__notes__)
 
 
 def test_texts_that_need_care(server, table, runtime):

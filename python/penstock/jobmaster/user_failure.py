@@ -23,6 +23,7 @@ _HOPELESS: Final = frozenset(
     {
         "penstock.errors.ConfigurationError",
         "penstock.errors.InvalidProgramError",
+        "penstock.errors.UndecodableRecordError",
         "penstock.errors.JobCodeError",
         "penstock.errors.WrongArgumentError",
     }

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, shut_down
 from penstock.common.composite_types import RowTypeInfo
+from penstock.common.instants import datetime_of, instant_micros
+from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.jdbc_connection import (
     JdbcConnectionOptions,
     marks_of,
@@ -81,7 +83,9 @@ class JdbcSink(SinkFunction):
             )
         jdbc_connection_options.check()
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
-        return JdbcSink(_RowSink(sql, names, jdbc_connection_options, options))
+        types = type_info.get_field_types()
+        instants = [place for place, kind in enumerate(types) if kind == Types.INSTANT()]
+        return JdbcSink(_RowSink(sql, names, instants, jdbc_connection_options, options))
 
     def _as_sink(self) -> PythonSink[Any]:
         return self._sink
@@ -159,12 +163,15 @@ class _RowSink(PythonSink[Any]):
         self,
         sql: str,
         names: list[str],
+        instants: list[int],
         connection: JdbcConnectionOptions,
         options: JdbcExecutionOptions,
     ) -> None:
         super().__init__()
         self.sql = sql
         self.names = names
+        #: The places of the fields that are instants, which drivers take as datetimes of UTC.
+        self.instants = instants
         self.connection = connection
         self.options = options
 
@@ -172,6 +179,13 @@ class _RowSink(PythonSink[Any]):
         """The writer of a subtask."""
         del context
         return _BatchWriter(self)
+
+
+def _moment(value: Any) -> Any:
+    try:
+        return None if value is None else datetime_of(instant_micros(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misfit(f"{value!r} is no instant that a database takes: {error}") from None
 
 
 class _BatchWriter(SinkWriter[Any]):
@@ -199,7 +213,12 @@ class _BatchWriter(SinkWriter[Any]):
         """Takes a row."""
         del context
         try:
-            row = tuple(field_values(element, self._sink.names))
+            values = field_values(element, self._sink.names)
+            if self._sink.instants:
+                values = list(values)  # not those of the row itself
+            for field in self._sink.instants:
+                values[field] = _moment(values[field])
+            row = tuple(values)
         except Misfit as misfit:
             error = FormatError(f"JdbcSink: {misfit}")
             place = f"{self._sink.connection.shown} by {self._sink.sql!r}"

@@ -57,6 +57,12 @@ def is_final(error: BaseException) -> bool:
     return "OperationalError" in names and refused_by_server(str(cause))
 
 
+def is_unreadable(error: BaseException) -> bool:
+    """Whether a package cannot make a value of Python of one that the server has sent."""
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return "DataError" in names and _state(error) is None
+
+
 def remedy(error: BaseException) -> str:
     """What to do about an error that is final; empty where its code does not tell."""
     state = _state(_of_package(error)) or ""

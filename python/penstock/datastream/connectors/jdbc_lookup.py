@@ -21,9 +21,9 @@ from penstock.datastream.connectors.jdbc_connection import (
     marks_of,
     styled,
 )
-from penstock.datastream.connectors.jdbc_errors import is_final, remedy
+from penstock.datastream.connectors.jdbc_errors import is_final, is_unreadable, remedy
 from penstock.datastream.functions.asynchronous import AsyncFunction
-from penstock.errors import InvalidProgramError, SourceError
+from penstock.errors import InvalidProgramError, SourceError, UndecodableRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ class _Asking:
         for tries_left in range(self._max_retries, -1, -1):
             try:
                 return self._asked(parameters)
-            except InvalidProgramError:
+            except (InvalidProgramError, UndecodableRecordError):
                 self._disconnect()
                 raise
             except Exception as error:
@@ -193,7 +193,16 @@ class _Asking:
         if cursor.description is None:
             raise InvalidProgramError(f"{self._sql!r} is no query")
         names = [column[0] for column in cursor.description]
-        found = [Row(**dict(zip(names, values, strict=True))) for values in cursor.fetchall()]
+        try:
+            rows = cursor.fetchall()
+        except Exception as error:
+            if not is_unreadable(error):
+                raise
+            raise UndecodableRecordError(
+                f"JdbcLookup: a row of {self._sql!r} for {parameters!r:.200} has a value that "
+                f"Python has none for: {error}; have the query cast it to a text"
+            ) from error
+        found = [Row(**dict(zip(names, values, strict=True))) for values in rows]
         cursor.close()
         # The next query is to see what was committed meanwhile.
         connection.rollback()

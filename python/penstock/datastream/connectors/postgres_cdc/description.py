@@ -9,6 +9,7 @@ from penstock.datastream.connectors.split_source import SourceSplit
 
 if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
+    from penstock.datastream.formats.dead_letters import Policy
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class TableDescription:
         snapshot: Whether to begin with all rows.
         bounded: Whether to end.
         retry_timeout_ms: How long to try again when the server is away.
+        undecodable: What becomes of a row with a value that is not of its declared type.
     """
 
     settings: dict[str, Any]
@@ -92,6 +94,7 @@ class TableDescription:
     snapshot: bool
     bounded: bool
     retry_timeout_ms: int
+    undecodable: Policy
 
     @property
     def columns(self) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.background import ServerThreads
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.row_kind import RowKind
+from penstock.datastream.connectors.messages import DeadLetters
 from penstock.datastream.connectors.postgres_cdc import decoding
 from penstock.datastream.connectors.postgres_cdc.server import (
     Connection,
@@ -32,7 +33,7 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
 )
 from penstock.datastream.formats.json_values import named_row
-from penstock.errors import FormatError, SourceError
+from penstock.errors import SourceError, UndecodableRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,6 +84,12 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._by_checkpoint: dict[int, int] = {}
         self._takes_checkpoints = False
         context.metric_group().gauge("pendingBytes", self._pending_bytes)
+        self._dead_letters = DeadLetters(
+            source.undecodable,
+            "skip_undecodable_records=True leaves such rows out, dead_letters=tag sends them to a "
+            "side output",
+            context,
+        )
 
     def start(self) -> None:
         """Asks for the table."""
@@ -180,8 +187,12 @@ class TableReader(SingleSplitReader["TableSplit"]):
         texts: list[Any] = []
         while rows:
             texts = rows.popleft()
-            row = make(texts[:columns] if has_more else texts, RowKind.INSERT, "the snapshot")
-            to_split.collect(row, time_ms)
+            try:
+                row = make(texts[:columns] if has_more else texts, RowKind.INSERT, "the snapshot")
+            except UndecodableRecordError as error:
+                self._bury(output, error, texts)
+            else:
+                to_split.collect(row, time_ms)
             if time.monotonic_ns() >= ends_ns:
                 break
         if texts and snapshot.key:
@@ -250,8 +261,20 @@ class TableReader(SingleSplitReader["TableSplit"]):
         if split.parts:
             rows = self._unread(change, rows, split)
         for kind, texts in rows:
-            row = self._rows.of_change(change.relation_id, texts, change, kind, where)
-            to_split.collect(row, self._time_ms)
+            try:
+                row = self._rows.of_change(change.relation_id, texts, change, kind, where)
+            except UndecodableRecordError as error:
+                self._bury(output, error, texts)
+            else:
+                to_split.collect(row, self._time_ms)
+
+    def _bury(
+        self, output: ReaderOutput, error: UndecodableRecordError, texts: Sequence[Any]
+    ) -> None:
+        table = self._source.table_name
+        data = repr([text if isinstance(text, str) else None for text in texts]).encode()
+        lsn = self._commit_lsn or None
+        self._dead_letters.bury(output, error, f"a row of {table}", table, lsn, data)
 
     def _unread(
         self, change: decoding.Change, rows: list[tuple[RowKind, list[Any]]], split: TableSplit
@@ -489,7 +512,7 @@ class _Rows:
         """The row of texts in the order of the declared columns.
 
         Raises:
-            FormatError: One is not of the declared type.
+            UndecodableRecordError: One is not of the declared type.
         """
         readers, values = self._readers, []
         try:
@@ -497,7 +520,7 @@ class _Rows:
                 values.append(None if text is None else read(text))
         except (ValueError, ArithmeticError) as error:
             place = len(values)
-            raise FormatError(
+            raise UndecodableRecordError(
                 f"{self._source.table_name}, {where}: the column {self._names[place]!r} is "
                 f"{texts[place]!r}: {error}"
             ) from error

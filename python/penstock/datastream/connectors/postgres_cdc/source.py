@@ -17,10 +17,12 @@ from penstock.datastream.connectors.split_source import (
     SourceReader,
     SourceReaderContext,
 )
+from penstock.datastream.formats.dead_letters import Policy
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
 
 #: What PostgreSQL takes for the name of a slot.
 _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
@@ -51,6 +53,8 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         snapshot: bool = True,
         bounded: bool = False,
         retry_timeout_ms: int = 60_000,
+        skip_undecodable_records: bool = False,
+        dead_letters: OutputTag | None = None,
     ) -> None:
         """Makes a source.
 
@@ -66,6 +70,10 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
                 changes that the slot has kept, of a new slot those from now on.
             bounded: Whether the source ends with what was committed when it began.
             retry_timeout_ms: How long to try again when the server is away.
+            skip_undecodable_records: Whether to leave out rows with a value that is not of its
+                declared type, such as a year that `datetime` does not have; they fail the job
+                otherwise, whatever its restart strategy.
+            dead_letters: The side output that takes such rows.
 
         Raises:
             InvalidProgramError: An argument cannot be meant so.
@@ -104,6 +112,11 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
             snapshot,
             bounded,
             retry_timeout_ms,
+            Policy.of(
+                "PostgresCdcSource",
+                skip_malformed=skip_undecodable_records,
+                dead_letters=dead_letters,
+            ),
         )
         for column, declared in zip(described.columns, row_type.get_field_types(), strict=True):
             reader_of(declared, column)

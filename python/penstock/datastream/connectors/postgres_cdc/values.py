@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.instant_text import instant_of_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.errors import InvalidProgramError
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+#: PostgreSQL's infinite dates and times: the last and the first that Python and Java have.
+_BOUNDS: Final = {"infinity": datetime.datetime.max, "-infinity": datetime.datetime.min}
+_INSTANT_BOUNDS: Final = {
+    "infinity": Instant(31_556_889_864_403_199, 999_999_999),
+    "-infinity": Instant(-31_557_014_167_219_200, 0),
+}
 
 
 def _boolean(text: str) -> bool:
@@ -30,15 +36,43 @@ def _bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
+def _date(text: str) -> datetime.date:
+    bound = _BOUNDS.get(text)
+    return datetime.date.fromisoformat(text) if bound is None else bound.date()
+
+
 def _timestamp(text: str) -> datetime.datetime:
-    """A time without zone; of one with a zone that of UTC."""
+    """A datetime; of UTC if the column has a zone."""
+    bound = _BOUNDS.get(text)
+    if bound is not None:
+        return bound
     found = datetime.datetime.fromisoformat(text)
-    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
+    return found if found.tzinfo is None else found.astimezone(datetime.UTC)
+
+
+def _moment(text: str) -> datetime.datetime:
+    return _timestamp(text).replace(tzinfo=datetime.UTC)
 
 
 def _instant(text: str) -> Instant:
-    since = _timestamp(text).replace(tzinfo=datetime.UTC) - _EPOCH
-    return Instant(since.days * 86_400 + since.seconds, since.microseconds * 1000)
+    instant = _INSTANT_BOUNDS.get(text)
+    if instant is not None:
+        return instant
+    is_before_christ = text.endswith(" BC")
+    text = text.removesuffix(" BC")
+    if text[-3] not in "+-" and text[-6] not in "+-":
+        text += "Z"  # a column without a zone counts as one of UTC
+    return instant_of_text(text, is_before_christ=is_before_christ)
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(text)
+        if not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise ValueError(f"it does not fit into {bits} bits")
+        return number
+
+    return read
 
 
 def reader_of(declared: TypeInformation, column: str) -> Callable[[str], Any]:
@@ -50,17 +84,18 @@ def reader_of(declared: TypeInformation, column: str) -> Callable[[str], Any]:
     readers: list[tuple[TypeInformation, Callable[[str], Any]]] = [
         (Types.STRING(), str),
         (Types.BOOLEAN(), _boolean),
-        (Types.BYTE(), int),
-        (Types.SHORT(), int),
-        (Types.INT(), int),
-        (Types.LONG(), int),
+        (Types.BYTE(), _whole(8)),
+        (Types.SHORT(), _whole(16)),
+        (Types.INT(), _whole(32)),
+        (Types.LONG(), _whole(64)),
         (Types.BIG_INT(), int),
         (Types.FLOAT(), float),
         (Types.DOUBLE(), float),
         (Types.BIG_DEC(), Decimal),
-        (Types.SQL_DATE(), datetime.date.fromisoformat),
+        (Types.SQL_DATE(), _date),
         (Types.SQL_TIME(), datetime.time.fromisoformat),
         (Types.SQL_TIMESTAMP(), _timestamp),
+        (Types.TIMESTAMP_LTZ(), _moment),
         (Types.INSTANT(), _instant),
         (Types.PRIMITIVE_ARRAY(Types.BYTE()), _bytes),
     ]
