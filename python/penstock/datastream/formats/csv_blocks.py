@@ -93,12 +93,15 @@ def _finished(work: bytes, grammar: CsvGrammar, *, is_last: bool) -> tuple[int, 
     if not grammar.may_have_marks(lines):
         return end, True
     text = lines.decode(errors="surrogateescape")
-    if grammar.is_plain(text):
+    plain = grammar.end_of_plain_rows(text)
+    if plain == len(text):
         return end, True
     if is_last:
         return end, False
+    if plain and grammar.is_unfinished(text, plain):
+        return len(text[:plain].encode(errors="surrogateescape")), True
     rows = grammar.end_of_rows(text)
-    return len(text[:rows].encode(errors="surrogateescape")), grammar.is_plain(text[:rows])
+    return len(text[:rows].encode(errors="surrogateescape")), False
 
 
 def first_row_at(file: BinaryIO, start: int) -> int:

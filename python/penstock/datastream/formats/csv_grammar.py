@@ -54,15 +54,17 @@ class CsvGrammar:
         self._mark_bytes = [mark.encode() for mark in marks]
         self._allows_comments = allows_comments
         self._first_line = re.compile(rf"{skipped}[^\r\n]*+(?:{_END})?")
-        self._plain = None
+        self._closed = self._plain = None
         if q:
             escaped = rf"{e}[^ntr0\r\n]" if e else ""
-            self._plain = re.compile(
-                rf"(?:[^{q}{e}]++" + (rf"|{escaped}(?!{q})" if e else "") + rf"|(?<=[^{s}\r\n]){q}"
+            others = (
+                (rf"|{escaped}(?!{q})" if e else "") + rf"|(?<=[^{s}\r\n]){q}"
                 rf"|{q}[^{q}{e}]*+(?:(?:{q}{q}{rf'|{escaped}' if e else ''})[^{q}{e}]*+)*+{q}"
-                rf"(?=[{s}\r\n]|\Z))*+",
-                re.DOTALL,
+                rf"(?=[{s}\r\n]|\Z))*+"
             )
+            self._closed = re.compile(rf"(?:[^{q}{e}]++{others}", re.DOTALL)
+            part = rf"(?:[^{q}{e}\r\n]++{others}"
+            self._plain = re.compile(rf"(?:{part}{_END})*+(?:{part}\Z)?", re.DOTALL)
 
     def may_have_marks(self, lines: bytes) -> bool:
         """Return whether lines have a quote or an escape, or may be comments."""
@@ -72,20 +74,31 @@ class CsvGrammar:
         """Return whether a text has a quote or an escape."""
         return self._marks is not None and self._marks.search(text) is not None
 
-    def is_plain(self, text: str) -> bool:
-        """Return whether lines are whole rows in which other readers see the same fields."""
+    def end_of_plain_rows(self, text: str) -> int:
+        """Return where the rows end in which other readers of CSV see the same fields."""
         if self._allows_comments:
-            return False
-        if not self.has_marks(text):
-            return True
-        return self._plain is not None and _end(self._plain, text, 0) == len(text)
+            return 0
+        if self._marks is None or not self.has_marks(text):
+            return len(text)
+        if self._closed is None or self._plain is None:
+            return 0
+        stop = _end(self._closed, text, 0)
+        if stop == len(text):
+            return stop
+        # Mostly an open quote is the first one of its row.
+        line = max(text.rfind("\n", 0, stop), text.rfind("\r", 0, stop)) + 1
+        return line if self._marks.search(text, line, stop) is None else _end(self._plain, text, 0)
+
+    def is_unfinished(self, text: str, position: int) -> bool:
+        """Return whether the rest of a text is the beginning of one row, whose quote is open."""
+        return self._unfinished.match(text, position) is not None
 
     def end_of_rows(self, text: str) -> int:
         """Return where the last row ends that is finished, whatever follows the text."""
         position = 0
         while True:
             position = _end(self._rows, text, position)
-            if position == len(text) or self._unfinished.match(text, position):
+            if position == len(text) or self.is_unfinished(text, position):
                 return position
             line = _end(self._line, text, position)
             if text[line - 1] not in "\r\n":

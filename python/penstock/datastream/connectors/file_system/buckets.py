@@ -16,10 +16,18 @@ from penstock.errors import InvalidProgramError
 class BucketAssigner:
     """Chooses the folder, below the sink's, of an element; subclasses have a `get_bucket_id`."""
 
+    def __init__(self, strftime_format: str | None = None, timezone_id: str | None = None) -> None:
+        """Makes an assigner; of those that are not of a subclass the static methods."""
+        self._strftime_format = strftime_format
+        self._timezone_id = timezone_id
+        # A name holds for a whole second, and asking for local time is slow.
+        self._second = -1
+        self._name = ""
+
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
         """Puts everything into the sink's folder itself."""
-        return _BasePath()
+        return BucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(
@@ -39,11 +47,19 @@ class BucketAssigner:
                 ZoneInfo(timezone_id)
             except (KeyError, ValueError, OSError):
                 raise InvalidProgramError(f"unknown time zone {timezone_id!r}") from None
-        return _DateTime(_strftime_format(format_str), timezone_id)
+        return BucketAssigner(_strftime_format(format_str), timezone_id)
 
-    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:
+    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:  # noqa: ARG002
         """Return the folder of an element, relative to the sink's; empty for that itself."""
-        raise NotImplementedError(f"{type(self).__name__}.get_bucket_id")
+        if self._strftime_format is None:
+            return ""
+        second = processing_time_ms // 1000
+        if second != self._second:
+            zone = None if self._timezone_id is None else ZoneInfo(self._timezone_id)
+            time = datetime.datetime.fromtimestamp(second, tz=zone)
+            self._name = time.strftime(self._strftime_format)
+            self._second = second
+        return self._name
 
     def get_java_object(self) -> NoReturn:
         """Refused: there is no Java object behind it."""
@@ -54,33 +70,6 @@ _PATTERN = re.compile(r"'[^']*'|y+|M+|d+|H+|m+|s+|[^A-Za-z']+|.")
 _FIELDS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
 }  # fmt: skip
-
-
-class _BasePath(BucketAssigner):
-    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:
-        """Return the sink's folder."""
-        del element, processing_time_ms
-        return ""
-
-
-class _DateTime(BucketAssigner):
-    def __init__(self, strftime_format: str, timezone_id: str | None) -> None:
-        self._strftime_format = strftime_format
-        self._timezone_id = timezone_id
-        # A name holds for a whole second, and asking for local time is slow.
-        self._second = -1
-        self._name = ""
-
-    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:
-        """Return the name of the second."""
-        del element
-        second = processing_time_ms // 1000
-        if second != self._second:
-            zone = None if self._timezone_id is None else ZoneInfo(self._timezone_id)
-            time = datetime.datetime.fromtimestamp(second, tz=zone)
-            self._name = time.strftime(self._strftime_format)
-            self._second = second
-        return self._name
 
 
 def _strftime_format(pattern: str) -> str:
