@@ -55,6 +55,14 @@ _ABSENT: Final = {
 """Why a module, and everything below it, is not there."""
 
 
+_FORMER: Final = {
+    "common.execution_mode": "flink_1.execution_mode",
+    "common.serialization_schemas": "common.serialization",
+    "datastream.time_characteristic": "flink_1.time_characteristic",
+}
+"""Modules of PyFlink 1, and what has their names here."""
+
+
 class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``pyflink`` and everything below it in penstock."""
 
@@ -77,7 +85,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         name = spec.name.removeprefix(_ALIAS + ".")
-        wanted = f"{_PACKAGE}.{name}"
+        wanted = f"{_PACKAGE}.{_FORMER.get(name, name)}"
         _check_not_absent(name)
         try:
             module = importlib.import_module(wanted)

@@ -132,6 +132,7 @@ __getattr__, __dir__ = lazy_exports(
         "CsvRowSerializationSchema": "penstock.datastream.formats.csv",
         "JsonRowDeserializationSchema": "penstock.datastream.formats.json",
         "JsonRowSerializationSchema": "penstock.datastream.formats.json",
+        "ExecutionMode": "penstock.flink_1",
     },
     (
         "completable_future",

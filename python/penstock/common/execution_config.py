@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_size
 from penstock.common.options import checkpointing, cluster, pipeline
 from penstock.errors import ConfigurationError, WrongArgumentError
@@ -23,7 +24,7 @@ _DECLARE_TYPES: Final = "declare types with penstock.common.Types"
 
 
 @checks_arguments
-class ExecutionConfig:
+class ExecutionConfig(MissingMethods):
     """Settings of a job's execution.
 
     Every setting lives in the environment's `Configuration`, so that the two cannot disagree.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 _KEYED: Final = (
     *("count_window", "interval_join", "max", "max_by", "min", "min_by"),
@@ -78,12 +79,51 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
 }
 
 
+_JAVA_SERIALIZERS: Final = (
+    *("add_default_kryo_serializer", "disable_auto_type_registration", "register_kryo_type"),
+    *("register_pojo_type", "register_type", "register_type_with_kryo_serializer"),
+)
+_FORMER: Final[dict[str, frozenset[str]]] = {
+    "StreamExecutionEnvironment": frozenset(
+        {
+            *_JAVA_SERIALIZERS,
+            *("get_restart_strategy", "get_state_backend", "get_stream_time_characteristic"),
+            *("set_restart_strategy", "set_stream_time_characteristic"),
+        }
+    ),
+    "ExecutionConfig": frozenset(
+        {
+            *_JAVA_SERIALIZERS,
+            *("get_execution_mode", "get_registered_types_with_kryo_serializer_classes"),
+            *("get_restart_strategy", "is_auto_type_registration_disabled", "set_execution_mode"),
+            *("set_default_input_dependency_constraint", "set_restart_strategy"),
+        }
+    ),
+    "CheckpointConfig": frozenset(
+        {
+            *("enable_externalized_checkpoints", "get_checkpoint_storage"),
+            *("get_externalized_checkpoint_cleanup", "is_prefer_checkpoint_for_recovery"),
+            *("set_checkpoint_storage", "set_checkpoint_storage_dir"),
+            *("set_externalized_checkpoint_cleanup", "set_prefer_checkpoint_for_recovery"),
+        }
+    ),
+}
+"""The methods of PyFlink 1 that `penstock.flink_1.methods` has."""
+
+
 class MissingMethods:
-    """Says of a method that is not there what to do, or which one is meant."""
+    """Says of a method that is not there what to do, or which one is meant.
+
+    A method that PyFlink 1 had is made when a program asks for it.
+    """
 
     if not TYPE_CHECKING:  # else type checkers would believe that every method is there
 
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> Any:
+            for base in type(self).__mro__:
+                if name in _FORMER.get(base.__name__, ()):
+                    methods = import_module("penstock.flink_1.methods")
+                    return methods.bound_method(self, base.__name__, name)
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             hint = "" if name.startswith("_") else _hint(type(self), name)
             if hint:  # without name and obj, or tracebacks add a guess of the interpreter's

@@ -11,6 +11,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.typeinfo import Types
 from penstock.common.utils import JavaObjectWrapper as JavaObjectWrapper
 from penstock.errors import InvalidProgramError
+from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -224,3 +225,13 @@ def known_charset(name: str) -> str:
     except LookupError:
         raise InvalidProgramError(f"unknown charset {name!r}") from None
     return name
+
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        f"{kind}Row{direction}Schema": "penstock.flink_1"
+        for kind in ("Avro", "Csv", "Json")
+        for direction in ("Serialization", "Deserialization")
+    },
+)

@@ -231,6 +231,12 @@ __getattr__, __dir__ = lazy_exports(
         "TriggerResult": "window",
         "Window": "window",
         "WindowAssigner": "window",
+        # Of Flink 1.
+        "ExternalizedCheckpointCleanup": "penstock.flink_1",
+        "FsStateBackend": "penstock.flink_1",
+        "MemoryStateBackend": "penstock.flink_1",
+        "RocksDBStateBackend": "penstock.flink_1",
+        "TimeCharacteristic": "penstock.flink_1",
     },
     (
         "async_data_stream",

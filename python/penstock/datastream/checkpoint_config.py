@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import checkpointing as options
 from penstock.common.time import Duration, Time
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.errors import ConfigurationError
+from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from penstock.common.options.option import Option
@@ -24,7 +26,7 @@ _MAX_INTERVAL_MS = (1 << 63) - 1
 
 
 @checks_arguments
-class CheckpointConfig:
+class CheckpointConfig(MissingMethods):
     """When and how checkpoints are taken."""
 
     DEFAULT_TIMEOUT = options.TIMEOUT.default
@@ -206,3 +208,6 @@ class CheckpointConfig:
     def _write(self, option: Option[Any], value: object) -> CheckpointConfig:
         option.write(self._configuration, value)
         return self
+
+
+__getattr__, __dir__ = lazy_exports(__name__, {"ExternalizedCheckpointCleanup": "penstock.flink_1"})

@@ -12,6 +12,7 @@ from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND
 from penstock.common.options.value_types import local_folder
 from penstock.errors import InvalidProgramError
+from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
@@ -183,3 +184,11 @@ class CustomStateBackend(StateBackend):
             JvmOnlyError: Always.
         """
         requires_jvm("CustomStateBackend", f"set {BACKEND.key} to {BACKEND.value_type.name}")
+
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    dict.fromkeys(
+        ("FsStateBackend", "MemoryStateBackend", "RocksDBStateBackend"), "penstock.flink_1"
+    ),
+)

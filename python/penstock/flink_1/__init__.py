@@ -46,10 +46,10 @@ _NAMES: Final = {
     "Semantic": ("penstock.flink_1.kafka", "DeliveryGuarantee"),
     "TimeCharacteristic": (
         "penstock.flink_1.time_characteristic",
-        "nothing: the windows and the WatermarkStrategy say which time counts",
+        "",
     ),
 }
-"""The module of each name, and what to write instead; where it is when that is empty."""
+"""The module of each name, and what to use instead."""
 
 _said: set[str] = set()
 
@@ -59,16 +59,19 @@ def say_once(name: str, instead: str) -> None:
 
     Args:
         name: The name as programs write it.
-        instead: What takes its place.
+        instead: What to do, as a clause.
     """
     if name not in _said:
         _said.add(name)
-        logger.warning("%s is of Flink 1 and deprecated: write %s", name, instead)
+        logger.warning("%s is of Flink 1 and deprecated: %s", name, instead)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, instead = _NAMES[name]
-    say_once(name, instead or f"from {module} import {name}")
+    if instead:
+        say_once(name, f"use {instead}")
+    elif not module.startswith(__name__):
+        say_once(name, f"import it from {module}")
     return getattr(import_module(module), name)

@@ -1,0 +1,11 @@
+"""ExternalizedCheckpointCleanup: what happens to checkpoints when a job is cancelled."""
+
+from enum import Enum
+
+
+class ExternalizedCheckpointCleanup(Enum):
+    """What happens to the last checkpoints when a job is cancelled."""
+
+    DELETE_ON_CANCELLATION = 0
+    RETAIN_ON_CANCELLATION = 1
+    NO_EXTERNALIZED_CHECKPOINTS = 2

@@ -1,0 +1,12 @@
+"""ExecutionMode: how the former API of data sets moved data."""
+
+from enum import Enum
+
+
+class ExecutionMode(Enum):
+    """How data moves between the operators of a batch program."""
+
+    PIPELINED = 0
+    PIPELINED_FORCED = 1
+    BATCH = 2
+    BATCH_FORCED = 3
