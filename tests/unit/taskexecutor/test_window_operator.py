@@ -20,6 +20,7 @@ from penstock.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    Evictor,
     GlobalWindows,
     MissingTimestampError,
     PurgingTrigger,
@@ -335,6 +336,26 @@ def test_count_trigger_on_global_windows_with_evictor():
         for value in range(1, 6):
             test.process_element(("a", value))
         assert test.values == [[1, 2], [2, 3, 4]]
+
+
+class KeepsNothing(Evictor):
+    def evict_before(self, elements, window, watermark):
+        return []
+
+    def evict_after(self, elements, window, watermark):
+        return elements
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "expected"),
+    [(Count(), "aggregate", [0]), (max, "reduce", [])],
+    ids=["aggregate", "reduce"],
+)
+def test_an_aggregate_of_nothing_is_that_of_the_empty_accumulator(function, kind, expected):
+    with harness(TEN, function, kind, evictor=KeepsNothing()) as test:
+        test.process_element(("a", 1), 1)
+        test.process_watermark(9)
+        assert test.values == expected
 
 
 def test_processing_time_windows_fire_by_the_clock():

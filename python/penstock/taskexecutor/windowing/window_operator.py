@@ -395,11 +395,12 @@ class EvictingWindowOperator(WindowOperator):
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
+        """Fold what the evictor has kept; of no elements, only an aggregate has a result."""
         function: Any = self.functions[0]
-        if function is None or not elements:
+        if function is None:
             return elements
         if self.descriptor.function_kind == "reduce":
-            return [reduce(bound_function(function, "reduce"), elements)]
+            return [reduce(bound_function(function, "reduce"), elements)] if elements else []
         accumulator = function.create_accumulator()
         for element in elements:
             accumulator = function.add(element, accumulator)
