@@ -241,6 +241,58 @@ def test_committables_of_another_form_are_refused_in_words(kept):
     assert committer.calls == []
 
 
+def lose_one_of_two(harness, checkpoint_id=1):
+    harness.test.process_element(CommittableSummary(0, 1, checkpoint_id, 2))
+    harness.test.process_element(CommittableWithLineage("a", checkpoint_id, 0))
+
+
+LOST = r"announced 2 committables for checkpoint 1, and 1 arrived.*add_pre_commit_topology"
+
+
+def test_nothing_is_committed_while_announced_committables_are_missing():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    lose_one_of_two(harness)
+    snapshot = harness.test.snapshot(1)
+    with pytest.raises(SinkError, match=LOST):
+        harness.test.notify_checkpoint_complete(1)
+    with pytest.raises(SinkError, match=LOST):
+        CommitterHarness(committer, snapshot)
+    assert committer.calls == []
+
+
+def test_a_lost_committable_without_any_other_is_noticed():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    harness.test.process_element(CommittableSummary(1, 2, 1, 1))
+    harness.test.snapshot(1)
+    with pytest.raises(SinkError, match=r"of the writer announced 1 .* and 0 arrived"):
+        harness.test.notify_checkpoint_complete(1)
+
+
+def test_committables_of_the_next_checkpoint_may_be_on_their_way():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    harness.take(1, "a")
+    harness.test.snapshot(1)
+    harness.test.process_element(CommittableSummary(0, 1, 2, 1))
+    harness.test.notify_checkpoint_complete(1)
+    assert committer.calls == [["a"]]
+    harness.test.process_element(CommittableWithLineage("b", 2, 0))
+    harness.test.snapshot(2)
+    harness.test.notify_checkpoint_complete(2)
+    assert committer.calls == [["a"], ["b"]]
+
+
+def test_the_end_of_the_input_refuses_as_well():
+    committer = Keeping()
+    harness = CommitterHarness(committer, configuration={})
+    lose_one_of_two(harness, END)
+    with pytest.raises(SinkError, match="announced 2 committables for its end"):
+        harness.test.end_input()
+    assert committer.calls == []
+
+
 def test_anything_else_than_committables_is_refused():
     harness = CommitterHarness(Keeping())
     with pytest.raises(SinkError, match="takes committables, got 'a'"):

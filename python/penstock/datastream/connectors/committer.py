@@ -105,7 +105,10 @@ class SupportsPreCommitTopology(ABC):
     def add_pre_commit_topology(self, committables: DataStream[Any]) -> DataStream[Any]:
         """The stream that the committer reads, made from the one that the writers emit.
 
-        Both consist of `CommittableSummary` and `CommittableWithLineage`.
+        Both consist of `CommittableSummary` and `CommittableWithLineage`.  A stream that drops or
+        joins committables sends a summary with their new number: while committables that were
+        announced are missing, the committer fails the job instead of committing the rest.  All
+        messages of one writer reach the same committer.
         """
 
 

@@ -124,7 +124,8 @@ def committing_sink(
         given: Any = sink.add_pre_commit_topology(committables)
         if not isinstance(given, DataStream):
             raise WrongArgumentError(f"add_pre_commit_topology returned {given!r}, no DataStream")
-        committables = given
+        # Whatever its exchanges: a committer compares a summary with its committables.
+        committables = given.partition_custom(_committer_of, _writer_of)
     compactor = _compactor(committables, sink, parallelism)
     if compactor is not None:
         environment.add_operator(compactor)
@@ -140,6 +141,17 @@ def committing_sink(
     committer.has_own_parallelism = is_global
     environment.add_operator(committer)
     return DataStreamSink(environment, writer, committer, compactor)
+
+
+def _writer_of(message: Any) -> int:
+    """Return the subtask of the writer of a message to a committer."""
+    # The committer refuses anything else.
+    subtask: int = getattr(message, "subtask_id", 0)
+    return subtask
+
+
+def _committer_of(writer: int, parallelism: int) -> int:
+    return writer % parallelism
 
 
 def _compactor(

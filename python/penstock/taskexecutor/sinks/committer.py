@@ -9,6 +9,7 @@ from penstock.common.coroutines import refuse_coroutines
 from penstock.common.options.pipeline import COMMITTER_RETRIES
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.committer import (
+    END_OF_INPUT,
     CommitRequest,
     CommittableSummary,
     CommittableWithLineage,
@@ -22,7 +23,7 @@ from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.sinks.init_context import SinkInitContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.datastream.connectors.committer import CommitterInitContext
     from penstock.datastream.functions.checkpointed import (
@@ -37,6 +38,12 @@ logger = logging.getLogger(__name__)
 _STATE: Final = "streaming_committer_raw_states"
 
 _FORM: Final = VersionedForm("a committable", ("checkpoint_id", "subtask_id", "committable"))
+
+_MISSING_STATE: Final = "streaming_committer_missing_committables"
+
+_MISSING_FORM: Final = VersionedForm(
+    "an incomplete batch of committables", ("checkpoint_id", "subtask_id", "announced", "received")
+)
 
 #: The checkpoint of committables that no snapshot holds yet.
 _NO_CHECKPOINT: Final = -1
@@ -89,6 +96,28 @@ class _Request(CommitRequest[Any]):
         logger.info("was committed before: %r", self.committable)
 
 
+class _Batch:
+    """The committables of one writer and checkpoint: how many were announced and received.
+
+    Attributes:
+        announced: The number in the summary; None before the summary is there.
+        received: The number of committables.
+        first: The first checkpoint that holds the batch.
+    """
+
+    __slots__ = ("announced", "first", "received")
+
+    def __init__(self) -> None:
+        self.announced: int | None = None
+        self.received = 0
+        self.first = _NO_CHECKPOINT
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether committables that were announced are missing."""
+        return self.announced is not None and self.received < self.announced
+
+
 class CommitterOperator(StreamOperator):
     """Commits what a checkpoint holds once that is complete.
 
@@ -96,6 +125,9 @@ class CommitterOperator(StreamOperator):
     complete they are committed together, in the order in which they came.  Those that a restored
     checkpoint holds are committed at once: it is complete, but whether they were is not known.
     A job that waits for no last checkpoint commits the rest at the end of its input.
+
+    Nothing is committed while committables are missing that their writer announced: a pre-commit
+    topology has lost them, and their data would never become visible.
     """
 
     def __init__(self, create: Callable[[CommitterInitContext], Committer[Any]]) -> None:
@@ -107,13 +139,20 @@ class CommitterOperator(StreamOperator):
         self._state: Any = None
         # (first checkpoint that holds it, committable with lineage)
         self._pending: list[tuple[int, CommittableWithLineage[Any]]] = []
+        # By checkpoint and writer, until they are committed.
+        self._batches: dict[tuple[int, int], _Batch] = {}
+        self._missing_state: Any = None
         self._max_retries = 0
 
     def initialize_state(self, context: StateInitializationContext) -> None:
         """Takes over what a checkpoint held."""
         self._restored_checkpoint_id = context.get_restored_checkpoint_id()
         descriptor = ListStateDescriptor(_STATE, Types.PICKLED_BYTE_ARRAY())
-        self._state = context.get_operator_state_store().get_list_state(descriptor)
+        store = context.get_operator_state_store()
+        self._state = store.get_list_state(descriptor)
+        self._missing_state = store.get_list_state(
+            ListStateDescriptor(_MISSING_STATE, Types.PICKLED_BYTE_ARRAY())
+        )
 
     def open(self) -> None:
         """Makes the committer, and commits what the restored checkpoint held."""
@@ -129,6 +168,11 @@ class CommitterOperator(StreamOperator):
             (restored_id, CommittableWithLineage(committable, checkpoint_id, subtask))
             for checkpoint_id, subtask, committable in map(_FORM.read, self._state.get())
         ]
+        for checkpoint_id, subtask, announced, received in map(
+            _MISSING_FORM.read, self._missing_state.get()
+        ):
+            batch = self._batch(checkpoint_id, subtask)
+            batch.announced, batch.received, batch.first = announced, received, restored_id
         self._commit_up_to(restored_id)
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -136,7 +180,11 @@ class CommitterOperator(StreamOperator):
         del timestamp
         if isinstance(value, CommittableWithLineage):
             self._pending.append((_NO_CHECKPOINT, value))
-        elif not isinstance(value, CommittableSummary):
+            self._batch(value.checkpoint_id, value.subtask_id).received += 1
+        elif isinstance(value, CommittableSummary):
+            batch = self._batch(value.checkpoint_id, value.subtask_id)
+            batch.announced = (batch.announced or 0) + value.number_of_committables
+        else:
             msg = (
                 f"{self.context.name} takes committables, got {value!r}: what add_pre_commit_"
                 "topology returns consists of CommittableSummary and CommittableWithLineage"
@@ -159,6 +207,14 @@ class CommitterOperator(StreamOperator):
             _FORM.write(held.checkpoint_id, held.subtask_id, held.committable)
             for _, held in self._pending
         )
+        for batch in self._batches.values():
+            if batch.first == _NO_CHECKPOINT:
+                batch.first = number
+        self._missing_state.update(
+            _MISSING_FORM.write(*key, batch.announced, batch.received)
+            for key, batch in self._batches.items()
+            if batch.is_incomplete
+        )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Commits what the checkpoint held, and those before it."""
@@ -169,6 +225,7 @@ class CommitterOperator(StreamOperator):
         if self.context.is_batch or not awaits_final_checkpoint(
             self.context.environment.configuration
         ):
+            self._end_batches(self._batches)
             everything = [held for _, held in self._pending]
             self._pending = []
             self._commit(everything)
@@ -179,7 +236,35 @@ class CommitterOperator(StreamOperator):
         if committer is not None:
             committer.close()
 
+    def _batch(self, checkpoint_id: int, subtask: int) -> _Batch:
+        return self._batches.setdefault((checkpoint_id, subtask), _Batch())
+
+    def _end_batches(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Forget batches that are about to be committed.
+
+        Raises:
+            SinkError: Committables of one are missing.
+        """
+        for key in list(keys):
+            batch = self._batches[key]
+            if batch.is_incomplete:
+                checkpoint_id, subtask = key
+                when = "its end" if checkpoint_id == END_OF_INPUT else f"checkpoint {checkpoint_id}"
+                msg = (
+                    f"{self.context.name} commits nothing: subtask {subtask} of the writer "
+                    f"announced {batch.announced} committables for {when}, and {batch.received} "
+                    "arrived; add_pre_commit_topology must pass on each of them, or a "
+                    "CommittableSummary with their new number"
+                )
+                raise SinkError(msg)
+            del self._batches[key]
+
     def _commit_up_to(self, checkpoint_id: int) -> None:
+        self._end_batches(
+            key
+            for key, batch in self._batches.items()
+            if _NO_CHECKPOINT < batch.first <= checkpoint_id
+        )
         due = [held for first, held in self._pending if _NO_CHECKPOINT < first <= checkpoint_id]
         if due:
             self._commit(due)
