@@ -49,7 +49,12 @@ _ABSENT: Final = {
         "a user function's exception reaches the caller as itself, and penstock's own are in "
         "penstock.errors"
     ),
-    "testing": "PyFlink's own test cases are not part of penstock: see penstock.testing",
+    "testing": (
+        "PyFlink's own test cases are not part of penstock: penstock.testing has "
+        "PipelineTestHarness for whole streams, ProcessFunctionTestHarnesses and "
+        "KeyedOneInputStreamOperatorTestHarness for functions, all without a cluster; see "
+        "docs/testing.md"
+    ),
     "examples": "PyFlink's examples are not part of penstock",
 }
 """Why a module, and everything below it, is not there."""

@@ -36,7 +36,34 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("group_by", "groupby", "partition_by"), "it is key_by"),
         **dict.fromkeys(("for_each", "foreach"), "give a SinkFunction to add_sink"),
         "select": "call split first",
+        "count_window_all": (
+            "write window_all(CountTumblingWindowAssigner.of(size)).reduce(…), or aggregate, …"
+        ),
+        "time_window_all": "write window_all(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
+        "print_to_err": (
+            "write map(…) with a function that does print(value, file=sys.stderr), or a "
+            "SinkFunction for add_sink"
+        ),
+        "map_partition": (
+            "write window_all(…), or a MapFunction that gathers in map(); open() and close() "
+            "enclose what a subtask gets"
+        ),
+        "write_as_text": "write sink_to(FileSink.for_row_format(path, encoder).build())",
+        "write_as_csv": (
+            "write sink_to(FileSink.for_bulk_format(path, CsvBulkWriters.for_schema(…)).build())"
+        ),
+        "write_using_output_format": "write a SinkFunction for add_sink, or a PythonSink",
+        "write_to_socket": "write a SinkFunction for add_sink",
         "execute": "it is the environment that executes: get_execution_environment().execute()",
+    },
+    "KeyedStream": {
+        "time_window": "write window(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
+        "count_window_all": "write count_window(size)",
+        "as_queryable_state": (
+            "ask the REST interface for the state of a key, or write a sink that others read; "
+            "docs/debugging.md shows the look into state"
+        ),
+        "enable_async_state": "leave it out: state is at hand, and no call of it waits",
     },
     "_AnyWindowedStream": {
         **dict.fromkeys([*_ELEMENTS, "get_side_output"], _AFTER_WINDOW),
@@ -75,9 +102,50 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "give a NumberSequenceSource to from_source",
         ),
         "run": "it is execute",
+        **dict.fromkeys(
+            ("from_data", "from_parallel_collection"),
+            "write from_collection([…], type_info), or from_source for a parallel source",
+        ),
+        "add_default_job_listener": "keep the JobClient that execute_async returns",
+        "register_job_listener": (
+            "keep the JobClient that execute_async returns: it tells the job's status and result"
+        ),
+        "create_remote_environment": (
+            "write get_execution_environment() and start the program by penstock run --target "
+            "remote, or set execution.target and the address by options"
+        ),
+        **dict.fromkeys(
+            ("create_local_environment", "create_local_environment_with_web_ui"),
+            "write get_execution_environment(); the option execution.target local runs it here",
+        ),
+        "read_file": "write from_source(FileSource.for_record_stream_format(…).build(), …)",
+        "read_csv_file": (
+            "write from_source(FileSource.for_record_stream_format(CsvReaderFormat."
+            "for_schema(…), path).build(), …)"
+        ),
+        "set_checkpoint_storage_dir": "write get_checkpoint_config(), or the option "
+        "execution.checkpointing.dir",
+        "set_number_of_execution_retries": "set the options restart-strategy.*",
     },
 }
 
+
+_FUNCTIONS: Final = "it is a Python object: use it itself"
+_JAVA: Final = {
+    "_j_stream_execution_environment": (
+        "there is no Java environment: use the methods of this one, such as socket_text_stream, "
+        "read_text_file and from_source, and get_configuration() for options"
+    ),
+    "_j_data_stream": (
+        "there is no Java stream: use the methods of this one, such as map, process, key_by, "
+        "add_sink and sink_to"
+    ),
+    "_j_data_stream_sink": "there is no Java sink: use name, uid and set_parallelism of this one",
+    "_j_checkpoint_config": "there is no Java object: use the methods of this one, or options",
+    "_j_execution_config": "there is no Java object: use the methods of this one, or options",
+    **dict.fromkeys(("_j_function", "_j_source", "_j_sink", "_j_typeinfo"), _FUNCTIONS),
+}
+"""What to use instead of PyFlink's private members."""
 
 _JAVA_SERIALIZERS: Final = (
     *("add_default_kryo_serializer", "disable_auto_type_registration", "register_kryo_type"),
@@ -111,7 +179,24 @@ _FORMER: Final[dict[str, frozenset[str]]] = {
 """The methods of PyFlink 1 that `penstock.flink_1.methods` has."""
 
 
-class MissingMethods:
+class SnakeCaseHints(type):
+    """The metaclass of classes that say how a method of Java is called in Python."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            snake = _snake_case(name)
+            if snake != name and any(snake in vars(base) for base in cls.__mro__):
+                raise AttributeError(
+                    f"type object {cls.__name__!r} has no attribute {name!r}: it is {snake} in "
+                    "Python"
+                )
+            raise AttributeError(
+                f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls
+            )
+
+
+class MissingMethods(metaclass=SnakeCaseHints):
     """Says of a method that is not there what to do, or which one is meant.
 
     A method that PyFlink 1 had is made when a program asks for it.
@@ -125,14 +210,14 @@ class MissingMethods:
                     methods = import_module("penstock.flink_1.methods")
                     return methods.bound_method(self, base.__name__, name)
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            hint = "" if name.startswith("_") else _hint(type(self), name)
+            hint = _JAVA.get(name, "") if name.startswith("_") else _hint(type(self), name)
             if hint:  # without name and obj, or tracebacks add a guess of the interpreter's
                 raise AttributeError(f"{message}: {hint}")
             raise AttributeError(message, name=name, obj=self)
 
 
 def _hint(kind: type, name: str) -> str:
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    snake = _snake_case(name)
     names = [known for known in dir(kind) if not known.startswith("_")]
     if snake in names:
         return f"it is {snake} in Python"
@@ -142,3 +227,7 @@ def _hint(kind: type, name: str) -> str:
             return hint
     near = difflib.get_close_matches(snake, names, n=1)
     return f"did you mean {near[0]}?" if near else ""
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import SnakeCaseHints
 from penstock.errors import ConfigurationError
 
 __all__ = [
@@ -33,7 +34,7 @@ _ISO_NANOS: Final = (86400 * 10**9, 3600 * 10**9, 60 * 10**9, 10**9, 1)
 
 
 @checks_arguments
-class Duration:
+class Duration(metaclass=SnakeCaseHints):
     """A span of time in nanoseconds."""
 
     def __init__(self, nanos: int) -> None:
@@ -154,7 +155,7 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-class Time:
+class Time(metaclass=SnakeCaseHints):
     """A span of time in milliseconds, as windows take it."""
 
     def __init__(self, milliseconds: int) -> None:

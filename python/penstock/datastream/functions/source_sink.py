@@ -12,6 +12,12 @@ from penstock.datastream.functions.function import Function
 class JavaFunctionWrapper:
     """PyFlink's wrapper of Java functions; kept as the base of what it wraps there."""
 
+    @property
+    def _j_function(self) -> NoReturn:
+        raise AttributeError(
+            f"{type(self).__name__}._j_function: there is no Java function, use the object itself"
+        )
+
     def get_java_function(self) -> NoReturn:
         """Refused: there is no Java function behind it."""
         requires_jvm(f"{type(self).__name__}.get_java_function", "use the object itself")

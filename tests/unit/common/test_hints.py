@@ -1,0 +1,56 @@
+"""Names from Flink's pages that Python does not have say what to write."""
+
+import pytest
+from penstock.common import Duration, Time, Types
+from penstock.datastream import SinkFunction, StreamExecutionEnvironment
+
+
+def env():
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def stream():
+    return env().from_collection([1], Types.INT())
+
+
+def keyed():
+    return stream().key_by(lambda v: v, Types.INT())
+
+
+class Sink(SinkFunction):
+    def invoke(self, value, context):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "hint"),
+    [
+        (env, "from_data", "write from_collection"),
+        (env, "fromData", "write from_collection"),
+        (env, "from_parallel_collection", "from_source for a parallel source"),
+        (env, "register_job_listener", "execute_async"),
+        (env, "create_remote_environment", "penstock run --target"),
+        (env, "create_local_environment", "get_execution_environment"),
+        (env, "read_csv_file", "CsvReaderFormat"),
+        (env, "_j_stream_execution_environment", "socket_text_stream.*get_configuration"),
+        (lambda: env().get_checkpoint_config(), "_j_checkpoint_config", "methods of this one"),
+        (stream, "_j_data_stream", "add_sink and sink_to"),
+        (stream, "map_partition", "full_window_partition|window_all"),
+        (stream, "count_window_all", "CountTumblingWindowAssigner"),
+        (stream, "write_as_text", "FileSink"),
+        (keyed, "time_window", "TumblingEventTimeWindows"),
+        (keyed, "as_queryable_state", "REST"),
+        (keyed, "enable_async_state", "leave it out"),
+        (Sink, "_j_function", "use the object itself"),
+        (lambda: Duration, "ofSeconds", "it is of_seconds in Python"),
+        (lambda: Time, "toMilliseconds", "it is to_milliseconds in Python"),
+        (
+            lambda: StreamExecutionEnvironment,
+            "getExecutionEnvironment",
+            "it is get_execution_environment in Python",
+        ),
+    ],
+)
+def test_the_error_says_what_to_write(make, name, hint):
+    with pytest.raises(AttributeError, match=hint):
+        getattr(make(), name)
