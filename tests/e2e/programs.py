@@ -259,6 +259,14 @@ def finds_the_session(_, __):
     session.stop()
 
 
+def prints(env, _):
+    """Lines of print() are on the standard output of the driver."""
+    numbers = env.from_collection(list(range(20_000)), Types.LONG())
+    numbers.rebalance().map(lambda n: n, Types.LONG()).print()
+    env.execute()
+    print("executed")
+
+
 def raises(env, _):
     """A user's exception reaches the caller of execute() as itself."""
 

@@ -58,7 +58,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
     names = (
-        "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
+        "collects+prints+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
         "+exchanges_streams+runs_in_stages+loses_a_worker+is_given_up"
     )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
@@ -69,6 +69,15 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
+
+
+def test_printed_lines_are_on_the_standard_output_of_the_program(
+    on_one_spark: dict[str, str],
+) -> None:
+    """All of them, and before `execute` returns."""
+    *lines, last = on_one_spark["prints"].splitlines()
+    assert sorted(map(int, (line.partition("> ")[2] for line in lines))) == list(range(20_000))
+    assert last == "executed"
 
 
 def test_a_batch_job_runs_in_stages(on_one_spark: dict[str, str]) -> None:

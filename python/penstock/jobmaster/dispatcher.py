@@ -39,6 +39,7 @@ from penstock.jobmaster.job_master import JobMaster, now_ms
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
+from penstock.jobmaster.printed_text import PrintedTextWriter
 from penstock.jobmaster.progress import ProgressReader
 from penstock.jobmaster.rescaling import override_parallelism, rescale_as_before
 from penstock.jobmaster.resource_manager import (
@@ -108,6 +109,7 @@ class Dispatcher:
         self.collect = CollectService()
         tails = LogTails()
         self._logs = WorkerLogs(tails)
+        self._printed = PrintedTextWriter()
         self._metrics = MetricStore()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
@@ -293,6 +295,7 @@ class Dispatcher:
             steps.callback(self._stopped.set)
             steps.callback(self._main_thread.close)
             steps.callback(self._logs.close)
+            steps.callback(self._printed.close)
             steps.callback(self._close_connections)
             steps.callback(self._heartbeats.close)
             steps.callback(self._server.close)
@@ -344,6 +347,8 @@ class Dispatcher:
         """Handles a message that is not for the main thread."""
         if isinstance(message, messages.LogRecords):
             self._logs.received(message)
+        elif isinstance(message, messages.PrintedText):
+            self._printed.received(message, peer.connection)
         elif isinstance(message, messages.TaskMetrics):
             self._metrics.task_reported(peer.executor_id, message)
         elif isinstance(message, Inspected):

@@ -43,6 +43,7 @@ class PerJobCluster:
         driver_factory: DriverFactory,
         *,
         ship_program: bool = False,
+        prints_here: bool = False,
     ) -> None:
         """Reads the configuration; nothing is started yet.
 
@@ -51,6 +52,8 @@ class PerJobCluster:
             driver_factory: Makes what starts workers.
             ship_program: Whether workers cannot see the program's folder, so that its modules
                 are sent to them.
+            prints_here: Whether what they print goes to the streams of this process, as theirs
+                are somebody else's.
 
         Raises:
             ConfigurationError: An option is malformed, or names a file that is not there.
@@ -64,6 +67,7 @@ class PerJobCluster:
             "sys_path": module_search_path(own=self._dependencies.executable is None),
             "program_path": None if program is None else str(program),
             "as_pyflink": pyflink_alias.is_installed(),
+            "forwards_printed_text": prints_here,
         }
         self._make_dispatcher = partial(Dispatcher, configuration, driver_factory, extras)
         self._dispatcher: Dispatcher | None = None

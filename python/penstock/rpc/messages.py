@@ -232,6 +232,18 @@ class LogRecords(Message, frozen=True):
     dropped: int
 
 
+class PrintedText(Message, frozen=True):
+    """Text for the driver's standard output or error; answered by `PrintedTextWritten`.
+
+    ``number`` counts those of a worker, from 1.
+    """
+
+    executor_id: str
+    number: int
+    is_error: bool
+    text: str
+
+
 class TaskMetrics(Message, frozen=True):
     """What the metrics of an attempt say now, and by name those of its operators."""
 
@@ -392,6 +404,13 @@ class Shutdown(Message, frozen=True):
     reason: str
 
 
+class PrintedTextWritten(Message, frozen=True):
+    """A `PrintedText` and all before it are written, unless ``failure`` says why not."""
+
+    number: int
+    failure: str = ""
+
+
 # ---- other roles -----------------------------------------------------------------------------
 
 
@@ -420,7 +439,7 @@ ForMainThread = (
     | SourceEvent
     | FatalError
 )
-ToDriver = ForMainThread | LogRecords | TaskMetrics | WorkerMetrics | Inspected
+ToDriver = ForMainThread | LogRecords | PrintedText | TaskMetrics | WorkerMetrics | Inspected
 ToTaskExecutor = (
     RegistrationAccepted
     | RegistrationRefused
@@ -444,6 +463,7 @@ ToTaskExecutor = (
     | SampleRecords
     | LookUpState
     | ReportMetrics
+    | PrintedTextWritten
     | Shutdown
 )
 ToCoordinator = (

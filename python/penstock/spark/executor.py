@@ -44,5 +44,6 @@ class SparkExecutor:
             control_plane_options(context, configuration) | dict(configuration),
             lambda on_exit: SparkDriver(context, on_exit),
             ship_program=not is_local(context.getConf().get("spark.master")),
+            prints_here=True,
         )
         return cluster.execute(job_graph, collect_ids)

@@ -33,6 +33,13 @@ def test_print_prefixes_lines(capsys, identifier, parallelism, prefix):
     assert capsys.readouterr().out == f"{prefix}('a', 1)\n"
 
 
+def test_print_to_err_writes_to_standard_error(capsys):
+    with OneInputStreamOperatorTestHarness(operators.PrintSink(to_error=True)) as test:
+        test.process_element("a")
+        test.end_input()
+    assert capsys.readouterr() == ("", "a\n")
+
+
 def test_typed_values_are_printed_as_flink_does():
     row = Row.of_kind(RowKind.DELETE, "a", None)
     assert flink_text(("a", 1, True, None)) == "(a,1,true,null)"

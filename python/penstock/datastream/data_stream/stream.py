@@ -412,7 +412,7 @@ class DataStream(StreamSettings, Generic[T]):
     # Ends -------------------------------------------------------------------------------------
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes elements to the standard output of the workers.
+        """Writes elements to standard output: the program's, or in a session its workers'.
 
         Args:
             sink_identifier: Put before each element, with the number of the subtask.
@@ -420,14 +420,27 @@ class DataStream(StreamSettings, Generic[T]):
         Raises:
             InvalidProgramError: The identifier is no text.
         """
-        given: object = sink_identifier
-        if not isinstance(given, str | None):
-            msg = f"print() takes a text to put before elements, got {given!r:.100}"
+        return self._print("print", sink_identifier, to_error=False)
+
+    def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Writes elements to standard error, as `print` does to standard output.
+
+        Args:
+            sink_identifier: Put before each element, with the number of the subtask.
+
+        Raises:
+            InvalidProgramError: The identifier is no text.
+        """
+        return self._print("print_to_err", sink_identifier, to_error=True)
+
+    def _print(self, method: str, identifier: object, *, to_error: bool) -> DataStreamSink:
+        if not isinstance(identifier, str | None):
+            msg = f"{method}() takes a text to put before elements, got {identifier!r:.100}"
             raise InvalidProgramError(msg)
         return self._sink(
             LegacySinkTransformation,
-            "Print to Std. Out",
-            operators.PrintSink(sink_identifier or ""),
+            "Print to Std. Err" if to_error else "Print to Std. Out",
+            operators.PrintSink(identifier or "", to_error),
         )
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:

@@ -24,13 +24,15 @@ class DiscardingSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class PrintSink(OperatorDescriptor):
-    """A line on standard output for each element.
+    """A line on standard output, or standard error, for each element.
 
     Attributes:
         identifier: Put before each line, with the number of the subtask.
+        to_error: Whether it is standard error.
     """
 
     identifier: str = ""
+    to_error: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
-"""The sink of ``print()``: one line for each element on standard output."""
+"""The sink of ``print()``: one line for each element on standard output or error."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.compiled import StreamOperator
+from penstock.taskexecutor.logs.printed_text import printed_stream
 from penstock.taskexecutor.sinks.element_text import printed_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph import operators
+    from penstock.taskexecutor.logs.printed_text import PrintedStream
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: How long lines may wait in the stream's buffer, in ms.
@@ -24,13 +25,14 @@ def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink)
     if context.environment.parallelism > 1:
         parts.append(str(context.environment.subtask + 1))
     prefix = ":".join(parts) + "> " if parts else ""
-    return PrintSink(prefix, sys.stdout, printed_text(context))
+    stream = printed_stream(is_error=descriptor.to_error)
+    return PrintSink(prefix, stream, printed_text(context))
 
 
 class PrintSink(StreamOperator):
     """Writes a line for each element, in the text that PyFlink prints."""
 
-    def __init__(self, prefix: str, stream: TextIO, text: Callable[[Any], str]) -> None:
+    def __init__(self, prefix: str, stream: PrintedStream, text: Callable[[Any], str]) -> None:
         """Creates the sink.
 
         Args:

@@ -46,6 +46,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         job_folder: the folder on this host that the job's workers share, if there is one.
         as_pyflink: whether ``import pyflink`` means penstock.
         metrics_interval_ms: how often the worker tells its metrics; 0 for only when asked.
+        forwards_printed_text: whether ``print()`` writes to the driver's streams.
     """
 
     driver: tuple[str, int]
@@ -66,6 +67,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     job_folder: str | None = None
     as_pyflink: bool = False
     metrics_interval_ms: int = 0
+    forwards_printed_text: bool = False
 
     def encode(self) -> bytes:
         """Returns the line, newline included."""

@@ -46,6 +46,7 @@ from penstock.rpc.messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     OfferSlots,
+    PrintedTextWritten,
     RegisterTaskExecutor,
     RegistrationAccepted,
     RegistrationRefused,
@@ -66,6 +67,7 @@ from penstock.rpc.messages import (
     task_executor_decoder,
 )
 from penstock.serialization.imports import IMPORT_LOCK
+from penstock.taskexecutor.logs.printed_text import PrintedTextSender, forward_printed_text
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.worker.checkpoint_reports import (
@@ -128,6 +130,7 @@ class TaskExecutor:
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
         self._metrics: MetricSender | None = None
+        self._printed: PrintedTextSender | None = None
         self._inspector: Inspector | None = None
         self._changed = threading.Condition()
         self._end_reason: str | None = None
@@ -155,6 +158,7 @@ class TaskExecutor:
             SampleRecords: self._inspect,
             LookUpState: self._inspect,
             ReportMetrics: self._report_metrics,
+            PrintedTextWritten: self._printed_text_written,
             Shutdown: lambda message: self.stop(message.reason, clean=True),
         }
 
@@ -179,6 +183,9 @@ class TaskExecutor:
             "driver connection",
             encode_held,
         )
+        if launch.forwards_printed_text:
+            self._printed = PrintedTextSender(launch.executor_id, self._connection)
+            forward_printed_text(self._printed)
         if launch.metrics_interval_ms > 0:
             # Before any task can run: a short one would end untold.
             self._metrics = self._start_metrics(self._connection)
@@ -240,8 +247,14 @@ class TaskExecutor:
                 for slot in self._slots.expired(time.monotonic()):
                     self._free_slot(FreeSlot(slot.allocation_id, "the offer was not accepted"))
 
+    def _printed_text_written(self, message: PrintedTextWritten) -> None:
+        if self._printed is not None:
+            self._printed.written(message)
+
     def _tear_down(self) -> None:
         self.stop("the worker ended")  # unless it was told to: nothing begins from here on
+        if self._printed is not None:
+            self._printed.close()
         reason = self._end_reason
         assert reason is not None
         if not self._clean_end:
