@@ -57,7 +57,14 @@ def _more(case: str, pyflink: str, penstock: str) -> bool:
     return " | " not in case and pyflink.startswith("!") and not penstock.startswith("!")
 
 
+def _of_keyed(case: str, pyflink: str, penstock: str) -> bool:
+    asked = re.search(r"(keyed_\w+|key_by\(.*\))\.get_type\(\)", case)
+    shown = "<KeyedStream get_type=type RowTypeInfo(f0: " in pyflink
+    return shown or (asked is not None and "RowTypeInfo(f0: " in pyflink and penstock[:1] != "!")
+
+
 CALLS: dict[str, Judgement] = {
+    "a keyed stream has the type of its elements": _of_keyed,
     "the call is refused": _refused,
     "an object without what the call needs": _wrong_objects,
     "needs a JVM": lambda _case, _pyflink, penstock: _fails(penstock, "JvmOnlyError"),

@@ -68,3 +68,10 @@ def test_a_projected_keyed_stream_has_no_key():
     assert projected.transformation.key_selector is None
     assert keyed.union(keyed).get_type() == PAIR
     assert keyed.union().get_type() == PAIR
+
+
+def test_the_type_of_a_keyed_stream_is_that_of_its_elements():
+    keyed = in_process().from_collection([("a", 1)], PAIR).key_by(first, Types.STRING())
+    assert keyed.get_type() == PAIR
+    with keyed.execute_and_collect() as results:
+        assert list(results) == [("a", 1)]

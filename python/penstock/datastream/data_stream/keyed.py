@@ -12,7 +12,6 @@ from penstock.common.typeinfo import (
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
-    Types,
 )
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument
 from penstock.datastream.functions import (
@@ -79,11 +78,6 @@ class KeyedStream(DataStream[T], Generic[T]):
         self._origin = origin
         self._key_selector = key_selector
         self._key_type = key_type
-
-    def get_type(self) -> TypeInformation:
-        """A row of key and element; functions and results see elements alone."""
-        key_type = Types.PICKLED_BYTE_ARRAY() if self._key_type is None else self._key_type
-        return Types.ROW_NAMED(["f0", "f1"], [key_type, self._origin.get_type()])
 
     def _plain(self) -> DataStream[T]:
         return self._origin
