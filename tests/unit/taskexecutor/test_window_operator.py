@@ -338,6 +338,52 @@ def test_count_trigger_on_global_windows_with_evictor():
         assert test.values == [[1, 2], [2, 3, 4]]
 
 
+class KeepsAll(Evictor):
+    def evict_before(self, elements, window, watermark):
+        return elements
+
+    def evict_after(self, elements, window, watermark):
+        return elements
+
+
+@pytest.mark.parametrize(("where", "early", "late"), [("FIRING", 3, 4), ("WINDOW_END", 9, 9)])
+@pytest.mark.parametrize("arguments", [{}, {"evictor": KeepsAll()}], ids=["plain", "evictor"])
+def test_results_have_the_time_of_what_fired_their_window_or_its_end(where, early, late, arguments):
+    options = {"configuration": {"pipeline.window-result-timestamp": where}}
+    fires = {"trigger": CountTrigger.of(1), "options": options}
+    with harness(TEN, max, "reduce", **fires, **arguments) as test:
+        test.process_element(("a", 3), 3)
+        assert test.records == [(("a", 3), early)]
+    with harness(TEN, max, "reduce", options=options, lateness_ms=100, **arguments) as test:
+        test.process_element(("a", 3), 3)
+        test.process_watermark(20)
+        test.process_element(("a", 4), 4)
+        assert test.records == [(("a", 3), 9), (("a", 4), late)]
+
+
+@pytest.mark.parametrize(("where", "late"), [("FIRING", 4), ("WINDOW_END", 13)])
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_late_results_of_sessions_have_either_time(where, late, trigger):
+    options = {"configuration": {"pipeline.window-result-timestamp": where}}
+    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+    with harness(
+        assigner, max, "reduce", trigger=trigger, options=options, lateness_ms=100
+    ) as test:
+        test.process_element(("a", 3), 3)
+        test.process_watermark(20)
+        test.process_element(("a", 4), 4)
+        assert test.records == [(("a", 3), 12), (("a", 4), late)]
+
+
+def test_results_of_a_window_without_an_end_keep_the_time_of_what_fired_it():
+    options = {"configuration": {"pipeline.window-result-timestamp": "WINDOW_END"}}
+    with harness(
+        GlobalWindows.create(), max, "reduce", trigger=CountTrigger.of(1), options=options
+    ) as test:
+        test.process_element(("a", 3), 3)
+        assert test.records == [(("a", 3), 3)]
+
+
 class KeepsNothing(Evictor):
     def evict_before(self, elements, window, watermark):
         return []

@@ -109,6 +109,13 @@ AUTO_WATERMARK_INTERVAL: Final = Option(
     200,
     "how often watermarks are emitted; 0 turns it off",
 )
+WINDOW_RESULT_TIMESTAMP: Final = Option(
+    "pipeline.window-result-timestamp",
+    ChoiceType("FIRING", "WINDOW_END"),
+    "FIRING",
+    "the timestamp of a window's results: that of the timer or element that fired it, as in "
+    "PyFlink, or the last millisecond of the window, as in Java",
+)
 ALLOW_UNALIGNED_SPLITS: Final = Option(
     "pipeline.watermark-alignment.allow-unaligned-source-splits",
     BooleanType(),

@@ -26,7 +26,7 @@ from penstock.taskexecutor.windowing.timerless import (
     fires_at_end,
     keeping,
 )
-from penstock.taskexecutor.windowing.window_functions import window_key_reader
+from penstock.taskexecutor.windowing.window_functions import stamps_window_end, window_key_reader
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -82,6 +82,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self._prepare(context, descriptor)
         self.assigner = descriptor.assigner
         self.lateness = descriptor.lateness_ms
+        self.stamps_window_end = stamps_window_end(context)
         state = context.keyed_state.state(descriptor.state_descriptor)
         # A copy for every time that a session fires, if it may do so more than once.
         self.contents: Any = (
@@ -197,6 +198,8 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
             return
         elements = contents if self.keep == KEEP_LIST else [contents]
         window = TimeWindow(session.start, session.end)
+        if self.stamps_window_end:
+            timestamp = window.max_timestamp()
         results = self.evaluate(key_of(session.key), window, elements)
         emit_results(self.output, results, timestamp, OutputTag)
 

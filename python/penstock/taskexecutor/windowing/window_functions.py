@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.options.pipeline import WINDOW_RESULT_TIMESTAMP
 from penstock.datastream.functions.window import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -147,6 +148,11 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
 def _as_they_are(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
     del key, window
     return elements
+
+
+def stamps_window_end(context: OperatorContext) -> bool:
+    """Return whether results have the last millisecond of their window as timestamp."""
+    return WINDOW_RESULT_TIMESTAMP.read(context.environment.configuration) == "WINDOW_END"
 
 
 def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:

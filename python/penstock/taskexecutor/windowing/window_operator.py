@@ -30,6 +30,7 @@ from penstock.taskexecutor.windowing.window_functions import (
     close_functions,
     evaluation,
     open_functions,
+    stamps_window_end,
     window_functions,
     window_key_reader,
 )
@@ -86,6 +87,7 @@ class WindowOperator(StreamOperator):
         self.assigner_context = AssignerContext(self)
         self.trigger_context = OperatorTriggerContext(self)
         self.window_context = WindowContext(self)
+        self.stamps_window_end = stamps_window_end(context)
         self.functions = window_functions(descriptor)
         self.evaluate = evaluation(self.functions[-1], self.window_context)
         self.contents = self._create_contents()
@@ -210,14 +212,27 @@ class WindowOperator(StreamOperator):
             self.contents.clear()
 
     def _fire(self, key: Any, window: Any, timestamp: int) -> None:
-        """Emits the results of a window with the time of what made it fire, as PyFlink does.
+        """Emit the results of a window.
 
-        A timer's time is mostly the end of the window.  An element that fires a window early or
-        late, or one that has no end in time, gives the results its own timestamp.
+        Args:
+            key: The key, as state holds it.
+            window: The window.
+            timestamp: Of the timer or the element that fired it.
         """
         elements = self._elements()
-        if elements is None:
-            return
+        if elements is not None:
+            self._emit(key, window, elements, timestamp)
+
+    def _emit(self, key: Any, window: Any, elements: Iterable[Any], timestamp: int) -> None:
+        """Evaluate a window.
+
+        Its results have the time of what fired it, as in PyFlink: mostly the end of the window,
+        but the timestamp of an element that fires it early or late.  With WINDOW_END they have
+        the end of the window, as in Java; a window without an end keeps the former.
+        """
+        if self.stamps_window_end:
+            end = window.max_timestamp()
+            timestamp = timestamp if end == MAX_TIMESTAMP else end
         results = self.evaluate(key_of(key), window, elements)
         emit_results(self.output, results, timestamp, OutputTag)
 
@@ -390,8 +405,7 @@ class EvictingWindowOperator(WindowOperator):
         values = [value for value, _ in kept]
         if self.copier is not None:
             values = self.copier.copied_all(values)
-        results = self.evaluate(key_of(key), window, self._folded(values))
-        emit_results(self.output, results, timestamp, OutputTag)
+        self._emit(key, window, self._folded(values), timestamp)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
