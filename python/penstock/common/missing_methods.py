@@ -44,10 +44,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "write map(…) with a function that does print(value, file=sys.stderr), or a "
             "SinkFunction for add_sink"
         ),
-        "map_partition": (
-            "write window_all(…), or a MapFunction that gathers in map(); open() and close() "
-            "enclose what a subtask gets"
-        ),
+        **dict.fromkeys(("map_partition", "sort_partition"), "call full_window_partition first"),
         "write_as_text": "write sink_to(FileSink.for_row_format(path, encoder).build())",
         "write_as_csv": (
             "write sink_to(FileSink.for_bulk_format(path, CsvBulkWriters.for_schema(…)).build())"

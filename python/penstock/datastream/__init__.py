@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         DataStreamSink,
         KeyedStream,
         MultipleConnectedStreams,
+        Order,
+        PartitionWindowedStream,
         WindowedStream,
     )
     from penstock.datastream.execution_mode import (
@@ -141,7 +143,9 @@ __all__ = [
     "MergingWindowAssigner",
     "MultipleConnectedStreams",
     "MultipleInputProcessFunction",
+    "Order",
     "OutputTag",
+    "PartitionWindowedStream",
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
@@ -183,6 +187,8 @@ __getattr__, __dir__ = lazy_exports(
         "DataStream": "data_stream",
         "DataStreamSink": "data_stream",
         "KeyedStream": "data_stream",
+        "Order": "data_stream",
+        "PartitionWindowedStream": "data_stream",
         "WindowedStream": "data_stream",
         "RuntimeExecutionMode": "execution_mode",
         "ExternalizedCheckpointRetention": "externalized_checkpoint_retention",

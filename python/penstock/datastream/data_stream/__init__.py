@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.multiple_connected import (
         MultipleConnectedStreams,
     )
+    from penstock.datastream.data_stream.partition_windowed import (
+        Order,
+        PartitionWindowedStream,
+    )
     from penstock.datastream.data_stream.sink import (
         DataStreamSink,
     )
@@ -48,6 +52,8 @@ __all__ = [
     "DataStreamSink",
     "KeyedStream",
     "MultipleConnectedStreams",
+    "Order",
+    "PartitionWindowedStream",
     "WindowedStream",
 ]
 
@@ -61,6 +67,8 @@ __getattr__, __dir__ = lazy_exports(
         "ConnectedStreams": "connected",
         "KeyedStream": "keyed",
         "MultipleConnectedStreams": "multiple_connected",
+        "Order": "partition_windowed",
+        "PartitionWindowedStream": "partition_windowed",
         "DataStreamSink": "sink",
         "DataStream": "stream",
         "WINDOW_STATE_NAME": "windowed",

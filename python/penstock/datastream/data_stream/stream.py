@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.iterative import IterativeStream
     from penstock.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
     from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
     from penstock.datastream.data_stream.split import SplitStream
     from penstock.datastream.data_stream.windowed import AllWindowedStream
     from penstock.datastream.window import WindowAssigner
@@ -326,6 +327,12 @@ class DataStream(StreamSettings, Generic[T]):
         from penstock.datastream.data_stream.windowed import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
+
+    def full_window_partition(self) -> PartitionWindowedStream[T]:
+        """Gather all elements of each subtask, or of each key, to the end (beyond PyFlink)."""
+        from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
+
+        return PartitionWindowedStream(self)
 
     def _null_keyed(self) -> KeyedStream[T]:
         return self.key_by(NullByteKeySelector(), Types.INT())

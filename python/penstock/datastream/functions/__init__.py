@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         KeyedMultipleInputProcessFunction,
         MultipleInputProcessFunction,
     )
+    from penstock.datastream.functions.partition import (
+        MapPartitionFunction,
+    )
     from penstock.datastream.functions.process import (
         CoProcessFunction,
         KeyedCoProcessFunction,
@@ -114,6 +117,7 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStateStore",
     "MapFunction",
+    "MapPartitionFunction",
     "MultipleInputProcessFunction",
     "NullByteKeySelector",
     "OutputSelector",
@@ -161,6 +165,7 @@ __getattr__, __dir__ = lazy_exports(
         "CheckpointListener": "checkpointed",
         "CheckpointedFunction": "checkpointed",
         "FunctionInitializationContext": "checkpointed",
+        "MapPartitionFunction": "partition",
         "FunctionSnapshotContext": "checkpointed",
         "StateInitializationContext": "checkpointed",
         "StateSnapshotContext": "checkpointed",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.common.watermark_strategy import WatermarkStrategy
 
 WindowFunctionKind: TypeAlias = Literal["reduce", "aggregate", "apply", "process"]
+PartitionFunctionKind: TypeAlias = Literal["map_partition", "reduce", "aggregate"]
 
 
 @dataclass(frozen=True)
@@ -132,3 +133,16 @@ class Window(FunctionDescriptor):
     lateness_ms: int = 0
     late_tag: str | None = None
     state_descriptor: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullWindowPartition(FunctionDescriptor):
+    """All elements of a subtask, when the input has ended.
+
+    Attributes:
+        function_kind: Which method of the stream the function was given to.
+        kept_type: The type of what is kept: of the elements, or of the accumulator.
+    """
+
+    function_kind: PartitionFunctionKind
+    kept_type: Any

@@ -32,6 +32,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.Filter: ("operators.stateless", "create_filter"),
     operators.Project: ("operators.stateless", "create_project"),
     operators.ColumnBatches: ("operators.column_batches", "create_column_batches"),
+    operators.FullWindowPartition: ("operators.partition_window", "create_full_window_partition"),
     operators.Reduce: ("operators.reduce", "create_reduce"),
     operators.AggregateField: ("operators.reduce", "create_aggregate_field"),
     operators.Process: ("operators.process", "create_process"),
