@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.options.quoting import split_list
 from penstock.errors import ConfigurationError
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-class Configuration:
+class Configuration(MissingMethods):
     """A set of keys with values; what reaches the workers is their text form."""
 
     def __init__(self, other: Configuration | None = None, j_configuration: None = None) -> None:

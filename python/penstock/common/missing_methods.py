@@ -138,6 +138,8 @@ _JAVA: Final = {
         "add_sink and sink_to"
     ),
     "_j_data_stream_sink": "there is no Java sink: use name, uid and set_parallelism of this one",
+    "_j_configuration": "there is no Java object: use the methods of this one, such as set_string",
+    "_j_watermark_strategy": "there is no Java object: give this one to from_source",
     "_j_checkpoint_config": "there is no Java object: use the methods of this one, or options",
     "_j_execution_config": "there is no Java object: use the methods of this one, or options",
     **dict.fromkeys(("_j_function", "_j_source", "_j_sink", "_j_typeinfo"), _FUNCTIONS),

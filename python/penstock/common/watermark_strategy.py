@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
@@ -68,7 +69,7 @@ class IngestionTimeAssigner(TimestampAssigner):
         return self._last_ms
 
 
-class WatermarkStrategy:
+class WatermarkStrategy(MissingMethods):
     """How timestamps and watermarks are made.
 
     Attributes:

@@ -7,22 +7,12 @@ from enum import Enum
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.time import Duration, Time
-from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.errors import InvalidProgramError
 
 
 def _time_of(period: Duration | Time | None) -> Time:
-    """Return a period of compaction; that which Flink has by default for None."""
-    if period is None:
-        return Time.days(30)
-    if isinstance(period, Duration):
-        return Time.milliseconds(period.to_millis())
-    given: object = period
-    if not isinstance(given, Time):
-        raise WrongArgumentError(
-            f"cleanup_in_rocksdb_compact_filter: periodic_compaction_time is a Duration or a Time, "
-            f"got {given!r}"
-        )
-    return period
+    """Return the period as a Time, or Flink's 30 days for None."""
+    return Time.days(30) if period is None else Time.milliseconds(period.to_milliseconds())
 
 
 @checks_arguments

@@ -1,7 +1,7 @@
 """Names from Flink's pages that Python does not have say what to write."""
 
 import pytest
-from penstock.common import Duration, Time, Types
+from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import SinkFunction, StreamExecutionEnvironment
 
 
@@ -41,6 +41,9 @@ class Sink(SinkFunction):
         (keyed, "time_window", "TumblingEventTimeWindows"),
         (keyed, "as_queryable_state", "REST"),
         (keyed, "enable_async_state", "leave it out"),
+        (Configuration, "_j_configuration", "set_string"),
+        (lambda: WatermarkStrategy, "forMonotonousTimestamps", "for_monotonous_timestamps"),
+        (WatermarkStrategy.no_watermarks, "_j_watermark_strategy", "from_source"),
         (Sink, "_j_function", "use the object itself"),
         (lambda: Duration, "ofSeconds", "it is of_seconds in Python"),
         (lambda: Time, "toMilliseconds", "it is to_milliseconds in Python"),

@@ -498,5 +498,5 @@ def test_the_period_of_compaction_is_a_duration_or_a_time():
 
     assert period(Duration.of_seconds(3)) == period(Time.seconds(3)) == Time.seconds(3)
     assert period(None) == Time.days(30)
-    with pytest.raises(InvalidProgramError, match="is a Duration or a Time, got 5"):
+    with pytest.raises(InvalidProgramError, match="a Duration or a Time, got 5"):
         period(5)
