@@ -54,6 +54,7 @@ from penstock.jobmaster.worker_losses import WorkerLosses
 from penstock.metrics.store import MetricStore
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
+from penstock.rpc.checkpoint_messages import CheckpointStandings
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
 from penstock.rpc.inspection_messages import Inspected
@@ -408,6 +409,7 @@ class Dispatcher:
         | messages.AcknowledgeCheckpoints
         | messages.DeclineCheckpoint
         | messages.AwaitFinalCheckpoint
+        | CheckpointStandings
         | messages.ToCoordinator,
     ) -> None:
         master = self._jobs.get(message.job_id)
@@ -433,6 +435,7 @@ class Dispatcher:
                         messages.AcknowledgeCheckpoints,
                         messages.DeclineCheckpoint,
                         messages.AwaitFinalCheckpoint,
+                        CheckpointStandings,
                     ),
                 ):
                     master.checkpoint_message(message)

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
+    from penstock.rpc.checkpoint_messages import CheckpointStandings
     from penstock.rpc.message import Message
     from penstock.rpc.task_deployment import RestoredState
 
@@ -364,7 +365,8 @@ class JobMaster:
         message: messages.AcknowledgeCheckpoint
         | messages.AcknowledgeCheckpoints
         | messages.DeclineCheckpoint
-        | messages.AwaitFinalCheckpoint,
+        | messages.AwaitFinalCheckpoint
+        | CheckpointStandings,
     ) -> None:
         """A subtask reports its part of a checkpoint, or waits for its last one."""
         if isinstance(message, messages.AwaitFinalCheckpoint):

@@ -15,6 +15,7 @@ import msgspec
 # msgspec looks the types up
 from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot  # noqa: TC001
 from penstock.metrics.values import MetricValues  # noqa: TC001
+from penstock.rpc.checkpoint_messages import AskCheckpoint, CheckpointStandings
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.inspection_messages import (
     DumpThreads,
@@ -435,6 +436,7 @@ ForMainThread = (
     | AcknowledgeCheckpoints
     | DeclineCheckpoint
     | AwaitFinalCheckpoint
+    | CheckpointStandings
     | ReportedWatermark
     | SourceEvent
     | FatalError
@@ -454,6 +456,7 @@ ToTaskExecutor = (
     | TriggerCheckpoint
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
+    | AskCheckpoint
     | AddSplits
     | NoMoreSplits
     | WatermarkAlignment

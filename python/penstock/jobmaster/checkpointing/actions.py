@@ -5,6 +5,7 @@
 | `CreateLocation` | `location_created` or `storage_failed` |
 | `SnapshotCoordinators` | `coordinators_snapshotted` or `coordinators_failed` |
 | `TriggerTasks` | `acknowledged` or `declined` of each task that takes part |
+| `AskTasks` | `standings_reported` of each worker |
 | `StoreMetadata` | `metadata_stored` or `storage_failed` |
 | `DiscardCheckpoint` | `discarded`, whether or not it went well |
 | the others | none |
@@ -60,6 +61,14 @@ class TriggerTasks:
     alignment: Alignment
     aligned_timeout_ms: int
     location: str
+    tasks: tuple[Participant, ...]
+
+
+@dataclass(frozen=True)
+class AskTasks:
+    """Asks the workers of tasks how far these are with a checkpoint that is about to expire."""
+
+    checkpoint_id: int
     tasks: tuple[Participant, ...]
 
 
@@ -165,6 +174,7 @@ CheckpointAction = (
     CreateLocation
     | SnapshotCoordinators
     | TriggerTasks
+    | AskTasks
     | StoreMetadata
     | NotifyComplete
     | NotifyAborted

@@ -12,7 +12,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.awaited_tasks import awaited_text
 from penstock.jobmaster.checkpointing.completed_store import (
     CompletedCheckpoint,
     CompletedCheckpointStore,
@@ -35,18 +37,24 @@ from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
 from penstock.jobmaster.states import ExecutionState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot
-    from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.jobmaster.states import JobStatus
+    from penstock.rpc.checkpoint_messages import TaskStanding
 
 
 #: Tasks that end within this time are in one last checkpoint.
 HURRIED_DELAY_MS: Final = 10
+
+#: The time before a checkpoint expires in which workers answer what it waits for.
+_ANSWER_MS: Final = 1000
+
+#: A checkpoint with a shorter timeout expires before an answer could come.
+_LEAST_ASKED_MS: Final = 500
 
 #: Completed checkpoints of which a second report is known as such.
 REMEMBERED_COMPLETIONS: Final = 16
@@ -163,11 +171,10 @@ class CheckpointCoordinator:
         """Does what the time has come for: periodic requests, checkpoints given up."""
         for pending in self.pending:
             if now_ms >= pending.started_ms + self.settings.timeout_ms:
-                detail = (
-                    f"{pending.num_acknowledged} of {len(pending.plan.wait_for)} tasks reported "
-                    f"within {self.settings.timeout_ms / 1000:g} s; {pending.stage.value}"
-                )
-                self._abort(pending, Reason.EXPIRED, detail, now_ms)
+                self._abort(pending, Reason.EXPIRED, self._awaited_by(pending), now_ms)
+            elif now_ms >= self._wanted_at_ms(pending):
+                pending.standings = {}
+                self._out.append(a.AskTasks(pending.checkpoint_id, pending.awaited))
         if self._next_periodic_ms is not None and now_ms >= self._next_periodic_ms:
             interval_ms = max(self.settings.interval_ms or 0, self.settings.min_pause_ms)
             self._next_periodic_ms = now_ms + interval_ms
@@ -183,10 +190,21 @@ class CheckpointCoordinator:
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` is wanted at the latest."""
-        times = [pending.started_ms + self.settings.timeout_ms for pending in self.pending]
+        times = [self._wanted_at_ms(pending) for pending in self.pending]
         if self._next_periodic_ms is not None:
             times.append(self._next_periodic_ms)
         return min(times, default=None)
+
+    def standings_reported(
+        self, checkpoint_id: int, standings: Iterable[TaskStanding], now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """A worker answers how far its tasks are with a checkpoint that is about to expire."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None and pending.standings is not None:
+            for standing in standings:
+                attempt_id = ExecutionAttemptID.from_bytes(standing.attempt_id)
+                pending.standings[attempt_id] = standing
+        return self._settle(now_ms)
 
     # Answers of storage and coordinators ----------------------------------------------------
 
@@ -387,6 +405,29 @@ class CheckpointCoordinator:
         dropped = self._decider.add(request)
         if dropped is not None:
             self._refuse(dropped, Reason.TOO_MANY_CHECKPOINT_REQUESTS, "try again later")
+
+    def _wanted_at_ms(self, pending: PendingCheckpoint) -> int:
+        """Return when a checkpoint expires, or when workers are to be asked what it waits for."""
+        timeout_ms = self.settings.timeout_ms
+        asks = (
+            pending.stage is Stage.TASKS
+            and pending.standings is None
+            and timeout_ms >= _LEAST_ASKED_MS
+        )
+        answer_ms = min(_ANSWER_MS, timeout_ms // 4) if asks else 0
+        return pending.started_ms + timeout_ms - answer_ms
+
+    def _awaited_by(self, pending: PendingCheckpoint) -> str:
+        """Return what a checkpoint that expires waits for."""
+        timeout_s = self.settings.timeout_ms / 1000
+        reported = (
+            f"{pending.num_acknowledged} of {len(pending.plan.wait_for)} tasks reported within "
+            f"{timeout_s:g} s"
+        )
+        if pending.stage is not Stage.TASKS:
+            return f"{reported}; {pending.stage.value}"
+        plan, standings = pending.plan, pending.standings or {}
+        return f"{reported}; {awaited_text(self._graph, pending.awaited, plan.trigger, standings)}"
 
     def _settle(self, now_ms: int) -> list[a.CheckpointAction]:
         """Starts what may start, and returns everything that is to be done."""

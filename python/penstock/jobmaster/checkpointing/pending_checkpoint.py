@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.plan import CheckpointPlan, Participant
     from penstock.jobmaster.checkpointing.request_decider import CheckpointRequest
     from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.rpc.checkpoint_messages import TaskStanding
 
 
 class Stage(enum.Enum):
@@ -76,6 +77,8 @@ class PendingCheckpoint:
         self.coordinators: Mapping[bytes, bytes] = {}
         self.written: CheckpointMetadata | None = None
         self.metrics: dict[tuple[bytes, int], CheckpointMetrics] = {}
+        #: What workers answered about tasks that had not reported; None before they were asked.
+        self.standings: dict[ExecutionAttemptID, TaskStanding] | None = None
         self._waiting: dict[ExecutionAttemptID, Participant] = {
             task.attempt_id: task for task in plan.wait_for
         }

@@ -11,6 +11,8 @@ from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.states import ExecutionState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.execution import ExecutionVertex
     from penstock.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex, SubtaskID
@@ -80,13 +82,18 @@ def plan_checkpoint(graph: ExecutionGraph, *, after_tasks_finish: bool) -> Check
 
 def _has_running_producer(vertex: ExecutionJobVertex, subtask: int) -> bool:
     """Whether a barrier will come to the subtask from upstream."""
+    return any(
+        producer.state is not ExecutionState.FINISHED for producer in producers_of(vertex, subtask)
+    )
+
+
+def producers_of(vertex: ExecutionJobVertex, subtask: int) -> Iterator[ExecutionVertex]:
+    """Yield the subtasks that a subtask reads from."""
     for index, (edge, result) in enumerate(vertex.inputs):
         producers = result.producer.subtasks
         if edge.distribution is DistributionPattern.POINTWISE:
             producers = [producers[c.partition] for c in vertex.consumed(index, subtask)]
-        if any(producer.state is not ExecutionState.FINISHED for producer in producers):
-            return True
-    return False
+        yield from producers
 
 
 def _not_running(subtask: ExecutionVertex) -> NotPossibleError:

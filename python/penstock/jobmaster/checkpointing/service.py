@@ -25,6 +25,7 @@ from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
 from penstock.jobmaster.main_thread import MainThread, QueueUser
 from penstock.rpc import messages
+from penstock.rpc.checkpoint_messages import AskCheckpoint, CheckpointStandings
 from penstock.rpc.task_deployment import RestoredState
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class CheckpointService:
             a.CreateLocation: self._create_location,
             a.SnapshotCoordinators: self._snapshot_coordinators,
             a.TriggerTasks: self._trigger_tasks,
+            a.AskTasks: self._ask_tasks,
             a.StoreMetadata: self._store_metadata,
             a.NotifyComplete: self._notify_complete,
             a.NotifyAborted: self._notify_aborted,
@@ -329,9 +331,14 @@ class CheckpointService:
         self,
         message: messages.AcknowledgeCheckpoint
         | messages.AcknowledgeCheckpoints
-        | messages.DeclineCheckpoint,
+        | messages.DeclineCheckpoint
+        | CheckpointStandings,
     ) -> None:
-        """Tasks report their parts of a checkpoint, or one that it has none."""
+        """Tasks report their parts of a checkpoint or that they have none, or workers for them."""
+        if isinstance(message, CheckpointStandings):
+            standings, checkpoint_id = message.standings, message.checkpoint_id
+            self._run(self.coordinator.standings_reported(checkpoint_id, standings, _now_ms()))
+            return
         if isinstance(message, messages.AcknowledgeCheckpoint):
             report = (message.attempt_id, message.metrics, message.state)
             self._acknowledged(message.checkpoint_id, report)
@@ -447,6 +454,12 @@ class CheckpointService:
                     int(action.properties.savepoint_format),
                     action.location.encode(),
                 ),
+            )
+
+    def _ask_tasks(self, action: a.AskTasks) -> None:
+        for executor_id, attempt_ids in _by_executor(action.tasks).items():
+            self._send(
+                executor_id, AskCheckpoint(self._job.job_id, attempt_ids, action.checkpoint_id)
             )
 
     def _store_metadata(self, action: a.StoreMetadata) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network.events import CheckpointBarrier
+    from penstock.rpc.checkpoint_messages import Stage as TaskStage
     from penstock.rpc.message import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
     from penstock.taskexecutor.checkpointing.channel_state import Buffers
@@ -91,6 +92,7 @@ class _Snapshot:
         inputs: What was in flight by gate, once it is complete; None until then.
         outputs: What was in flight by partition, where it was overtaken.
         timeoutable: Partitions whose barrier overtakes after a time, if it has not left by then.
+        captures: Whether what is in flight belongs to it.
         is_discarded: Nobody waits for it any more.
     """
 
@@ -104,6 +106,7 @@ class _Snapshot:
     inputs: list[Buffers] | None = None
     outputs: dict[int, Buffers] = field(default_factory=dict)
     timeoutable: list[int] = field(default_factory=list)
+    captures: bool = False
     is_discarded: bool = False
 
 
@@ -157,6 +160,7 @@ class SubtaskCheckpointCoordinator:
         self._is_finished = is_finished
         self._capture = ChannelStateCapture([gate for _, gate in environment.gates], unconsumed)
         self._last_id = -1
+        self._taken_id = -1
         self._final_id: int | None = None
         self._data_has_ended = False
         self._last_complete_id = -1
@@ -232,7 +236,7 @@ class SubtaskCheckpointCoordinator:
             self._final_id = checkpoint_id
         # Inputs were aligned where they had to be; where outputs need not, they are overtaken.
         snapshot = _Snapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
-        captures = barrier.alignment is Alignment.UNALIGNED
+        captures = snapshot.captures = barrier.alignment is Alignment.UNALIGNED
         if captures and not self._start_capture(checkpoint_id):
             return
         if not self._is_finished:
@@ -245,10 +249,20 @@ class SubtaskCheckpointCoordinator:
             )
         snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
         self._under_way[checkpoint_id] = snapshot
+        self._taken_id = checkpoint_id
         if not captures:
             self._serialise(snapshot)
         elif self._capture.is_complete:
             self.barriers_complete(checkpoint_id, figures)
+
+    def stage_of(self, checkpoint_id: int) -> TaskStage:
+        """Return how far the task is with a checkpoint; any thread."""
+        snapshot = self._under_way.get(checkpoint_id)
+        if snapshot is not None:
+            return "WAITING" if snapshot.captures and snapshot.inputs is None else "WRITING"
+        if checkpoint_id <= self._taken_id:
+            return "WRITTEN"
+        return "TAKING" if checkpoint_id == self._last_id else "WAITING"
 
     def barriers_complete(self, checkpoint_id: int, figures: AlignmentFigures) -> None:
         """All barriers of an unaligned checkpoint have come."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import ChainConfig
+    from penstock.rpc.checkpoint_messages import Stage
     from penstock.rpc.messages import ForCheckpoints
     from penstock.taskexecutor.checkpointing.barrier_handler import BarrierHandler
     from penstock.taskexecutor.task.operator_chain import OperatorChain
@@ -62,7 +63,7 @@ _STOP_MODES: Final = {
 
 
 class TaskCheckpoints:
-    """The checkpoints of one task; every method but ``notes`` runs in its thread.
+    """The checkpoints of one task; all but ``notes`` and ``stage_of`` run in its thread.
 
     Attributes:
         handler: Is told of barriers; None in a task without inputs.
@@ -150,6 +151,10 @@ class TaskCheckpoints:
             return False
         self._coordinator.note_complete(message.checkpoint_id)
         return True
+
+    def stage_of(self, checkpoint_id: int) -> Stage:
+        """Return how far the task is with a checkpoint; any thread."""
+        return self._coordinator.stage_of(checkpoint_id)
 
     def begin_end(self) -> None:
         """The operators have finished, and the end of data has been sent.

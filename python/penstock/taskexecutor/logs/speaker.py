@@ -52,14 +52,18 @@ class Speaker:
 
     def operator(self, frame: FrameType | None) -> str:
         """The operator that a stack belongs to; the task's name where it cannot be told."""
+        return self.operator_at_work(frame) or self.task_name
+
+    def operator_at_work(self, frame: FrameType | None) -> str:
+        """Return the operator whose user code a stack runs; empty if none does, or several."""
         if self._names is None:
             self._names = self._names_of_codes()
         while frame is not None:
             name = self._names.get(frame.f_code)
             if name is not None:
-                return self.task_name if name is _SEVERAL else str(name)
+                return "" if name is _SEVERAL else str(name)
             frame = frame.f_back
-        return self.task_name
+        return ""
 
     def _names_of_codes(self) -> dict[CodeType, Any]:
         names: dict[CodeType, Any] = {}

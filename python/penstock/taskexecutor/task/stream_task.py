@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
+    from penstock.rpc.checkpoint_messages import Stage
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.record_sample import RecordSample
@@ -264,6 +265,11 @@ class StreamTask:
             # The task is ending: its checkpoints are aborted with its end.
             return False
         return True
+
+    def checkpoint_stage(self, checkpoint_id: int) -> Stage:
+        """Return how far the task is with a checkpoint; any thread."""
+        checkpoints = self._checkpoints
+        return "WAITING" if checkpoints is None else checkpoints.stage_of(checkpoint_id)
 
     def ping(self, answer: Callable[[], None]) -> bool:
         """Has the task's thread call ``answer`` soon; False when it is about to end."""

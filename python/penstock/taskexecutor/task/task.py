@@ -34,8 +34,10 @@ from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import FrameType
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
+    from penstock.rpc.checkpoint_messages import Stage
     from penstock.rpc.collect_client import CollectClient
     from penstock.rpc.message import Message
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator, TaskFailure
@@ -78,6 +80,9 @@ class Invokable(Protocol):
         Gives whether the task's thread was woken, which calls ``handled`` then unless it ends
         before.
         """
+
+    def checkpoint_stage(self, checkpoint_id: int) -> Stage:
+        """Return how far the task is with a checkpoint; any thread, returns at once."""
 
     def ping(self, answer: Callable[[], None]) -> bool:
         """Has the task's thread call ``answer``; False if it takes no mails; returns at once."""
@@ -227,6 +232,16 @@ class Task:
     def thread_ident(self) -> int | None:
         """The task's thread; None before it has started."""
         return self._thread.ident
+
+    def checkpoint_stage(self, checkpoint_id: int) -> Stage:
+        """Return how far the task is with a checkpoint; any thread."""
+        with self._lock:
+            invokable = self._invokable
+        return "WAITING" if invokable is None else invokable.checkpoint_stage(checkpoint_id)
+
+    def operator_at(self, frame: FrameType | None) -> str:
+        """Return the operator whose user code a stack of the task's thread runs; else empty."""
+        return self._speaker.operator_at_work(frame)
 
     def ping(self, answer: Callable[[], None]) -> bool:
         """Has the task's thread call ``answer`` soon; False if it takes no mails now."""

@@ -20,6 +20,7 @@ from penstock import __version__
 from penstock.common.options import cluster
 from penstock.common.options.network import SEGMENT_SIZE
 from penstock.errors import MessageTooLargeError, PenstockError, TaskExecutorLostError
+from penstock.rpc.checkpoint_messages import AskCheckpoint, CheckpointStandings
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
@@ -75,6 +76,7 @@ from penstock.taskexecutor.worker.checkpoint_reports import (
     declined,
     encode_held,
 )
+from penstock.taskexecutor.worker.checkpoint_standings import standings_of
 from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.job_networks import JobNetworks
@@ -153,6 +155,7 @@ class TaskExecutor:
             TriggerCheckpoint: self._checkpoint_message,
             NotifyCheckpointComplete: self._checkpoint_message,
             NotifyCheckpointAborted: self._checkpoint_message,
+            AskCheckpoint: self._ask_checkpoint,
             DumpThreads: self._inspect,
             SampleStacks: self._inspect,
             SampleRecords: self._inspect,
@@ -483,6 +486,12 @@ class TaskExecutor:
         with self._lock:
             tasks = [self._tasks.get(attempt_id) for attempt_id in message.attempt_ids]
         tell_in_turn(message, [task for task in tasks if task is not None])
+
+    def _ask_checkpoint(self, message: AskCheckpoint) -> None:
+        with self._lock:
+            tasks = [self._tasks.get(attempt_id) for attempt_id in message.attempt_ids]
+        standings = standings_of([t for t in tasks if t is not None], message.checkpoint_id)
+        self._send(CheckpointStandings(message.job_id, message.checkpoint_id, standings))
 
     def _open_collect_channel(
         self, descriptor: TaskDeploymentDescriptor, collect_id: str

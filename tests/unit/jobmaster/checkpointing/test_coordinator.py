@@ -21,6 +21,7 @@ from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.network.events import Alignment
+from penstock.rpc.checkpoint_messages import TaskStanding
 from support.checkpointed_job import CHECKPOINT, METRICS, WALL, Job, kinds, only, savepoint
 
 
@@ -118,6 +119,64 @@ def test_a_checkpoint_expires():
     assert "0 of 5 tasks" in failed.detail or "tasks reported" in failed.detail
     assert job.acknowledge(checkpoint_id) == []
     assert job.coordinator.next_deadline_ms() is None
+
+
+SOURCE, *FLAT_MAPS = "Source: Text (1/1)", "Flat Map (1/2)", "Flat Map (2/2)"
+COUNTS = ["Count -> Sink: Print (1/2)", "Count -> Sink: Print (2/2)"]
+ALL_COUNTS = ", ".join(COUNTS)
+
+
+def expired(acknowledged, standings):
+    """Return why a checkpoint expired of which workers tell (stage, operator) by task name."""
+    job = Job(timeout_ms=60_000, tolerable_failures=3)
+    checkpoint_id = job.begin()
+    by_name = {task.task_name: task for task in job.tasks}
+    if acknowledged:
+        job.acknowledge(checkpoint_id, *map(by_name.get, acknowledged))
+    assert job.coordinator.next_deadline_ms() == 59_000
+    asked = only(job.coordinator.tick(59_000), a.AskTasks)
+    assert {job.graph.subtask(task.subtask).task_name for task in asked.tasks} == (
+        by_name.keys() - set(acknowledged)
+    )
+    answers = [
+        TaskStanding(by_name[name].current.attempt_id.to_bytes(), *standing)
+        for name, standing in standings.items()
+    ]
+    job.coordinator.standings_reported(checkpoint_id, answers, 59_500)
+    assert job.coordinator.next_deadline_ms() == 60_000
+    return only(job.coordinator.tick(60_000), a.RequestFailed).detail
+
+
+def test_an_expired_checkpoint_names_what_holds_up_the_barriers():
+    behind = dict.fromkeys(COUNTS, ("WAITING", ""))
+    held = dict.fromkeys(FLAT_MAPS, ("WAITING", "Flat Map"))
+    assert expired([SOURCE], behind | held) == (
+        "1 of 5 tasks reported within 60 s; barriers have not arrived at Flat Map (1/2), "
+        f"Flat Map (2/2), {ALL_COUNTS}; held up in operator 'Flat Map', in 2 subtasks"
+    )
+
+
+def test_an_expired_checkpoint_names_the_first_tasks_where_no_user_code_runs():
+    standings = dict.fromkeys([FLAT_MAPS[1], *COUNTS], ("WAITING", ""))
+    assert expired([SOURCE], standings | {FLAT_MAPS[0]: ("WRITING", "")}) == (
+        f"1 of 5 tasks reported within 60 s; barriers have not arrived at Flat Map (2/2), "
+        f"{ALL_COUNTS}; held up in Flat Map (2/2); state is being written by Flat Map (1/2)"
+    )
+
+
+def test_an_expired_checkpoint_tells_snapshots_writing_and_silence_apart():
+    standings = {
+        SOURCE: ("WAITING", "Text"),
+        FLAT_MAPS[0]: ("TAKING", "Count"),
+        FLAT_MAPS[1]: ("WRITTEN", ""),
+        COUNTS[0]: ("WRITING", ""),
+    }
+    assert expired([], standings) == (
+        "0 of 5 tasks reported within 60 s; it has not begun at Source: Text (1/1); functions "
+        "take their snapshots in Flat Map (1/2); held up in operator 'Text' of Source: Text, "
+        f"operator 'Count' of Flat Map; state is being written by {COUNTS[0]}; acknowledgements "
+        f"are on the way from Flat Map (2/2); no word from the workers of {COUNTS[1]}"
+    )
 
 
 def test_a_directory_that_comes_too_late_is_deleted():
