@@ -40,10 +40,6 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "write window_all(CountTumblingWindowAssigner.of(size)).reduce(…), or aggregate, …"
         ),
         "time_window_all": "write window_all(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
-        "print_to_err": (
-            "write map(…) with a function that does print(value, file=sys.stderr), or a "
-            "SinkFunction for add_sink"
-        ),
         **dict.fromkeys(("map_partition", "sort_partition"), "call full_window_partition first"),
         "write_as_text": "write sink_to(FileSink.for_row_format(path, encoder).build())",
         "write_as_csv": (

@@ -32,6 +32,7 @@ def iterated(keyed, other):
     "use",
     [
         pytest.param(lambda keyed, other: keyed.add_sink(Sink()), id="add_sink"),
+        pytest.param(lambda keyed, other: keyed.print_to_err(), id="print_to_err"),
         pytest.param(lambda keyed, other: keyed.union().map(str), id="union of one"),
         pytest.param(lambda keyed, other: keyed.union(other).forward().map(str), id="forward"),
         pytest.param(lambda keyed, other: keyed.split(str).select("a").map(str), id="split"),
