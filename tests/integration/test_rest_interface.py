@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import re
 import socket
 import threading
 import time
@@ -79,6 +80,40 @@ def test_a_savepoint_that_cannot_be_taken_is_a_failure_with_its_cause(tmp_path):
     assert client.get(f"/jobs/{job_id}/status") == {"status": "RUNNING"}
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
+
+
+def test_a_failure_that_comes_again_and_again_is_told_as_such(caplog):
+    env = environment(
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+            "restart-strategy.fixed-delay.attempts": "1000000",
+        }
+    )
+
+    def poisoned(value):
+        raise ArithmeticError(f"{object()} is no number: {value}")
+
+    env.from_collection([7], Types.LONG()).map(poisoned).name("Parse").print()
+    job = env.execute_async("poisoned")
+    client = Client.of_last_cluster()
+    found = client.until(
+        f"/jobs/{job.get_job_id()}/exceptions",
+        lambda found: len(found["exceptionHistory"]["entries"]) >= 4,
+    )
+    job.cancel().result()
+    newest, before = found["exceptionHistory"]["entries"][:2]
+    counts = [
+        re.fullmatch(
+            r"failed (\d+) times at the same place with the same error",
+            entry["failureLabels"]["repeated"],
+        )[1]
+        for entry in (newest, before)
+    ]
+    assert int(counts[0]) == int(counts[1]) + 1 >= 4
+    told = [message for message in caplog.messages if "times at the same place" in message]
+    assert told[0].startswith("job poisoned failed 3 times at the same place with the same error")
+    assert "in Parse" in told[0]
 
 
 def test_failures_are_shown_with_their_tracebacks(tmp_path):

@@ -130,6 +130,9 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
     for failure in failures:
         where = f" in {failure['taskName']}" if failure["taskName"] else ""
         click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {_told_by(failure)}")
+        repeated = failure["failureLabels"].get("repeated")
+        if repeated:
+            click.echo(f"the job {repeated}")
 
 
 @click.command(cls=FlagCommand)

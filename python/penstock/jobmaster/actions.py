@@ -127,12 +127,15 @@ class ScheduleRestart:
         at_ms: Earliest time of the restart.
         subtasks: (JobVertexID, subtask index) of each.
         is_global: Whether all of the job restarts.
+        failure: Why.
+        repetition: What to tell of a failure that comes again and again; empty otherwise.
     """
 
     at_ms: int
     subtasks: frozenset[tuple[bytes, int]]
     is_global: bool
     failure: Failure
+    repetition: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+import re
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
 DEFAULT_HISTORY_SIZE: Final = 16
 #: Concurrent failures kept per entry; a job of thousands of subtasks can fail all at once.
 MAX_CONCURRENT: Final = 64
+#: From so many equal failures on, somebody is told that they are equal.
+TOLD_FROM: Final = 3
+#: Kinds of failures that are counted; the one that was seen longest ago is forgotten.
+_MAX_COUNTED: Final = 64
+
+_PLACE: Final = re.compile(r'^\s*File "(.*)", line (\d+)', re.MULTILINE)
+#: The address in the text of an object differs from one attempt to the next.
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}")
 
 
 @dataclass
@@ -24,6 +33,7 @@ class ExceptionHistoryEntry:
         is_global: Whether it was a failure of no particular subtask.
         concurrent: Failures that belong to the same restart.
         concurrent_dropped: How many more of these there were than are kept.
+        occurrences: How often the job failed so, this time included.
     """
 
     failure: Failure
@@ -31,6 +41,14 @@ class ExceptionHistoryEntry:
     is_global: bool = False
     concurrent: list[tuple[int, Failure]] = field(default_factory=list)
     concurrent_dropped: int = 0
+    occurrences: int = 1
+
+    @property
+    def repetition(self) -> str:
+        """What to tell of a failure that comes again and again; empty for one that does not."""
+        if self.occurrences < TOLD_FROM:
+            return ""
+        return f"failed {self.occurrences} times at the same place with the same error"
 
 
 class ExceptionHistory:
@@ -43,12 +61,15 @@ class ExceptionHistory:
     def __init__(self, size: int = DEFAULT_HISTORY_SIZE) -> None:
         self.entries: deque[ExceptionHistoryEntry] = deque(maxlen=size)
         self.truncated = False
+        self._counted: OrderedDict[tuple[object, ...], int] = OrderedDict()
 
     def add_root(self, failure: Failure, now_ms: int, *, is_global: bool = False) -> None:
         """Begins a new entry."""
         if len(self.entries) == self.entries.maxlen:
             self.truncated = True
-        self.entries.append(ExceptionHistoryEntry(failure, now_ms, is_global))
+        entry = ExceptionHistoryEntry(failure, now_ms, is_global)
+        entry.occurrences = self._count(failure)
+        self.entries.append(entry)
 
     def add_concurrent(self, failure: Failure, now_ms: int) -> None:
         """Attaches a failure to the newest entry, or begins one when there is none."""
@@ -60,3 +81,21 @@ class ExceptionHistory:
             entry.concurrent.append((now_ms, failure))
         else:
             entry.concurrent_dropped += 1
+
+    def _count(self, failure: Failure) -> int:
+        kind = _kind(failure)
+        count = self._counted[kind] = self._counted.pop(kind, 0) + 1
+        if len(self._counted) > _MAX_COUNTED:
+            self._counted.popitem(last=False)
+        return count
+
+
+def _kind(failure: Failure) -> tuple[object, ...]:
+    """Return the error and the place of a failure, whatever subtask had it."""
+    places = _PLACE.findall(failure.stack_trace)
+    return (
+        failure.exception_name,
+        _ADDRESS.sub("0x…", failure.message),
+        failure.labels.get("operator"),
+        places[-1] if places else None,
+    )

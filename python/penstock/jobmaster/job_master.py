@@ -551,6 +551,14 @@ class JobMaster:
             max(0, action.at_ms - now_ms()),
             action.failure,
         )
+        if action.repetition:
+            logger.warning(
+                "job %s %s, in %s; if it is always the same record, each restart reads it again: "
+                "handle it in the function, or let the source skip it",
+                self._graph.name,
+                action.repetition,
+                action.failure.labels.get("operator") or action.failure.task_name or "no task",
+            )
 
     def _parallelism_changed(self, action: actions.ParallelismChanged) -> None:
         logger.info(

@@ -429,8 +429,10 @@ class Scheduler:
             self.exceptions.add_root(failure, now_ms, is_global=is_global)
             self._fail_job(failure, now_ms)
             return
+        repetition = ""
         if self._restart_strategy.notify_failure(now_ms):
             self.exceptions.add_root(failure, now_ms, is_global=is_global)
+            repetition = self.exceptions.entries[-1].repetition
         else:
             self.exceptions.add_concurrent(failure, now_ms)
         if not self._restart_strategy.can_restart():
@@ -451,7 +453,7 @@ class Scheduler:
         self.graph.num_restarts += 1
         if self.status is JobStatus.RUNNING:
             self._move(JobStatus.RESTARTING, now_ms, failure)
-        self._out.append(a.ScheduleRestart(at_ms, tasks, is_global, failure))
+        self._out.append(a.ScheduleRestart(at_ms, tasks, is_global, failure, repetition))
 
     def _fail_job(self, failure: Failure, now_ms: int) -> None:
         self._restarts.clear()

@@ -117,11 +117,12 @@ class VertexSnapshot:
 
 @dataclass(frozen=True)
 class ExceptionSnapshot:
-    """A failure of the job; those that came along with it."""
+    """A failure of the job; those that came along with it; whether it comes again and again."""
 
     timestamp_ms: int
     failure: Failure
     concurrent: tuple[tuple[int, Failure], ...] = ()
+    repetition: str = ""
 
 
 @dataclass(frozen=True)
@@ -271,6 +272,7 @@ def job_snapshot(
                 entry.timestamp_ms + wall_offset_ms,
                 _plain(entry.failure),
                 tuple((at_ms + wall_offset_ms, _plain(f)) for at_ms, f in entry.concurrent),
+                entry.repetition,
             )
             for entry in exceptions.entries
         ),

@@ -208,6 +208,8 @@ def exceptions(call: Call) -> Json:
     entries = []
     for entry in newest[: int(limit)]:
         shown: dict[str, Any] = _exception(entry.failure, entry.timestamp_ms, found)
+        if entry.repetition:
+            shown["failureLabels"]["repeated"] = entry.repetition
         shown["concurrentExceptions"] = [
             _exception(failure, at_ms, found) for at_ms, failure in entry.concurrent
         ]

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from penstock.jobmaster import actions as a
+from penstock.jobmaster.exception_history import ExceptionHistory
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import (
     FixedDelayRestartStrategy,
@@ -601,6 +602,25 @@ def test_e6_listeners_see_each_transition_once_and_in_order():
     for moves in by_attempt.values():
         assert moves[0].old is S.CREATED
         assert [m.old for m in moves[1:]] == [m.new for m in moves[:-1]]
+
+
+def test_equal_failures_are_counted_whatever_came_between():
+    history = ExceptionHistory()
+
+    def add(message, line, task_name="Map (1/2)", operator="Map"):
+        trace = f'File "user.py", line 3, in a\n    b()\n  File "user.py", line {line}, in b\nE\n'
+        failure = Failure("E", message, trace, task_name=task_name, labels={"operator": operator})
+        history.add_root(failure, 0)
+        return history.entries[-1].occurrences
+
+    assert add("<a.B object at 0x7f00aa>", 5) == 1
+    assert add("other", 5) == 1
+    assert add("<a.B object at 0x7f00bb>", 5, task_name="Map (2/2)") == 2
+    assert history.entries[-1].repetition == ""
+    assert add("<a.B object at 0x7f00aa>", 6) == 1
+    assert add("<a.B object at 0x7f00aa>", 5, operator="Filter") == 1
+    assert add("<a.B object at 0x7f00aa>", 5) == 3
+    assert history.entries[-1].repetition == "failed 3 times at the same place with the same error"
 
 
 def test_exception_history_keeps_sixteen_roots():

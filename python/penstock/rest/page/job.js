@@ -183,6 +183,7 @@ function failure(entry) {
   return h("article", { class: "failure", "data-key": entry.timestamp },
     h("h3", {}, lines.at(-1)),
     h("dl", { class: "facts" },
+      fact("Repeated", labels.repeated),
       fact("When", time(entry.timestamp)), fact("Task", entry.taskName),
       fact("Operator", labels.operator), fact("Made at", labels.location),
       fact("Task manager", entry.taskManagerId), fact("At", entry.endpoint)),
