@@ -404,6 +404,33 @@ def test_an_aggregate_of_nothing_is_that_of_the_empty_accumulator(function, kind
         assert test.values == expected
 
 
+def test_open_windows_of_processing_time_are_dropped_at_the_end_with_a_word(caplog):
+    assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(10))
+    with harness(assigner, Show()) as test:
+        test.process_element(("a", 1))
+        test.process_element(("b", 1))
+        test.set_processing_time(9)
+        assert len(test.values) == 2
+        test.process_element(("a", 2))
+        test.process_watermark(MAX_WATERMARK)
+        test.end_input()
+        assert len(test.values) == 2
+    (told,) = caplog.messages
+    assert "windows of processing time that are still open are dropped" in told
+    assert "(1 timers)" in told
+
+
+def test_windows_of_processing_time_that_have_fired_are_dropped_without_a_word(caplog):
+    batch = {"configuration": {"execution.runtime-mode": "BATCH"}}
+    assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(10))
+    with harness(assigner, Show(), options=batch) as test:
+        test.process_element(("a", 1), 1)
+        test.process_watermark(MAX_WATERMARK)
+        test.end_input()
+        assert len(test.values) == 1
+    assert caplog.messages == []
+
+
 def test_processing_time_windows_fire_by_the_clock():
     assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(10))
     with harness(assigner, Show()) as test:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
 
 _CONTENTS = "window-contents"
 
@@ -135,6 +138,20 @@ class WindowOperator(StreamOperator):
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
+
+    def finish(self) -> None:
+        """Log that windows are dropped whose time has not come when the input ends.
+
+        In BATCH mode all timers of a key fire with its end.
+        """
+        timers = self.timers.num_processing_timers
+        if timers:
+            logger.warning(
+                "the input has ended, and windows of processing time that are still open are "
+                "dropped, as in Flink (%d timers): use event time or BATCH mode to have the "
+                "results of the last windows",
+                timers,
+            )
 
     def close(self) -> None:
         """Releases what was opened."""
