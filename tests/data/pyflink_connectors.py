@@ -35,6 +35,8 @@ from pyflink.datastream.connectors.jdbc import (
     JdbcSink,
 )
 from pyflink.datastream.connectors.kafka import (
+    FlinkKafkaConsumer,
+    FlinkKafkaProducer,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
@@ -352,6 +354,20 @@ def kafka():
     raises("set_topics", KafkaSource.builder().set_bootstrap_servers("a:1").build)
 
 
+def kafka_of_flink_1():
+    servers = {"bootstrap.servers": "localhost:9092", "group.id": "g"}
+    consumer = FlinkKafkaConsumer("t", TEXT, servers)
+    consumer.set_start_from_earliest().set_start_from_latest().set_start_from_timestamp(100)
+    consumer.set_start_from_group_offsets().set_commit_offsets_on_checkpoints(True)
+    consumer.disable_filter_restored_partitions_with_subscribed_topics()
+    assert consumer.get_produced_type() == Types.STRING()
+    producer = FlinkKafkaProducer("t", TEXT, servers)
+    producer.set_flush_on_checkpoint(True)
+    producer.set_write_timestamp_to_kafka(True)
+    producer.ignore_failures_after_transaction_timeout()
+    raises("set_log_failures_only", lambda: producer.set_log_failures_only(True))
+
+
 def dynamic():
     service = dynamic_kafka.SingleClusterTopicMetadataService(
         "cluster-a", {"bootstrap.servers": "localhost:9092"}
@@ -417,6 +433,7 @@ CASES = (
     hybrid,
     jdbc,
     kafka,
+    kafka_of_flink_1,
     dynamic,
     rabbit,
 )

