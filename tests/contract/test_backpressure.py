@@ -97,6 +97,12 @@ def test_usage_tells_how_full_an_exchange_is(plane, pair):
         full = (receiving, receiving, receiving)
         eventually(lambda: gate.buffer_usage() == full, "the gate's memory does not fill up")
     assert union.buffer_usage() == gate.buffer_usage()
+    assert gate.received() == (0, 0, 0, 0)
+    assert partition.buffers_out >= POOL
+    sizes = [len(union.next_buffer(PATIENCE_MS)[2]) for _ in range(3)]
+    read = (sum(sizes), len(sizes))
+    assert gate.received() == ((*read, 0, 0) if local else (0, 0, *read))
+    assert union.received() == gate.received()
     partition.release()
     writer.background.result()
     gate.close()
@@ -256,6 +262,8 @@ def test_hard_backpressure_is_told(plane):
     waited = partition.hard_back_pressured_ms
     assert waited >= 2
     assert partition.hard_back_pressured_ms == waited
+    assert waited >= partition.take_longest_wait_ms() >= 2
+    assert partition.take_longest_wait_ms() == 0
     assert_all_returned(environment)
 
 

@@ -7,7 +7,12 @@ import urllib.request
 
 import pytest
 from penstock.common import Configuration, Types
-from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
+from penstock.datastream import (
+    KeyedProcessFunction,
+    MapFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
 from penstock.taskexecutor.worker.task_executor import TaskExecutor
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -34,6 +39,17 @@ class Counting(MapFunction):
         return value
 
 
+class OneTimer(KeyedProcessFunction):
+    """Registers one timer for each key."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(10)
+        return ()
+
+    def on_timer(self, timestamp, ctx):
+        return ()
+
+
 def reported(caplog):
     """The last report, by identifier."""
     text = [r.getMessage() for r in caplog.records if r.name == RUNNER][-1]
@@ -57,6 +73,9 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
     env = environment(**options)
     stream = env.from_collection([*range(100)], Types.LONG())
     stream.rebalance().map(Counting(), Types.LONG()).name("Mine").disable_chaining().print()
+    keyed = stream.key_by(lambda n: n % 5, Types.LONG())
+    timed = keyed.process(OneTimer()).name("Timed").set_parallelism(1)
+    timed.print().name("Nothing")
     with caplog.at_level(logging.INFO, RUNNER):
         env.execute("job")
     found = reported(caplog)
@@ -79,7 +98,26 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
         assert 0 <= float(tasks[f"job.Mine.0.Shuffle.Netty.{name}"]) <= 1
     assert tasks["job.Mine.0.Shuffle.Netty.Input.Buffers.inputQueueLength"] == "0"
     assert int(tasks["job.Mine.0.mailboxQueueSize"]) >= 0
-    assert "job.Mine.0.debloatedBufferSize" in tasks
+    assert int(tasks["job.Mine.0.debloatedBufferSize"]) > 0
+    mine = {name.removeprefix("job.Mine.0."): value for name, value in tasks.items()}
+    received = sum(int(mine[f"numBytesIn{where}"]) for where in ("Local", "Remote"))
+    assert received >= int(mine["numBytesIn"])
+    for name in ("numBytesInLocal", "numBytesInRemote", "numBuffersInLocal", "numBuffersInRemote"):
+        assert mine[f"Shuffle.Netty.Input.{name}"] == mine[name]
+        assert f"{name}PerSecond" in mine
+    assert sum(int(mine[f"numBuffersIn{where}"]) for where in ("Local", "Remote")) > 0
+    assert int(mine["numBuffersOut"]) > 0
+    assert int(mine["numFiredTimers"]) == 0
+    fired = [v for name, v in tasks.items() if re.search(r"Timed.*\.numFiredTimers$", name)]
+    assert fired == ["5"]
+    assert int(mine["initializationTime"]) >= 0
+    assert float(mine["mailboxMailsPerSecond"]) >= 0
+    for name in ("checkpointStartDelayNanos", "checkpointAlignmentTime"):
+        assert mine[name] == "0"
+    for kind in ("Soft", "Hard"):
+        assert int(mine[f"max{kind}BackPressuredTimeMs"]) >= 0
+    idle = [value for name, value in tasks.items() if name.endswith(".sourceIdleTime")]
+    assert idle == ["0"]
     jobs = {re.sub(r"^.*\.jobmanager\.", "", name): value for name, value in found.items()}
     assert (found["jobs.job.numRestarts"], jobs["numRunningJobs"], jobs["taskSlotsTotal"]) == (
         "0",

@@ -16,6 +16,7 @@ cdef class TimerTarget:
 @cython.final
 cdef class InternalTimerService:
     cdef public long long current_watermark
+    cdef public long long num_fired
     cdef readonly object current_processing_time
     cdef Keys _key_context
     cdef object _processing_time

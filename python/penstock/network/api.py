@@ -105,6 +105,13 @@ class ResultPartition(Protocol):
     def hard_back_pressured_ms(self) -> int:
         """Milliseconds for which the writer has waited for buffers inside of records, up to now."""
 
+    def take_longest_wait_ms(self) -> int:
+        """Return the longest of these waits since the last call, in milliseconds."""
+
+    @property
+    def buffers_out(self) -> int:
+        """Buffers and events that were added since the start."""
+
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer has sent to this task.
 
@@ -250,6 +257,12 @@ class InputGate(Protocol):
 
         The second number is of those that came over a connection and lie in the gate's memory,
         the third of how many of these there can be now; 0 where all producers are in this process.
+        """
+
+    def received(self) -> tuple[int, int, int, int]:
+        """Return bytes and buffers read of producers in this process, and of those elsewhere.
+
+        Events are included; what was recovered of a checkpoint is not.
         """
 
     def is_finished(self) -> bool:

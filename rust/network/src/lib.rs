@@ -34,8 +34,8 @@ mod transport;
 pub use environment::{ChannelDescriptor, ChannelLocation, EnvironmentConfig, NetworkEnvironment};
 pub use error::{Error, ErrorCode, Result};
 pub use gate::{
-    Batch, BufferOrEvent, FirstBarrier, Gathered, InputGate, Next, RecordReader, SingleInputGate,
-    UnionInputGate,
+    Batch, BufferOrEvent, FirstBarrier, Gathered, InputGate, Next, Received, RecordReader,
+    SingleInputGate, UnionInputGate,
 };
 pub use partition::{Cursor, PartitionType, ResultPartition};
 pub use transport::TlsIdentity;

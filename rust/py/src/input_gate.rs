@@ -228,6 +228,14 @@ impl InputGate {
         py.detach(|| self.gate.buffer_usage())
     }
 
+    /// Returns the bytes and the buffers that were read of producers in this executor, and the
+    /// same of those that are reached over connections.
+    fn received(&self) -> (u64, u64, u64, u64) {
+        let found = self.gate.received();
+        let (local, remote) = (found.local_bytes, found.remote_bytes);
+        (local, found.local_buffers, remote, found.remote_buffers)
+    }
+
     /// Whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()

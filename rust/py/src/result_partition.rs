@@ -107,6 +107,17 @@ impl ResultPartition {
         u64::try_from(self.partition.hard_back_pressured().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Returns the longest of these waits since the last call, in milliseconds.
+    fn take_longest_wait_ms(&self) -> u64 {
+        u64::try_from(self.partition.take_longest_wait().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Buffers and events that were added since the start.
+    #[getter]
+    fn buffers_out(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.partition.totals().0)
+    }
+
     /// Sends a serialized event to every subpartition, behind what was written.
     ///
     /// With the GIL, as nothing here waits: all tasks of a worker send barriers at once, and who

@@ -46,6 +46,39 @@ def test_shares_of_a_second():
     assert shares() == [0, 0, 0, 0, 1000]
 
 
+def test_the_longest_period_of_back_pressure_is_told():
+    """Waits follow each other until all outputs have buffers; one that goes on counts."""
+    clock, metrics = Clock(), {}
+    waits = [[0, 0, 0], [7, 20, 0]]
+    partitions = [
+        SimpleNamespace(hard_back_pressured_ms=0, take_longest_wait_ms=iter(one).__next__)
+        for one in waits
+    ]
+    times = TaskTimes(metrics, partitions, clock)
+
+    def told():
+        values = {
+            kind: {metrics[f"max{kind}BackPressure{d}TimeMs"]() for d in ("d", "")}
+            for kind in ("Soft", "Hard")
+        }
+        return [value for (value,) in values.values()]
+
+    assert told() == [0, 0]
+    for is_available in (False, False, True):
+        times.soft_back_pressured(lambda found=is_available: clock.pass_ms(100) or found)
+    times.end_soft_back_pressure()
+    times.soft_back_pressured(lambda: clock.pass_ms(50) or True)
+    times.end_soft_back_pressure()
+    clock.pass_ms(1000)
+    assert told() == [300, 7]
+    times.soft_back_pressured(lambda: clock.pass_ms(1100) or False)
+    assert told() == [1100, 20]
+    times.end_soft_back_pressure()
+    clock.pass_ms(1000)
+    # That period has gone on after it was told, until its end.
+    assert told() == [1100, 0]
+
+
 def test_the_clock_of_idleness_stands_still_under_back_pressure():
     clock = Clock()
     partition = SimpleNamespace(hard_back_pressured_ms=0)

@@ -55,6 +55,7 @@ def test_timers_fire_in_order_of_time_with_their_key(world):
     seen = []
     world.target.on_event = lambda timestamp: seen.append(world.keys.current_key)
     world.service.advance_watermark(25)
+    assert world.service.num_fired == 2
     assert world.target.fired == [(10, "a", None), (20, "b", None)]
     assert seen == ["a", "b"]
 

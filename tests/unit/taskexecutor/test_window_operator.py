@@ -100,6 +100,8 @@ def test_tumbling_windows_fire_in_order_and_leave_nothing(trigger):
         ]
         test.process_watermark(MAX_WATERMARK)
         assert test.records[3:] == [(("a", 10, 20, [19]), 19)]
+        # Windows that need no timers count as their timers would.
+        assert test.operator.timers.num_fired == 4
         assert test.num_keyed_state_entries == 0
         assert test.num_event_time_timers == 0
 

@@ -252,7 +252,14 @@ class SourceReaderContext(ABC):
 
 
 class SourceReader(ABC, Generic[S]):
-    """Reads splits."""
+    """Reads splits.
+
+    Attributes:
+        fetched_ms: When what is being emitted was fetched, in ms, where a reader tells that; the
+            metric currentFetchEventTimeLag follows from it.
+    """
+
+    fetched_ms: int | None = None
 
     def start(self) -> None:
         """Called once, before the first split."""

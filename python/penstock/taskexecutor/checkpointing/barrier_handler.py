@@ -115,6 +115,9 @@ class BarrierHandler(Protocol):
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
         """All producers have ended, so that the driver triggers the checkpoint."""
 
+    def alignment_until_now_ms(self) -> float | None:
+        """Return how long barriers have been waited for; None while they are not; any thread."""
+
 
 class SingleCheckpointBarrierHandler:
     """Exactly-once: one checkpoint at a time, aligned, unaligned, or first one and then the other.
@@ -228,6 +231,13 @@ class SingleCheckpointBarrierHandler:
         if barrier.alignment is Alignment.UNALIGNED:
             self._overtake(barrier)
         self._complete_if_all_came(barrier)
+
+    def alignment_until_now_ms(self) -> float | None:
+        """Return how long barriers have been waited for; None while they are not; any thread."""
+        first_ms = self._first_ms
+        if not self.is_pending or not first_ms:
+            return None
+        return max(0.0, self._wall_ms() - first_ms)
 
     # ---- inside ----------------------------------------------------------------------------
 

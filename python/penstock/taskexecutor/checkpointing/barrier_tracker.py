@@ -103,6 +103,9 @@ class CheckpointBarrierTracker:
                 self._complete(tracked)
                 return
 
+    def alignment_until_now_ms(self) -> None:
+        """Return None: no channel waits for another."""
+
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
         """Takes the barrier as if every open channel had delivered it."""
         for channel in sorted(self._open) or [-1]:

@@ -29,6 +29,7 @@ from penstock.network.events import (
     serialize_event,
 )
 from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
+from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
 from penstock.taskexecutor.checkpointing.channel_state import (
     ChannelStateCapture,
     InFlight,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.checkpoint_messages import Stage as TaskStage
     from penstock.rpc.message import Message
-    from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
     from penstock.taskexecutor.checkpointing.channel_state import Buffers
     from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
     from penstock.taskexecutor.state.snapshot import RunningSnapshot
@@ -159,6 +159,7 @@ class SubtaskCheckpointCoordinator:
         self._outputs = outputs
         self._is_finished = is_finished
         self._capture = ChannelStateCapture([gate for _, gate in environment.gates], unconsumed)
+        self.last_figures = AlignmentFigures()
         self._last_id = -1
         self._taken_id = -1
         self._final_id: int | None = None
@@ -226,6 +227,7 @@ class SubtaskCheckpointCoordinator:
             self._capture.stop(checkpoint_id)
             return
         self._last_id = checkpoint_id
+        self.last_figures = figures
         if checkpoint_id in self._aborted:
             self._capture.stop(checkpoint_id)
             self._cancel_downstream(checkpoint_id)
@@ -268,7 +270,7 @@ class SubtaskCheckpointCoordinator:
         """All barriers of an unaligned checkpoint have come."""
         snapshot = self._under_way.get(checkpoint_id)
         if snapshot is not None and snapshot.inputs is None:
-            snapshot.figures = figures
+            snapshot.figures = self.last_figures = figures
             snapshot.inputs = self._capture.take()
             self._capture.stop(checkpoint_id)
             self._serialise(snapshot)

@@ -179,6 +179,17 @@ class TaskCheckpoints:
             return False
         return not self._awaits_final or self._coordinator.is_end_complete
 
+    @property
+    def last_figures(self) -> AlignmentFigures:
+        """How the barriers of the last checkpoint came."""
+        return self._coordinator.last_figures
+
+    @property
+    def alignment_ms(self) -> float:
+        """How long the last alignment took, or that which goes on takes until now."""
+        present_ms = None if self.handler is None else self.handler.alignment_until_now_ms()
+        return self.last_figures.alignment_ms if present_ms is None else present_ms
+
     def inputs_stopped(self, mode: StopMode) -> None:
         """The producers were stopped by a savepoint."""
         if mode is StopMode.NO_DRAIN:

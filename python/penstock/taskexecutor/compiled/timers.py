@@ -83,6 +83,8 @@ class InternalTimerService:
         self._physical: ProcessingTimeTimer | None = None
         self._is_ending = False
         self._has_dropped = False
+        #: How many timers have fired, or windows that need none.
+        self.num_fired = 0
         self.current_processing_time = processing_time.now
 
     @property
@@ -176,6 +178,7 @@ class InternalTimerService:
         keys, target = self._key_context, self._target
         while timers.take(limit):
             key, namespace = timers.key, timers.namespace
+            self.num_fired += 1
             keys.current_key = key
             if keys.on_key is not None:
                 keys.on_key()

@@ -157,6 +157,7 @@ class _Output(SourceOutput):
         if self._part.idle:
             self._part.mark_active()
         reader.output.collect(record, at)
+        reader.last_at = at
         if self._generator is not None:
             self._generator.on_event(record, at, self._part)
             self._had_events = True
@@ -172,6 +173,7 @@ class _Output(SourceOutput):
             if self._part.idle:
                 self._part.mark_active()
             reader.output.collect_all(records, at)
+            reader.last_at = at
             if self._generator is not None:
                 self._generator.on_event(records[-1], at, self._part)
                 self._had_events = True
@@ -226,6 +228,7 @@ class ReaderOutputs(ReaderOutput):
         extract: Gives the timestamp of an element, or None.
         giver: The user's function that ``extract`` stands for.
         idle_timeout_s: How long an output may be quiet, or None.
+        last_at: The timestamp of the last element; None if there is none since `take_last`.
     """
 
     def __init__(
@@ -248,6 +251,7 @@ class ReaderOutputs(ReaderOutput):
         self.extract: Any = None
         self.giver: Any = None
         self.idle_timeout_s: float | None = None
+        self.last_at: int | None = None
         assigner = None if strategy is None else strategy.timestamp_assigner
         if assigner is not None:
             open_function(assigner, context)
@@ -265,6 +269,11 @@ class ReaderOutputs(ReaderOutput):
         self._quiet_time = QuietTime(context.input_clock)
         self._without_outputs_s = 0.0
         self._held: frozenset[str | None] = frozenset()
+
+    def take_last(self) -> int | None:
+        """Return the timestamp of the last element since the last call; None if there is none."""
+        last, self.last_at = self.last_at, None
+        return last
 
     def new_generator(self) -> Any:
         """A watermark generator for one output."""

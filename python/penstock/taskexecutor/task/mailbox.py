@@ -15,6 +15,7 @@ one says whose mails the task does not keep up with.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,9 @@ from penstock.errors import PenstockError, QueueFullError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+#: Latencies of mails that are kept.
+_LATENCIES: Final = 60
 
 #: The position of the task itself, before its first operator.
 TASK: Final = -1
@@ -51,12 +55,18 @@ CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
 SLICES: Final = MailboxUser("slices of snapshots", 2)
 PINGS: Final = MailboxUser("pings", 1)
 LOOKS: Final = MailboxUser("looks at records and states", 256)
+MEASUREMENTS: Final = MailboxUser("measurements of the mailbox", 1)
 
 
 class Mailbox:
     """A queue of actions with the states open, quiesced and closed.
 
     ``execute`` may be called from any thread, the rest from the task's thread only.
+
+    Attributes:
+        processed: How many mails were run until now.
+        latencies_ms: How long some of the last mails waited: of those that come while one is
+            measured none is.
     """
 
     def __init__(self, wakeup: Callable[[], None]) -> None:
@@ -73,6 +83,10 @@ class Mailbox:
         self._arrived = threading.Condition(self._lock)
         self._open = True
         self._is_awaited = False
+        self.processed = 0
+        self._measured: Callable[[], object] | None = None
+        self._measured_since_ns = 0
+        self.latencies_ms: deque[int] = deque(maxlen=_LATENCIES)
 
     @property
     def has_mail(self) -> bool:
@@ -113,6 +127,8 @@ class Mailbox:
                 )
             self._waiting[user] = waiting + 1
             self._mails.append((position, action, user))
+            if self._measured is None:
+                self._measured, self._measured_since_ns = action, time.monotonic_ns()
             if self._is_awaited:
                 self._arrived.notify_all()
         self._wakeup()
@@ -158,6 +174,7 @@ class Mailbox:
             self._open = False
             self._mails.clear()
             self._waiting.clear()
+            self._measured = None
 
     def _take(self, position: int) -> Callable[[], object] | None:
         with self._lock:
@@ -165,5 +182,10 @@ class Mailbox:
                 if at >= position:
                     del self._mails[index]
                     self._waiting[user] -= 1
+                    self.processed += 1
+                    if action is self._measured:
+                        self._measured = None
+                        waited_ns = time.monotonic_ns() - self._measured_since_ns
+                        self.latencies_ms.append(waited_ns // 1_000_000)
                     return action
         return None

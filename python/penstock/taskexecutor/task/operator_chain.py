@@ -126,6 +126,15 @@ class OperatorChain:
             for writer in writers
         )
 
+    @property
+    def fired_timers(self) -> int:
+        """How many timers of all operators have fired until now."""
+        return sum(
+            int(service.num_fired)
+            for context in self.contexts
+            for service in context.timer_services
+        )
+
     def now(self) -> int:
         """The time of the task's clock, in ms."""
         return self.contexts[0].processing_time.now()

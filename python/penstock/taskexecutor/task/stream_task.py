@@ -33,6 +33,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
+from penstock.taskexecutor.sources.source_times import SourceTimes
 from penstock.taskexecutor.sources.turns import LONG_STEP_NS
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.latency import LatencyTracking
@@ -51,7 +52,12 @@ from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.taskexecutor.task.rescaled_input import RescaledInput
 from penstock.taskexecutor.task.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task.task_input import TaskInput
-from penstock.taskexecutor.task.task_metrics import publish_task_metrics
+from penstock.taskexecutor.task.task_metrics import (
+    Initialization,
+    publish_checkpoint_metrics,
+    publish_mailbox_metrics,
+    publish_task_metrics,
+)
 from penstock.taskexecutor.task.task_times import TaskTimes
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
@@ -126,6 +132,7 @@ class StreamTask:
         self.mailbox = Mailbox(self._wakeup)
         self._accumulators = AccumulatorRegistry(self._report_accumulators_later)
         self._times = TaskTimes(environment.metrics, environment.partitions)
+        self._initialization = Initialization(environment.metrics)
 
     def restore(self) -> None:
         """Builds and opens the operators, tail to head, and asks for the inputs.
@@ -148,7 +155,7 @@ class StreamTask:
                 self._times.input_idle_ns = lambda: gate_input.idle_ns
             self._track_latency(chain)
             publish_task_metrics(self._environment, chain, self._input)
-            self._environment.metrics["mailboxQueueSize"] = lambda: self.mailbox.size
+            publish_mailbox_metrics(self._environment.metrics, self.mailbox)
             self._checkpoints = TaskCheckpoints(
                 self._chain_config,
                 chain,
@@ -178,6 +185,8 @@ class StreamTask:
                     in_flight.recover_inputs([gate for _, gate in self._environment.gates])
                 self._input.request_partitions()
                 self._debloat_later(self._input)
+            publish_checkpoint_metrics(self._environment.metrics, self._checkpoints)
+            self._initialization.end()
         except BaseException as error:
             self._name_operator(error)
             self._close_after(error)
@@ -454,6 +463,9 @@ class StreamTask:
         # Such a source ends its thread by itself; the others are simply read no further.
         stop = getattr(source, "stop", None)
         is_stopping = False
+        config = chain.contexts[0].config
+        metrics = self._environment.operator_metrics.setdefault((config.id, config.name), {})
+        times = SourceTimes(metrics, source)
         step = 1
         while not self._cancelled.is_set():
             with lock:
@@ -473,7 +485,9 @@ class StreamTask:
             status = source.emit_next(step)
             if status == END_OF_DATA:
                 break
-            step = _next_step(step, time.monotonic_ns() - started_ns)
+            ended_ns = time.monotonic_ns()
+            times.step(status, ended_ns)
+            step = _next_step(step, ended_ns - started_ns)
             self._end_rest()
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
                 self._is_resting = True
@@ -506,6 +520,8 @@ class StreamTask:
                 return self._times.soft_back_pressured(
                     partial(partition.wait_available, timeout_ms)
                 )
+        if self._times.soft_since_ns is not None:
+            self._times.end_soft_back_pressure()
         return True
 
     def _run_until(self, condition: Callable[[], bool], position: int) -> None:

@@ -187,6 +187,11 @@ class TaskInput:
         return self._processor.bytes_in + self._gathered_bytes
 
     @property
+    def received(self) -> tuple[int, int, int, int]:
+        """Bytes and buffers read of producers in this process, and of those elsewhere."""
+        return self._gate.received()
+
+    @property
     def input_numbers(self) -> list[int]:
         """The inputs of the head operator, from 0."""
         return sorted(self._valves)

@@ -6,19 +6,30 @@ All of them read what the data plane counts anyway; nothing is done for a record
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options.network import DEBLOAT_ENABLED
+from penstock.common.options.network import DEBLOAT_ENABLED, SEGMENT_SIZE
+from penstock.errors import QueueFullError
 from penstock.metrics import metricbase
+from penstock.taskexecutor.task.mailbox import MEASUREMENTS, MailboxClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
+    from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
+    from penstock.taskexecutor.task.mailbox import Mailbox
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.task.task_input import TaskInput
 
 _LEAST_WINDOW_S: Final = 1.0
+_RECEIVED: Final = (
+    "numBytesInLocal",
+    "numBuffersInLocal",
+    "numBytesInRemote",
+    "numBuffersInRemote",
+)
 
 
 class ReadCounter(metricbase.Counter):
@@ -86,6 +97,7 @@ def publish_task_metrics(
         chain: Its operators.
         task_input: What it reads; None for a source.
     """
+    partitions = environment.partitions
     metrics, head = environment.metrics, chain.contexts[0].config
     at_head = environment.operator_metrics.setdefault((head.id, head.name), {})
 
@@ -102,7 +114,8 @@ def publish_task_metrics(
     _publish(metrics, "numRecordsOut", lambda: chain.records_out(None))
     _publish(metrics, "numBytesIn", bytes_in)
     _publish(metrics, "numBytesOut", bytes_out)
-    partitions = environment.partitions
+    _publish(metrics, "numFiredTimers", lambda: chain.fired_timers)
+    _publish(metrics, "numBuffersOut", lambda: sum(p.buffers_out for p in partitions))
     metrics["Shuffle.Netty.Output.Buffers.outputQueueLength"] = lambda: sum(
         p.buffers_queued for p in partitions
     )
@@ -111,6 +124,10 @@ def publish_task_metrics(
         sum(partition.buffers_total for partition in partitions),
     )
     if task_input is not None:
+        for position, name in enumerate(_RECEIVED):
+            # By Flink's former name, and by that which follows what moves the data.
+            for prefix in ("", "Shuffle.Netty.Input."):
+                _publish(metrics, f"{prefix}{name}", _received_of(task_input, position))
         metrics["Shuffle.Netty.Input.Buffers.inputQueueLength"] = lambda: task_input.buffers()[0]
         metrics["Shuffle.Netty.Input.Buffers.inPoolUsage"] = lambda: _share(
             *task_input.buffers()[1:]
@@ -121,10 +138,11 @@ def publish_task_metrics(
             if len(task_input.input_numbers) > 1:
                 for number in task_input.input_numbers:
                     scope[f"currentInput{number + 1}Watermark"] = _watermark_of(task_input, number)
+        segment_bytes = SEGMENT_SIZE.read(environment.configuration)
+        metrics["debloatedBufferSize"] = lambda: min(
+            (b for b, _ in task_input.debloated), default=segment_bytes
+        )
         if DEBLOAT_ENABLED.read(environment.configuration):
-            metrics["debloatedBufferSize"] = lambda: min(
-                (b for b, _ in task_input.debloated), default=0
-            )
             metrics["estimatedTimeToConsumeBuffersMs"] = lambda: max(
                 (ms for _, ms in task_input.debloated), default=0
             )
@@ -135,6 +153,76 @@ def publish_task_metrics(
         at_tail["currentOutputWatermark"] = _output_watermark_of(chain, position)
 
 
+class Initialization:
+    """How long a task takes until it runs."""
+
+    def __init__(
+        self, metrics: MutableMapping[str, Any], clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        """Begin now.
+
+        Args:
+            metrics: Those of the task.
+            clock: The present time in nanoseconds.
+        """
+        self._clock = clock
+        self._began_ns = clock()
+        self._ended_ns: int | None = None
+        metrics["initializationTime"] = self._ms
+
+    def end(self) -> None:
+        """Note that the task is ready to run."""
+        self._ended_ns = self._clock()
+
+    def _ms(self) -> int:
+        ended_ns = self._clock() if self._ended_ns is None else self._ended_ns
+        return (ended_ns - self._began_ns) // 1_000_000
+
+
+class MailboxLatency(metricbase.Distribution):
+    """How long mails waited lately; asking for it sends one that is measured."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        """Measures a mailbox."""
+        self._mailbox = mailbox
+
+    def update(self, value: int) -> None:
+        """Refused: the mailbox measures."""
+        raise TypeError(f"update({value}): this distribution is read only")
+
+    def get_count(self) -> int:
+        """Return how many latencies are known."""
+        return len(self._mailbox.latencies_ms)
+
+    def recent_values(self) -> list[int]:
+        """Return the latencies of the last mails that were measured, in ms."""
+        # The one before still waits, or the task has ended.
+        with suppress(MailboxClosedError, QueueFullError):
+            self._mailbox.execute(_do_nothing, MEASUREMENTS)
+        return list(self._mailbox.latencies_ms)
+
+
+def publish_mailbox_metrics(metrics: MutableMapping[str, Any], mailbox: Mailbox) -> None:
+    """Register what a task's mailbox tells."""
+    metrics["mailboxQueueSize"] = lambda: mailbox.size
+    metrics["mailboxMailsPerSecond"] = ReadMeter(lambda: mailbox.processed)
+    metrics["mailboxLatencyMs"] = MailboxLatency(mailbox)
+
+
+def publish_checkpoint_metrics(
+    metrics: MutableMapping[str, Any], checkpoints: TaskCheckpoints
+) -> None:
+    """Register how the barriers of the last checkpoint came to a task."""
+    metrics["checkpointStartDelayNanos"] = lambda: round(
+        checkpoints.last_figures.start_delay_ms * 1_000_000
+    )
+    metrics["checkpointAlignmentTime"] = lambda: round(checkpoints.alignment_ms * 1_000_000)
+
+
+def _do_nothing() -> None:
+    pass
+
+
 def _share(used: int, total: int) -> float:
     return min(1.0, used / total) if total else 0.0
 
@@ -142,6 +230,10 @@ def _share(used: int, total: int) -> float:
 def _publish(metrics: MutableMapping[str, Any], name: str, read: Callable[[], int]) -> None:
     metrics[name] = ReadCounter(read)
     metrics[f"{name}PerSecond"] = ReadMeter(read)
+
+
+def _received_of(task_input: TaskInput, position: int) -> Callable[[], int]:
+    return lambda: task_input.received[position]
 
 
 def _watermark_of(task_input: TaskInput, number: int) -> Callable[[], int]:

@@ -45,6 +45,30 @@ class TimeGauge:
         return self._value
 
 
+class LongestGauge:
+    """How many milliseconds the longest of some periods lately took."""
+
+    def __init__(self, take_ms: Callable[[], float], clock: Callable[[], int]) -> None:
+        """Creates a gauge.
+
+        Args:
+            take_ms: Returns the longest period since its last call.
+            clock: The present time in nanoseconds; it never goes back.
+        """
+        self._take_ms = take_ms
+        self._clock = clock
+        self._since_ns = clock()
+        self._value = 0
+
+    def __call__(self) -> int:
+        """Return the longest period since the last call that was at least a second ago."""
+        now_ns = self._clock()
+        if now_ns - self._since_ns >= _LEAST_WINDOW_NS:
+            self._value = round(self._take_ms())
+            self._since_ns = now_ns
+        return self._value
+
+
 class TaskTimes:
     """Adds up the waits of one task; gauges tell their share of the time."""
 
@@ -68,6 +92,9 @@ class TaskTimes:
         self.input_idle_ns: Callable[[], int] = lambda: 0
         """Nanoseconds that reading the inputs has waited, if there are any."""
         self._soft_ns = 0
+        self._longest_soft_ns = 0
+        self.soft_since_ns: int | None = None
+        """Since when an output has no buffer; None while all have."""
         idle, soft, hard = (
             TimeGauge(total_ms, clock) for total_ms in (self.idle_ms, self.soft_ms, self.hard_ms)
         )
@@ -76,6 +103,11 @@ class TaskTimes:
         metrics["hardBackPressuredTimeMsPerSecond"] = hard
         metrics["backPressuredTimeMsPerSecond"] = lambda: min(soft() + hard(), _SECOND_MS)
         metrics["busyTimeMsPerSecond"] = lambda: max(_SECOND_MS - idle() - soft() - hard(), 0)
+        for kind, take_ms in (("Soft", self._take_longest_soft), ("Hard", self._take_longest_hard)):
+            longest = LongestGauge(take_ms, clock)
+            # By the name of Flink's documents, and by that which its code has.
+            metrics[f"max{kind}BackPressuredTimeMs"] = longest
+            metrics[f"max{kind}BackPressureTimeMs"] = longest
         metrics["isBackPressured"] = lambda: soft() + hard() > 0
         metrics["accumulateIdleTimeMs"] = lambda: round(self.idle_ms())
         metrics["accumulateBackPressuredTimeMs"] = lambda: round(self.soft_ms() + self.hard_ms())
@@ -124,6 +156,25 @@ class TaskTimes:
     def soft_back_pressured(self, wait: Callable[[], bool]) -> bool:
         """Waits for an output; returns what ``wait`` does."""
         began = self._clock()
+        if self.soft_since_ns is None:
+            self.soft_since_ns = began
         available = wait()
         self._soft_ns += self._clock() - began
         return available
+
+    def end_soft_back_pressure(self) -> None:
+        """Note that all outputs have buffers again."""
+        self._longest_soft_ns = max(self._longest_soft_ns, self._present_soft_ns())
+        self.soft_since_ns = None
+
+    def _present_soft_ns(self) -> int:
+        since_ns = self.soft_since_ns
+        return 0 if since_ns is None else self._clock() - since_ns
+
+    def _take_longest_soft(self) -> float:
+        longest_ns = max(self._longest_soft_ns, self._present_soft_ns())
+        self._longest_soft_ns = 0
+        return longest_ns / 1_000_000
+
+    def _take_longest_hard(self) -> float:
+        return max((one.take_longest_wait_ms() for one in self._partitions), default=0)

@@ -179,8 +179,10 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         while session is not None:
             key, contents, end = session.key, session.contents, session.end
             if session.has_fired:
+                self.timers.num_fired += 1
                 self.fire_late(session, end - 1)
             elif self.lateness:
+                self.timers.num_fired += 1
                 self._expired(session)
             else:
                 window = TimeWindow(session.start, end) if has_function else None

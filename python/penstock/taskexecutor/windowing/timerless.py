@@ -138,7 +138,7 @@ class TimerlessWindows:
         close_functions(self)
 
     def _emission(self) -> Any:
-        output, evaluate = self.output, self.evaluate
+        output, evaluate, timers = self.output, self.evaluate, self.timers
         fold, function = self.functions
         get_result = fold.get_result if self.keep == KEEP_ACCUMULATOR else None
         if function is None:
@@ -146,6 +146,7 @@ class TimerlessWindows:
             def emit_folds(entries: Any, window: Any, timestamp: int) -> None:
                 del window
                 for _, kept in entries:
+                    timers.num_fired += 1
                     result = kept if kept is None or get_result is None else get_result(kept)
                     if result is not None:
                         output.collect(result, timestamp)
@@ -157,6 +158,7 @@ class TimerlessWindows:
 
         def emit(entries: Any, window: Any, timestamp: int) -> None:
             for key, kept in entries:
+                timers.num_fired += 1
                 select_key(key)
                 result = kept if kept is None or get_result is None else get_result(kept)
                 if result is not None:

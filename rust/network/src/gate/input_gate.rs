@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use penstock_memory::Buffer;
 
-use super::single::SingleInputGate;
+use super::single::{Received, SingleInputGate};
 use super::union::UnionInputGate;
 use crate::error::Result;
 use crate::sync::Arc;
@@ -277,6 +277,15 @@ impl InputGate {
         match self {
             Self::Single(gate) => gate.buffer_usage(),
             Self::Union(gate) => gate.buffer_usage(),
+        }
+    }
+
+    /// Bytes and buffers that were read until now.
+    #[must_use]
+    pub fn received(&self) -> Received {
+        match self {
+            Self::Single(gate) => gate.received(),
+            Self::Union(gate) => gate.received(),
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) use local_channel::LocalInputChannel;
 pub use reader::{Batch, FirstBarrier, Gathered, RecordReader};
 pub(crate) use remote_channel::{RemoteChannelConfig, RemoteInputChannel};
 pub(crate) use single::InputChannel;
-pub use single::SingleInputGate;
+pub use single::{Received, SingleInputGate};
 pub use union::UnionInputGate;
 
 #[cfg(all(test, loom))]

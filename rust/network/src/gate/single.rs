@@ -21,7 +21,7 @@ use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::event::END_OF_CHANNEL_STATE_BYTES;
 use crate::partition::check_task_event;
-use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport, Waiting};
 
 /// A channel of either kind.
@@ -92,6 +92,58 @@ impl InputChannel {
     }
 }
 
+/// Bytes and buffers that were read, events included, by where their producers are.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of producers in this executor.
+    pub local_bytes: u64,
+    /// Buffers of producers in this executor.
+    pub local_buffers: u64,
+    /// Bytes that came over connections.
+    pub remote_bytes: u64,
+    /// Buffers that came over connections.
+    pub remote_buffers: u64,
+}
+
+impl std::ops::Add for Received {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            local_bytes: self.local_bytes + other.local_bytes,
+            local_buffers: self.local_buffers + other.local_buffers,
+            remote_bytes: self.remote_bytes + other.remote_bytes,
+            remote_buffers: self.remote_buffers + other.remote_buffers,
+        }
+    }
+}
+
+/// Counts `Received`: the reading thread adds, any thread reads.
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: [AtomicU64; 2],
+    buffers: [AtomicU64; 2],
+}
+
+impl Counts {
+    fn add(&self, is_remote: bool, bytes: usize) {
+        let index = usize::from(is_remote);
+        self.bytes[index].fetch_add(bytes as u64, Ordering::Relaxed);
+        self.buffers[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn received(&self) -> Received {
+        let [local_bytes, remote_bytes] = &self.bytes;
+        let [local_buffers, remote_buffers] = &self.buffers;
+        Received {
+            local_bytes: local_bytes.load(Ordering::Relaxed),
+            local_buffers: local_buffers.load(Ordering::Relaxed),
+            remote_bytes: remote_bytes.load(Ordering::Relaxed),
+            remote_buffers: remote_buffers.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// What a channel gives when polled.
 #[derive(Debug)]
 pub(crate) struct Polled {
@@ -152,6 +204,7 @@ pub struct SingleInputGate {
     environment: Arc<EnvironmentCore>,
     /// Set when the producers' buffers are to be debloated.
     debloating: Option<Debloating>,
+    counts: Counts,
     /// 1 while a channel with something that overtakes data is queued.
     urgent: AtomicU8,
     parent: OnceLock<(Weak<UnionInputGate>, usize)>,
@@ -186,6 +239,7 @@ impl SingleInputGate {
             floating,
             environment,
             debloating,
+            counts: Counts::default(),
             urgent: AtomicU8::new(0),
             parent: OnceLock::new(),
         }
@@ -367,6 +421,8 @@ impl SingleInputGate {
             self.has_news()
         };
         let buffer = polled.buffer;
+        let is_remote = matches!(channel, InputChannel::Remote(_));
+        self.counts.add(is_remote, buffer.size());
         if let Some(debloating) = &self.debloating {
             debloating.on_buffer(buffer.size());
         }
@@ -432,6 +488,11 @@ impl SingleInputGate {
             }
         }
         Some(debloating.figures())
+    }
+
+    /// What was read until now.
+    pub(crate) fn received(&self) -> Received {
+        self.counts.received()
     }
 
     /// Buffers that wait to be read, those of them that lie in the gate's own memory, and how many

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::input_gate::{BufferOrEvent, Next, Wait};
-use super::single::{SingleInputGate, closed};
+use super::single::{Received, SingleInputGate, closed};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicU8, Mutex, Ordering};
 use crate::transport::Waiting;
@@ -256,6 +256,13 @@ impl UnionInputGate {
             .iter()
             .map(|gate| gate.buffer_usage())
             .fold((0, 0, 0), |(a, b, c), (x, y, z)| (a + x, b + y, c + z))
+    }
+
+    pub(crate) fn received(&self) -> Received {
+        self.gates
+            .iter()
+            .map(|gate| gate.received())
+            .fold(Received::default(), |sum, one| sum + one)
     }
 
     pub(crate) fn is_finished(&self) -> bool {

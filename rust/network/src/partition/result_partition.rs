@@ -390,6 +390,12 @@ impl ResultPartition {
         self.waits.total()
     }
 
+    /// The longest of these waits since the last call.
+    #[must_use]
+    pub fn take_longest_wait(&self) -> Duration {
+        self.waits.take_longest()
+    }
+
     /// Buffers and events that wait in the subpartitions.
     #[must_use]
     pub fn buffers_queued(&self) -> usize {

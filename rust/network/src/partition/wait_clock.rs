@@ -4,26 +4,50 @@ use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
 
+#[derive(Debug, Default)]
+struct Waits {
+    total: Duration,
+    /// The longest wait since it was asked for last.
+    longest: Duration,
+    /// When the wait began that goes on.
+    began: Option<Instant>,
+}
+
+impl Waits {
+    fn present(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+}
+
 /// Adds up waits; a wait that goes on counts up to now.
 #[derive(Debug, Default)]
-pub(super) struct WaitClock(Mutex<(Duration, Option<Instant>)>);
+pub(super) struct WaitClock(Mutex<Waits>);
 
 impl WaitClock {
     /// Counts the time that `wait` takes.
     pub(super) fn during<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.0.lock().1 = Some(Instant::now());
+        self.0.lock().began = Some(Instant::now());
         let result = wait();
         let mut state = self.0.lock();
-        if let Some(began) = state.1.take() {
-            state.0 += began.elapsed();
-        }
+        let waited = state.present();
+        state.began = None;
+        state.total += waited;
+        state.longest = state.longest.max(waited);
         result
     }
 
     /// All the time until now.
     pub(super) fn total(&self) -> Duration {
         let state = self.0.lock();
-        state.0 + state.1.map_or(Duration::ZERO, |began| began.elapsed())
+        state.total + state.present()
+    }
+
+    /// The longest wait since the last call, that which goes on included.
+    pub(super) fn take_longest(&self) -> Duration {
+        let mut state = self.0.lock();
+        let longest = state.longest.max(state.present());
+        state.longest = Duration::ZERO;
+        longest
     }
 }
 
@@ -43,5 +67,20 @@ mod tests {
         let after = clock.total();
         assert!(after >= grown);
         assert_eq!(clock.total(), after);
+    }
+
+    #[test]
+    fn the_longest_wait_is_of_the_time_since_the_last_call() {
+        let clock = WaitClock::default();
+        assert_eq!(clock.take_longest(), Duration::ZERO);
+        let present = clock.during(|| {
+            let began = clock.total();
+            while clock.total() == began {}
+            clock.take_longest()
+        });
+        assert!(present > Duration::ZERO);
+        let finished = clock.take_longest();
+        assert!(finished >= present);
+        assert_eq!(clock.take_longest(), Duration::ZERO);
     }
 }

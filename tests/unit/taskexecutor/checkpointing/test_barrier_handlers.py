@@ -344,3 +344,15 @@ def test_random_alignments(seed):
     taken = [number for number in scenario.log if number > 0]
     assert taken == sorted(set(taken)), "each once, in order"
     assert len(set(map(abs, scenario.log))) == len(scenario.log), "taken or aborted, not both"
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_how_long_barriers_are_waited_for_is_told(tracked):
+    """At least once, no channel waits for another."""
+    scenario = Scenario(2, tracked)
+    assert scenario.handler.alignment_until_now_ms() is None
+    scenario.barrier(0, 1)
+    scenario.now += 40
+    assert scenario.handler.alignment_until_now_ms() == (None if tracked else 40)
+    scenario.barrier(1, 1)
+    assert scenario.handler.alignment_until_now_ms() is None

@@ -241,9 +241,12 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         if self._waiting is not None:
             if self._waiting.done():
                 self._batch = self._waiting.result()
+                self.fetched_ms = time.time_ns() // 1_000_000
                 self._waiting = None
         elif self._partitions:
             self._batch = self._consumer.consume(_BATCH, 0)
+            if self._batch:
+                self.fetched_ms = time.time_ns() // 1_000_000
             self._count_pending()
         if self._connections.refusal is not None and not self._batch:
             raise SourceError(self._connections.refusal)

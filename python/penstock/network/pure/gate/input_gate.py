@@ -11,6 +11,7 @@ from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateErr
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfChannelState, serialize_event
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
+from penstock.network.pure.gate.remote_channel import RemoteInputChannel
 from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer, event_buffer
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.partition.task_events import check_task_event
@@ -216,6 +217,10 @@ class InputGate:
         """Return how many buffers wait to be read, and how full the gate's own memory is."""
         raise NotImplementedError(type(self).__name__ + ".buffer_usage")
 
+    def received(self) -> tuple[int, int, int, int]:
+        """Return bytes and buffers read of producers in this process, and of those elsewhere."""
+        raise NotImplementedError(type(self).__name__ + ".received")
+
     def _on_empty(self) -> None:
         """The time that follows is not the reader's."""
         raise NotImplementedError
@@ -365,6 +370,7 @@ class SingleInputGate(InputGate):
         self.channels: list[InputChannel] = []
         self.pool = pool
         self._debloating = debloating
+        self._received = [0, 0, 0, 0]
         self._on_close = on_close
         self._ready: deque[int] = deque()
         self._is_queued = [False] * num_channels
@@ -487,6 +493,9 @@ class SingleInputGate(InputGate):
             self._end_channel(channel, buffer, more=result.more_available)
         if self._debloating is not None:
             self._debloating.on_buffer(buffer.size)
+        first = 2 if isinstance(channel, RemoteInputChannel) else 0
+        self._received[first] += buffer.size
+        self._received[first + 1] += 1
         return index, buffer
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
@@ -508,6 +517,11 @@ class SingleInputGate(InputGate):
         if own and self.pool is not None:
             total += self.pool.num_buffers
         return sum(usage[0] for usage in usages), sum(usage[1] for usage in usages), total
+
+    def received(self) -> tuple[int, int, int, int]:
+        """Return bytes and buffers read of producers in this process, and of those elsewhere."""
+        local_bytes, local_buffers, remote_bytes, remote_buffers = self._received
+        return local_bytes, local_buffers, remote_bytes, remote_buffers
 
     def start_persisting(self, checkpoint_id: int) -> None:
         """Begin to keep copies in every channel."""

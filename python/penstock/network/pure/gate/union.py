@@ -119,6 +119,11 @@ class UnionInputGate(InputGate):
         queued, used, total = zip(*(gate.buffer_usage() for gate in self._gates), strict=True)
         return sum(queued), sum(used), sum(total)
 
+    def received(self) -> tuple[int, int, int, int]:
+        """Return the sums over all gates."""
+        a, b, c, d = zip(*(gate.received() for gate in self._gates), strict=True)
+        return sum(a), sum(b), sum(c), sum(d)
+
     def start_persisting(self, checkpoint_id: int) -> None:
         """Begin to keep copies in every gate."""
         for gate in self._gates:

@@ -401,6 +401,15 @@ class ResultPartition:
         """Milliseconds for which the writer has waited for buffers inside of records."""
         return self._waits.total_ms
 
+    def take_longest_wait_ms(self) -> int:
+        """Return the longest of these waits since the last call, in milliseconds."""
+        return self._waits.take_longest_ms()
+
+    @property
+    def buffers_out(self) -> int:
+        """Buffers and events that were added since the start."""
+        return sum(subpartition.total_buffers for subpartition in self.subpartitions)
+
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer has sent to this task, or None.
 

@@ -16,6 +16,7 @@ class WaitClock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._total_ns = 0
+        self._longest_ns = 0
         self._since_ns: int | None = None
 
     def __enter__(self) -> None:
@@ -29,13 +30,23 @@ class WaitClock:
         traceback: TracebackType | None,
     ) -> None:
         with self._lock:
-            if self._since_ns is not None:
-                self._total_ns += time.monotonic_ns() - self._since_ns
+            waited_ns = self._present_ns()
+            self._total_ns += waited_ns
+            self._longest_ns = max(self._longest_ns, waited_ns)
             self._since_ns = None
 
     @property
     def total_ms(self) -> int:
         """All the time until now, in milliseconds."""
         with self._lock:
-            present = 0 if self._since_ns is None else time.monotonic_ns() - self._since_ns
-            return (self._total_ns + present) // 1_000_000
+            return (self._total_ns + self._present_ns()) // 1_000_000
+
+    def take_longest_ms(self) -> int:
+        """Return the longest wait since the last call, that which goes on included."""
+        with self._lock:
+            longest_ns = max(self._longest_ns, self._present_ns())
+            self._longest_ns = 0
+            return longest_ns // 1_000_000
+
+    def _present_ns(self) -> int:
+        return 0 if self._since_ns is None else time.monotonic_ns() - self._since_ns
