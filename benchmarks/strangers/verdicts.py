@@ -1,0 +1,109 @@
+"""Runs PyFlink programs of other people, unchanged, and says which of them run.
+
+    python benchmarks/strangers/verdicts.py FOLDER [--seconds 20]
+
+FOLDER has one folder for each repository.  Each program that imports PyFlink's DataStream API but
+no Table API is run by ``penstock run --as-pyflink --target local`` in its own folder, with its
+repository on the module search path.  A program that is still running after the given time counts
+as running: it waits for a broker, or its sources have no end.
+"""
+
+import argparse
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+#: What a program's output tells, in the order in which it is looked at: verdict, pattern, reason.
+#: A group of the pattern stands for ``{}`` in the reason.
+REASONS = [
+    ("stops", r"JvmOnlyError: .*(Elasticsearch|Pulsar|Kinesis)", "the connector of {} is missing"),
+    ("stops", r"JvmOnlyError: ([\w.]+)", "`{}` needs a JVM"),
+    ("stops", r"cannot import name '(\w+)' from '(?:pyflink|penstock)", "`{}` cannot be imported"),
+    ("stops", r"No module named '((?:pyflink|penstock)[\w.]*)'", "`{}` cannot be imported"),
+    ("stops", r"AttributeError: '(?:\w+)' object has no attribute '(\w+)'", "`{}` is missing"),
+    ("needs", r"No module named '([\w.]+)'", "the module `{}`"),
+    ("broken", r"(SyntaxError|IndentationError|NameError|mutable default)", "its own mistake"),
+    (
+        "needs",
+        r"(No such file|FileNotFoundError|no such file|was not found)",
+        "a file of its author",
+    ),
+    ("needs", r"(arguments are required|IndexError|KeyError: '[A-Z_]+'|got None)", "settings"),
+    ("needs", r"(cannot connect|refused|[Rr]esolve)", "a server that is not there"),
+]
+TABLES = re.compile(r"pyflink\.(table|ml|dataset)|StreamTableEnvironment")
+IMPORT = re.compile(r"^\s*(from|import) pyflink", re.MULTILINE)
+
+
+def programs(folder):
+    """Return the programs below a folder that use the DataStream API alone."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(errors="replace")
+        if IMPORT.search(text) and "StreamExecutionEnvironment" in text and not TABLES.search(text):
+            found.append(path)
+    return found
+
+
+def run(path, repository, seconds):
+    """Return the exit status of a program, None if it was still running, and its output."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        places = [str(repository), str(repository / "src"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "TMPDIR": folder}
+        command = [sys.executable, "-m", "penstock", "run", "--as-pyflink", "--target", "local"]
+        with subprocess.Popen(
+            [*command, path.name],
+            cwd=path.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process:
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                status = None
+                os.killpg(process.pid, signal.SIGKILL)
+        output.seek(0)
+        return status, output.read().decode(errors="replace")
+
+
+def verdict(status, output):
+    """Return in one word whether a program runs, and what it does or lacks."""
+    if status is None:
+        waits = re.search("kafka|broker", output, re.IGNORECASE)
+        return "runs", "waits for a broker" if waits else "has no end"
+    if status == 0 and "JvmOnlyError" not in output:
+        return "runs", "to its end"
+    for word, pattern, reason in REASONS:
+        match = re.search(pattern, output)
+        if match:
+            return word, reason.format(match.group(1))
+    lines = output.strip().splitlines() or ["no output"]
+    return "refused", lines[-1][:120]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    given = parser.parse_args()
+    counts = collections.Counter()
+    print("| repository | program | verdict | why |\n|---|---|---|---|")
+    for repository in sorted(path for path in given.folder.resolve().iterdir() if path.is_dir()):
+        for path in programs(repository):
+            word, reason = verdict(*run(path, repository, given.seconds))
+            counts[word] += 1
+            name = path.relative_to(repository)
+            print(f"| {repository.name} | {name} | {word} | {reason} |", flush=True)
+    print(f"\n{counts.total()} programs: " + ", ".join(f"{n} {w}" for w, n in counts.most_common()))
+
+
+if __name__ == "__main__":
+    main()
