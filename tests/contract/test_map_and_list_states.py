@@ -407,6 +407,19 @@ def test_a_list_of_many_pieces_becomes_one(rows):
     assert rows.restart().content()[1] == {(None, "a"): list(range(20))}
 
 
+def test_an_entry_that_came_and_went_makes_room(rows):
+    rows.select("a", None)
+    rows.map_state.put("name", 0)
+    rows.map_state.remove("name")
+    rows.select("b", None)
+    for number in range(2000):
+        rows.map_state.put(number, -number)
+    rows.select("a", None)
+    assert rows.map_state.is_empty()
+    rows.select("b", None)
+    assert rows.map_state.get(7) == -7
+
+
 def test_a_namespace_that_was_released_is_forgotten(rows):
     """Once what was removed is so in the database, too."""
     for number in range(300):

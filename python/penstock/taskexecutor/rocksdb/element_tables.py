@@ -238,6 +238,8 @@ class ElementTable(StoredNamespaces, Generic[P]):
             left -= gone
             if not len(part) and not part.is_changed:
                 left -= PART_SIZE
+                # What was put and removed since it was written leaves nothing to write.
+                self._changed.pop(part, None)
                 self._drop(part)
         return wanted - left
 
