@@ -35,6 +35,8 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 SHARED_SOURCES = {
     "penstock._native.keys": "python/penstock/serialization/pure/keys.py",
     "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
+    "penstock._native.folding_states": "python/penstock/taskexecutor/state/folding_states.py",
+    "penstock._native.map_iterators": "python/penstock/taskexecutor/state/map_iterators.py",
     "penstock._native.element_states": "python/penstock/taskexecutor/rocksdb/element_states.py",
     "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
 } | {

@@ -3,9 +3,11 @@
 Goal: with RocksDB each pair of a map and each piece of a list is a row, and a cache of a few
 elements in front of it is not seen, whatever is evicted when; a snapshot, taken and restored at
 any moment, by any backend, has what was there.  Method: random operations on states of several
-keys and namespaces, and on dictionaries.
+keys and namespaces, and on dictionaries; objects that the states keep are changed in place, by who
+has got them and by who holds them since.
 """
 
+import copy
 import importlib
 import shutil
 import tempfile
@@ -52,6 +54,10 @@ class Backend:
         for state in (self.map_state, self.list_state):
             state.set_current_namespace(namespace)
 
+    def lend(self):
+        """Functions use the states."""
+        self.map_state.lends = self.list_state.lends = True
+
     def load(self, snapshot):
         for table, groups in zip((self.map_table, self.list_table), snapshot, strict=True):
             for data in groups.values():
@@ -69,11 +75,18 @@ class Heap(Backend):
         self.list_table = tables.StateTable("l", "list")
         self.map_state = states.HeapMapState(self.context, self.map_table)
         self.list_state = states.HeapListState(self.context, self.list_table)
+        self.lend()
 
-    def snapshot(self):
+    def snapshot(self, meanwhile=lambda: None):
+        self.context.lent.settle()
+        opened = [
+            table.open_snapshot(None, len(GROUPS), GROUPS)
+            for table in (self.map_table, self.list_table)
+        ]
+        self.context.lent.touch()
+        meanwhile()
         found = []
-        for table in (self.map_table, self.list_table):
-            snapshot = table.open_snapshot(None, len(GROUPS), GROUPS)
+        for snapshot in opened:
             assert snapshot.advance(FOREVER)
             entries = snapshot.entries
             found.append({group: entries.take(group) for group in entries.key_groups()})
@@ -100,6 +113,7 @@ class Rows(Backend):
             cache_bytes,
             8 << 20,
             module(runtime, "table").StateTable,
+            lent=self.context.lent,
         )
         self.store.sequence = sequence
         self.map_table = self.store.add_elements("m", "map", 0)
@@ -107,10 +121,12 @@ class Rows(Backend):
         states = module(runtime, "element_states")
         self.map_state = states.ElementMapState(self.context, self.map_table)
         self.list_state = states.ElementListState(self.context, self.list_table)
+        self.lend()
 
-    def snapshot(self):
+    def snapshot(self, meanwhile=lambda: None):
         """What the files of a checkpoint hold, as canonical entries."""
         self.store.write_back()
+        meanwhile()
         folder = f"{self.scratch}/snapshot"
         self.store.database.checkpoint(folder)
         database = ReadOnlyDatabase(folder)
@@ -153,7 +169,6 @@ NAMES = [*range(40), *map(str, range(5)), None, 1.5, 2.0, True, (1, 2), (1.0, "x
 names = st.sampled_from(NAMES)
 values = st.integers(-300, 2**40) | st.sampled_from(["text", None, (1, "x")])
 changeable = values | st.lists(st.integers(0, 3), max_size=3)
-actions = st.lists(st.tuples(st.sampled_from(["put", "remove"]), names, values), max_size=6)
 
 
 class StatesMachine(RuleBasedStateMachine):
@@ -167,17 +182,53 @@ class StatesMachine(RuleBasedStateMachine):
         self.backend = self.backend_class(self.runtime)
         self.maps = {}
         self.lists = {}
+        self.held = []
 
     def select(self, key, namespace):
         self.backend.select(key, namespace)
         place = namespace, self.backend.context.current_key
         return self.backend.map_state, self.backend.list_state, place
 
+    def holding(self, value):
+        """An object that a state gets and the model has as well; lists are changed later."""
+        if type(value) is list:
+            value = list(value)
+            self.held.append(value)
+        return value
+
     @rule(key=keys, namespace=namespaces, name=names, value=changeable)
     def put(self, key, namespace, name, value):
         state, _, place = self.select(key, namespace)
-        state.put(name, list(value) if type(value) is list else value)
+        value = self.holding(value)
+        state.put(name, value)
         self.maps.setdefault(place, {})[name] = value
+
+    @rule(position=st.integers(0, 20), number=st.integers(0, 3))
+    def change_what_is_held(self, position, number):
+        """Whoever put it in, at any time later; whether it is still in a state does not matter."""
+        if position < len(self.held):
+            self.held[position].append(number)
+
+    @rule(count=st.integers(0, 20))
+    def let_go(self, count):
+        del self.held[:count]
+
+    @rule(key=keys, namespace=namespaces)
+    def hold_what_is_read(self, key, namespace):
+        mapped, listed, place = self.select(key, namespace)
+        for kept, found in (
+            (self.maps.get(place, {}), dict(mapped.items())),
+            (dict(enumerate(self.lists.get(place, []))), dict(enumerate(listed.get()))),
+        ):
+            assert found == kept
+            for name, value in found.items():
+                if type(value) is list:
+                    # The state has read it anew, or it is the object of the model.
+                    self.held.append(value)
+                    if kept is self.maps.get(place):
+                        kept[name] = value
+                    else:
+                        self.lists[place][name] = value
 
     @rule(key=keys, namespace=namespaces, numbers=st.sets(st.integers(0, 300), max_size=300))
     def put_many(self, key, namespace, numbers):
@@ -200,7 +251,7 @@ class StatesMachine(RuleBasedStateMachine):
         value = state.get(name)
         if type(value) is list:
             value.append(7)
-            self.maps[place][name] = list(value)
+            self.maps[place][name] = value
 
     @rule(key=keys, namespace=namespaces, name=names)
     def remove(self, key, namespace, name):
@@ -216,43 +267,35 @@ class StatesMachine(RuleBasedStateMachine):
         state, _, place = self.select(key, namespace)
         expected = self.maps.get(place, {})
         assert dict(state.items()) == expected
-        assert len(list(state.keys())) == len(state.values()) == len(expected)
+        assert len(list(state.keys())) == len(list(state.values())) == len(expected)
 
-    @rule(key=keys, namespace=namespaces, actions=actions)
-    def change_while_iterating(self, key, namespace, actions):
-        """What is left alone is given once; what is removed, not after that."""
+    @rule(key=keys, namespace=namespaces, is_removed=st.lists(st.booleans(), max_size=40))
+    def remove_while_iterating(self, key, namespace, is_removed):
+        """Each pair is given once, whatever is removed by the iterator."""
         state, _, place = self.select(key, namespace)
-        if self.backend_class is Heap:
-            return  # refuses it, as a dictionary does
-        expected = self.maps.setdefault(place, {})
-        before = dict(expected)
-        touched = set()
-        gone = set()
+        expected = self.maps.pop(place, {})
         seen = []
-        for position, (name, value) in enumerate(state.items()):
-            assert name not in gone
+        iterator = state.items()
+        for position, (name, value) in enumerate(iterator):
             assert expected[name] == value
             seen.append(name)
-            if position < len(actions):
-                action, other, new = actions[position]
-                touched.add(other)
-                if action == "put":
-                    state.put(other, new)
-                    expected[other] = new
-                    gone.discard(other)
-                else:
-                    state.remove(other)
-                    expected.pop(other, None)
-                    gone.add(other)
+            if position < len(is_removed) and is_removed[position]:
+                iterator.remove()
+                del expected[name]
+                assert not state.contains(name)
+            elif type(value) is list:
+                value.append(position)
+                expected[name] = value
         assert len(set(seen)) == len(seen)
-        assert before.keys() - touched <= set(seen)
-        if not expected:
-            del self.maps[place]
+        assert set(seen) >= expected.keys()
+        if expected:
+            self.maps[place] = expected
 
     @rule(key=keys, namespace=namespaces, added=st.lists(changeable, max_size=4))
     def append(self, key, namespace, added):
         _, state, place = self.select(key, namespace)
-        state.add_all(list(value) if type(value) is list else value for value in added)
+        added = [self.holding(value) for value in added]
+        state.add_all(added)
         if added:
             self.lists.setdefault(place, []).extend(added)
 
@@ -264,7 +307,7 @@ class StatesMachine(RuleBasedStateMachine):
         for position, value in enumerate(found):
             if type(value) is list:
                 value.append(8)
-                self.lists[place][position] = list(value)
+                self.lists[place][position] = value
 
     @rule(key=keys, namespace=namespaces, new=st.lists(values, max_size=3))
     def replace_list(self, key, namespace, new):
@@ -302,16 +345,29 @@ class StatesMachine(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self):
-        """Any backend has the same content after it."""
-        snapshot = self.backend.snapshot()
+        """Any backend has the same content after it, whatever changes while it is read."""
+        expected = self.copies()
+        snapshot = self.backend.snapshot(self.change_all)
         for other_class in BACKENDS.values():
             other = other_class(self.runtime)
             other.load(snapshot)
-            assert other.content() == [self.maps, self.lists]
+            assert other.content() == expected
             other.dispose()
+
+    def copies(self):
+        return [
+            {at: copy.deepcopy(kept) for at, kept in c.items()} for c in (self.maps, self.lists)
+        ]
+
+    def change_all(self):
+        for value in self.held:
+            value.append(9)
 
     @rule()
     def restart(self):
+        """What was held is not in the states any more, which are read anew."""
+        self.maps, self.lists = self.copies()
+        self.held.clear()
         self.backend = self.backend.restart()
 
     def teardown(self):
@@ -445,7 +501,7 @@ def test_numbers_that_are_equal_are_one_key_of_a_map(rows):
         rows.map_state.put(name, name)
         rows.store.write_back()
     assert rows.map_state.get(Decimal("0.5")) == 0.5
-    assert len(rows.map_state.keys()) == 4
+    assert len(list(rows.map_state.keys())) == 4
 
 
 def test_maps_have_more_and_longer_keys_than_are_remembered(rows):

@@ -22,6 +22,7 @@ from penstock.expressions.evaluation import Evaluation
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
+from penstock.taskexecutor.copies.isolation import lending
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
@@ -84,9 +85,7 @@ def change(name, state, number):
         if held is None:
             state.update([number])
         else:
-            # In place, and then said to be changed.
             held.append(number)
-            state.update(held)
     elif name == "map":
         state.put("ab"[number % 2], number)
     else:
@@ -134,7 +133,7 @@ class Subtask:
 
     def state(self, name, key, namespace=None):
         self.backend.current_key = KEYS.identity(key)
-        state = self.backend.state(STATES[name])
+        state = lending(self.backend.state(STATES[name]), STATES[name])
         state.set_current_namespace(namespace)
         return state
 

@@ -12,17 +12,19 @@ cdef class ElementState:
     cdef public object _entries
     cdef public Check _check
     cdef public object _contents
+    cdef public bint lends
 
     cpdef _key(self)
 
 
 cdef class ElementMapState(ElementState):
     cdef public Check _check_key
+    cdef public Py_ssize_t changes
     cdef dict _suffixes
 
     @cython.locals(suffixes=dict, suffix=bytes)
     cpdef bytes _suffix(self, object key)
-    @cython.locals(suffix=bytes, parts=dict, pairs=dict, pair=tuple)
+    @cython.locals(suffix=bytes, parts=dict, pairs=dict, pair=tuple, found=tuple)
     cpdef _pair(self, object key)
     @cython.locals(pair=tuple)
     cpdef get(self, object key)

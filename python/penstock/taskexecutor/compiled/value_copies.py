@@ -6,6 +6,14 @@ from typing import Any
 from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES, cannot_be_copied
 
 
+def never_changes(value: Any) -> bool:
+    """Return whether a value can be seen at once to be one that never changes."""
+    cls = type(value)
+    return cls in UNCHANGING_CLASSES or (
+        cls is tuple and all(type(item) in UNCHANGING_CLASSES for item in value)
+    )
+
+
 class ValueCopier:
     """Copies values that can change, with everything in them that can.
 
@@ -22,10 +30,7 @@ class ValueCopier:
         Raises:
             ValueCopyError: The value cannot be copied.
         """
-        cls = type(value)
-        if cls in UNCHANGING_CLASSES or (
-            cls is tuple and all(type(item) in UNCHANGING_CLASSES for item in value)
-        ):
+        if never_changes(value):
             return value
         try:
             return copy.deepcopy(value)

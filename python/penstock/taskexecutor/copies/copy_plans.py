@@ -6,12 +6,14 @@ copied.
 
 from __future__ import annotations
 
+import collections
 import copyreg
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import gc
 import ipaddress
 import pathlib
 import re
@@ -93,6 +95,20 @@ def plan_of(value: Any) -> CopyPlan:
     parameters = getattr(cls, "__dataclass_params__", None)
     frozen = dataclasses.is_dataclass(cls) and parameters is not None and parameters.frozen
     return CopyPlan(FROZEN if frozen else INSTANCE, tuple(slots_of(cls)), cls.__dictoffset__ != 0)
+
+
+def parts_of(value: Any) -> list[Any]:
+    """Return the objects in which a value keeps its content, as far as that is known.
+
+    Args:
+        value: Of a class that decides by itself how it is copied.
+    """
+    if isinstance(value, (dict, list, set, frozenset, tuple, collections.deque)):
+        return gc.get_referents(value)
+    numpy = loaded_numpy()
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return gc.get_referents(value) if value.base is None else [value.base]
+    return []
 
 
 def _is_unchanging(cls: type) -> bool:

@@ -1,10 +1,11 @@
 """Where values are copied, so that nobody sees what others do to them later.
 
-The rule is Flink's without object reuse: what an operator hands on, and what is kept in state, is
-not reached by later changes elsewhere.  Nothing is copied where nobody could tell: values of types
-that never change, what leaves the chain (it is written at once), what a source has just read, what
-functions that only compute have made of their own input, rows of which a function only reads
-fields.
+The rule is Flink's without object reuse: what an operator hands on, and what it keeps for itself,
+is not reached by later changes elsewhere.  The keyed state of functions has their own objects, as
+in Flink: what they change in place is in the state.  Nothing is copied where nobody could tell:
+values of types that never change, what leaves the chain (it is written at once), what a source has
+just read, what functions that only compute have made of their own input, rows of which a function
+only reads fields.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.expressions.functions import bound_function
 from penstock.graph import operators
 from penstock.serialization.type_schema import schema_of
@@ -65,6 +67,17 @@ def never_changes(type_info: Any) -> bool:
     return type_info is not None and schema_of(type_info).kind == "CONVERTED"
 
 
+def lending(state: Any, descriptor: Any) -> Any:
+    """Returns a state as functions use it: they may change its values in place."""
+    declared = descriptor.type_info
+    if isinstance(descriptor, ListStateDescriptor):
+        declared = declared.element_type
+    elif isinstance(descriptor, MapStateDescriptor):
+        declared = declared.value_type
+    state.lends = not never_changes(declared)
+    return state
+
+
 class Isolation:
     """Says for one operator where it must copy."""
 
@@ -112,8 +125,8 @@ class Isolation:
     def _of_state(self, descriptor: Any, *types: object) -> ValueCopier | None:
         return self.copier(f"keeps in state {descriptor.get_name()!r}", *types)
 
-    def state(self, state: Any, descriptor: Any) -> Any:
-        """A state as functions see it, which shares no value with them that can change."""
+    def contents(self, state: Any, descriptor: Any) -> Any:
+        """The state of the contents of windows, which shares no value that can change."""
         if not self.is_wanted:
             return state
         return isolated(state, descriptor, partial(self._of_state, descriptor))

@@ -109,8 +109,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         """Whether nobody has opened or restored a state or timers."""
         return self._store is None and super().is_unused
 
-    def open_snapshot(  # type: ignore[override]
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
+    def _open_snapshot(  # type: ignore[override]
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
     ) -> RocksDBSnapshot | RocksDBLog:
         """All states and timers as they are now; of a ``LogBase`` what has changed since.
 
@@ -318,6 +318,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 grouping.key_groups,
                 rocksdb.CACHE_SIZE.read(surroundings.configuration),
                 rocksdb.WRITE_BATCH_SIZE.read(surroundings.configuration),
+                lent=self.lent,
             )
         return self._store
 

@@ -7,18 +7,20 @@ One source, two uses, as ``heap_states``; import it through ``taskexecutor.rocks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.rocksdb.element_rows import pair_suffix
+from penstock.taskexecutor.state.heap import ITEMS, KEYS, VALUES
 from penstock.taskexecutor.state.table import CONSTANT
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.rocksdb.element_tables import ElementTable
+    from penstock.taskexecutor.rocksdb.element_tables import Contents, ElementTable
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
-    from penstock.taskexecutor.state.heap import KeyContext
+    from penstock.taskexecutor.rocksdb.parts import ListPart, MapPart
+    from penstock.taskexecutor.state.heap import KeyContext, MapIterator
     from penstock.taskexecutor.state.time_to_live import TimeToLive
     from penstock.taskexecutor.state.type_check import ValueCheck
 
@@ -28,7 +30,11 @@ _LONGEST_SUFFIX = 64
 
 
 class ElementState:
-    """The entry of the current key in the current namespace; the namespace starts as None."""
+    """The entry of the current key in the current namespace; the namespace starts as None.
+
+    Attributes:
+        lends: Whether functions use the state, and its values can change.
+    """
 
     def __init__(
         self, context: KeyContext, table: ElementTable[Any], check: ValueCheck | None = None
@@ -44,6 +50,7 @@ class ElementState:
         self._entries = table
         self._check = check
         self._contents = table.map(None)
+        self.lends = False
 
     @property
     def name(self) -> str:
@@ -69,34 +76,21 @@ class ElementState:
         """Removes the entry of the current key."""
         self._entries.clear(self._contents, self._key())
 
+    # Of lent values: see `LentValues`.
 
-class PairsView(Collection[Any]):
-    """What is in a map, read as it is looked at, in the order of its rows.
+    def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
+        """Counts an element, or all of an entry, as changed."""
+        self._entries.touch(contents, key, element)
 
-    The map may be changed meanwhile: a pair that is removed is not given any more.
-    """
+    def hold(self, contents: Contents[Any], key: Any) -> None:
+        """Keeps what is in memory of an entry there."""
+        self._entries.hold(contents, key)
 
-    def __init__(
-        self,
-        pairs: Callable[[], Iterator[tuple[Any, Any]]],
-        count: Callable[[], int],
-        shown: Callable[[Any, Any], Any],
+    def keep_copy(
+        self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Shows ``shown(key, value)`` of each pair; ``count`` counts them and changes nothing."""
-        self._pairs = pairs
-        self._count = count
-        self._shown = shown
-
-    def __iter__(self) -> Iterator[Any]:
-        shown = self._shown
-        return (shown(key, value) for key, value in self._pairs())
-
-    def __contains__(self, element: object) -> bool:
-        return any(found == element for found in self)
-
-    def __len__(self) -> int:
-        # Lists are made with it, so it must not be what removes expired pairs.
-        return self._count()
+        """Replaces an element, or all of an entry, by a copy."""
+        self._entries.keep_copy(contents, key, element, copied)
 
 
 class ElementMapState(ElementState):
@@ -110,6 +104,7 @@ class ElementMapState(ElementState):
         """Opens a view; arguments as of ``ElementState``, with values checked."""
         ElementState.__init__(self, context, table, check)
         self._check_key: ValueCheck | None = None
+        self.changes = 0
         #: Numbers and texts that were asked for, and the ends of their rows.
         self._suffixes: dict[Any, bytes] = {}
 
@@ -139,6 +134,9 @@ class ElementMapState(ElementState):
             self._entries.version += 1
         else:
             self._entries.put(self._contents, current, suffix, (key, value))
+        self.changes += 1
+        if self.lends:
+            self._context.lent.lend(self, self._contents, current, key, value)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -151,19 +149,46 @@ class ElementMapState(ElementState):
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
+        self.changes += 1
         self._entries.remove(self._contents, self._key(), self._suffix(key))
 
-    def items(self) -> Collection[tuple[Any, Any]]:
-        """The pairs of key and value."""
-        return PairsView(self._pairs, self._count, lambda key, value: (key, value))
+    def clear(self) -> None:
+        """Removes the entry of the current key."""
+        self.changes += 1
+        ElementState.clear(self)
 
-    def keys(self) -> Collection[Any]:
-        """The keys."""
-        return PairsView(self._pairs, self._count, lambda key, _: key)
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the pairs of key and value; the iterator has ``remove``."""
+        return self._iterated(ITEMS)
 
-    def values(self) -> Collection[Any]:
-        """The values."""
-        return PairsView(self._pairs, self._count, lambda _, value: value)
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys, as ``items``."""
+        return self._iterated(KEYS)
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over the values, as ``items``."""
+        return self._iterated(VALUES)
+
+    def _iterated(self, shown: int) -> MapIterator:
+        return self._context.iterated(self, self._contents, self._key(), self._pairs(), shown)
+
+    def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
+        """Counts a pair as changed."""
+        self._entries.touch(contents, key, self._suffix(element))
+
+    def keep_copy(
+        self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces the value of a pair by a copy."""
+        self._entries.keep_copy(contents, key, self._suffix(element), copied)
+
+    def remove_pair(
+        self, contents: Contents[MapPart], current: Any, key: Any, pairs: Iterator[Any]
+    ) -> Iterator[Any]:
+        """Removes the last pair of a `MapIterator`; gives those behind it."""
+        self.changes += 1
+        self._entries.remove(contents, current, self._suffix(key))
+        return pairs
 
     def is_empty(self) -> bool:
         """Whether there is no key."""
@@ -197,16 +222,16 @@ class ElementMapState(ElementState):
             if pair is not None and type(pair[1]) in CONSTANT:
                 part.is_used = True
                 return pair
-        return self._entries.lookup(self._contents, current, suffix)
+        found: tuple[Any, Any] | None = self._entries.lookup(self._contents, current, suffix)
+        if found is not None and self.lends:
+            self._context.lent.lend(self, self._contents, current, key, found[1])
+        return found
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
         return ((key, value) for _, key, value in self._stored())
 
-    def _count(self) -> int:
-        return sum(1 for _ in self._stored())
-
     def _stored(self) -> Iterator[tuple[bytes, Any, Any]]:
-        return self._entries.pairs(self._contents, self._key())
+        return self._entries.pairs(self._contents, self._key(), lent=self.lends)
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
@@ -231,13 +256,20 @@ class ElementListState(ElementState):
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return self._entries.values(self._contents, self._key())
+        key = self._key()
+        values = self._entries.values(self._contents, key)
+        if self.lends:
+            self._lend_all(self._contents, key)
+        return values
 
     def add(self, value: Any) -> None:
         """Appends one value."""
         if self._check is not None:
             self._check.check(value)
-        self._entries.append(self._contents, self._key(), (value,))
+        key = self._key()
+        self._entries.append(self._contents, key, (value,))
+        if self.lends:
+            self._context.lent.lend_part(self, self._contents, key, value)
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends several values."""
@@ -258,6 +290,13 @@ class ElementListState(ElementState):
             table.clear(table.map(source), key)
             if values:
                 table.append(table.map(target), key, values)
+                for value in values if self.lends else ():
+                    self._context.lent.lend_part(self, table.map(target), key, value)
+
+    def _lend_all(self, contents: Contents[ListPart], key: Any) -> None:
+        part = contents.parts.get(key)
+        if part is not None:
+            self._context.lent.lend(self, contents, key, None, part.values)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.get())
@@ -291,6 +330,16 @@ class ExpiringElements(ElementState):
         if self._cleanup is not None:
             self._cleanup()
 
+    def _lend(self, element: Any, value: Any) -> None:
+        """A value of the current key is put in or given out; see `LentValues`."""
+        if self.lends:
+            self._context.lent.lend(self, self._contents, self._key(), element, value)
+
+    def _lend_part(self, value: Any) -> None:
+        """The entry of the current key may have become the owner of a value."""
+        if self.lends:
+            self._context.lent.lend_part(self, self._contents, self._key(), value)
+
     def _aged(self, value: Any) -> Aged:
         if self._check is not None:
             self._check.check(value)
@@ -303,7 +352,10 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none or it has expired."""
         aged = self._find(key)
-        return None if aged is None else aged.value
+        if aged is None:
+            return None
+        self._lend(key, aged.value)
+        return aged.value
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
@@ -334,7 +386,10 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         if self._check_key is not None:
             self._check_key.check(key)
         pair = key, self._aged(value)
-        self._entries.put(self._contents, self._key(), self._suffix(key), pair)
+        suffix = self._suffix(key)
+        self._entries.put(self._contents, self._key(), suffix, pair)
+        self.changes += 1
+        self._lend(key, value)
 
     def _find(self, key: Any) -> Aged | None:
         """A pair's value that may be read; one that has expired is removed."""
@@ -359,9 +414,6 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
             if visible is not None:
                 yield key, visible.value
 
-    def _count(self) -> int:
-        return sum(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
-
 
 class ExpiringListState(ExpiringElements, ElementListState):
     """A list whose elements expire one by one; see `TtlListState` for what is seen of them."""
@@ -379,6 +431,8 @@ class ExpiringListState(ExpiringElements, ElementListState):
         is_less = len(kept) < len(entries)
         if (is_less and not (kept and ttl.return_expired)) or (ttl.on_read and entries):
             contents.put(key, kept)
+        if self.lends:
+            self._lend_all(contents, key)
         return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
@@ -391,9 +445,13 @@ class ExpiringListState(ExpiringElements, ElementListState):
         self._accessed()
         if added:
             self._entries.append(self._contents, self._key(), added)
+        for aged in added:
+            self._lend_part(aged.value)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all elements."""
         entries = [self._aged(value) for value in values]
         self._accessed()
         self._contents.put(self._key(), entries)
+        for aged in entries:
+            self._lend_part(aged.value)

@@ -270,6 +270,19 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self.version += 1
         self._changed[part] = None
 
+    def touch(self, contents: Contents[P], key: Any, element: Any) -> None:
+        """Counts an element that is in memory, or all of an entry, as changed."""
+        raise NotImplementedError
+
+    def hold(self, contents: Contents[P], key: Any) -> None:
+        """Keeps what is in memory of an entry there when it is written."""
+
+    def keep_copy(
+        self, contents: Contents[P], key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces an element, or all of an entry, by a copy."""
+        raise NotImplementedError
+
     def next_sequence(self) -> int:
         """The number of a row that comes after all others."""
         return self._store.next_sequence()

@@ -8,7 +8,7 @@ from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_consta
 from penstock.taskexecutor.rocksdb.parts import MOST_PIECES, ListPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.taskexecutor.rocksdb.element_tables import Contents
 
@@ -37,6 +37,27 @@ class ListTable(ElementTable[ListPart]):
         part.values += values
         self._grow(len(values))
         self.note_change(part)
+
+    def touch(self, contents: Contents[ListPart], key: Any, element: Any) -> None:
+        """Counts all values of an entry as changed, if they are in memory."""
+        del element
+        part = contents.parts.get(key)
+        if part is not None and part.is_complete:
+            part.rewrite()
+            self.note_change(part)
+
+    def hold(self, contents: Contents[ListPart], key: Any) -> None:
+        """Reads the values that are not in memory: of a whole list none is let go when written."""
+        part = contents.parts.get(key)
+        if part is not None:
+            self._grow(part.read(self._store.database))
+
+    def keep_copy(
+        self, contents: Contents[ListPart], key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces all values of an entry by copies."""
+        del element
+        contents.put(key, [copied(value) for value in self.values(contents, key)])
 
     def whole(self, contents: Contents[ListPart], key: Any) -> list[Any] | None:
         """The list of a key, None when it is empty."""

@@ -11,7 +11,7 @@ from penstock.taskexecutor.rocksdb.parts import MapPart
 from penstock.taskexecutor.rocksdb.rows import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.taskexecutor.rocksdb.element_tables import Contents
 
@@ -80,11 +80,33 @@ class MapTable(ElementTable[MapPart]):
             self.room -= 1
         self.note_change(part)
 
-    def pairs(self, contents: Contents[MapPart], key: Any) -> Iterator[tuple[bytes, Any, Any]]:
+    def touch(self, contents: Contents[MapPart], key: Any, element: Any) -> None:
+        """Counts a pair that is in memory as changed."""
+        part = contents.parts.get(key)
+        if part is not None and element in part.pairs:
+            part.changed.add(element)
+            self._changed[part] = None
+
+    def keep_copy(
+        self, contents: Contents[MapPart], key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces the value of a pair by a copy."""
+        pair = self.lookup(contents, key, element)
+        if pair is not None:
+            self.put(contents, key, element, (pair[0], copied(pair[1])))
+
+    def pairs(
+        self, contents: Contents[MapPart], key: Any, *, lent: bool = False
+    ) -> Iterator[tuple[bytes, Any, Any]]:
         """The pairs of an entry in the order of their rows: a row's end, key and value.
 
         The map may be changed meanwhile: a pair is given once, unless it is removed before, with
         the value that it has then; one that is added is so if it comes later in the order.
+
+        Args:
+            contents: The namespace.
+            key: The key of the entry.
+            lent: Whether the values may be changed in place.
         """
         last: bytes | None = b""
         while last is not None:
@@ -101,7 +123,7 @@ class MapTable(ElementTable[MapPart]):
                 batch, last = self._read_pairs(part, last)
             version = self.version
             for suffix, pair in batch:
-                is_lent = suffix in part.pairs and not is_constant(pair[1])
+                is_lent = (lent or suffix in part.pairs) and not is_constant(pair[1])
                 if version != self.version or is_lent:
                     found = self.lookup(contents, key, suffix)
                     if found is None:

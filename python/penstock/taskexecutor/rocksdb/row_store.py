@@ -22,7 +22,7 @@ from penstock.taskexecutor.rocksdb.namespaces import has_original
 from penstock.taskexecutor.rocksdb.resting_entries import AT_A_TIME, RestingEntries
 from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
-from penstock.taskexecutor.state.heap import StateTable
+from penstock.taskexecutor.state.heap import LentValues, StateTable
 from penstock.taskexecutor.state.state_rows import FORM
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class RowStore:
         cache_bytes: int,
         batch_bytes: int,
         new_table: Callable[[str, str], StateTable] = StateTable,
+        *,
+        lent: LentValues | None = None,
     ) -> None:
         """Starts without tables.
 
@@ -117,6 +119,7 @@ class RowStore:
             cache_bytes: What the entries in memory may take.
             batch_bytes: Of rows, after which a batch is written; 0 for any number.
             new_table: Makes a table of a name and a kind.
+            lent: The values that functions may change in place.
         """
         self.database = database
         self.rows = rows
@@ -126,6 +129,7 @@ class RowStore:
         #: Keys of rows that are removed with the next batch.
         self.removed: set[bytes] = set()
         self._cache_bytes = cache_bytes
+        self._lent = LentValues() if lent is None else lent
         self.new_table = new_table
         self._states: list[CachedState] = []
         self._written_rows = 0
@@ -191,6 +195,8 @@ class RowStore:
             SerializationError: An entry cannot be serialised; nothing is lost.
             StateBackendError: The database cannot be written.
         """
+        self._lent.settle()
+        self._lent.hold()
         if self.removed:
             self.database.write(sorted(self.removed), ())
         for state in self._states:
@@ -202,6 +208,8 @@ class RowStore:
         self.removed.clear()
         for state in self._states:
             state.note_written(unwritten=unwritten)
+        # They stay in memory, and are written again: whoever holds them may change them.
+        self._lent.touch()
         for expired in self._expired.values():
             expired.run(self._rows_of_round)
         self._rows_of_round = 0

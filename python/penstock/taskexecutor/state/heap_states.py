@@ -2,7 +2,8 @@
 # Without binding the interpreter calls methods by the short way that it has for those of builtins.
 """Keyed states in memory: views of a state table for the current key and namespace.
 
-Values are kept and given as they are; ``isolated_states`` copies them for user functions.
+Values are kept and given as they are: what a function changes in place is in the state.  A state
+that functions use notes such values (`LentValues`); ``isolated_states`` copies those of windows.
 
 One source, two uses: it runs as plain Python, and it is compiled by Cython with the C declarations
 of ``native/penstock/_native/heap_states.pxd``.  Import it through
@@ -17,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import InvalidProgramError
 from penstock.network import key_of
 
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .lent_values import LentValues  # noqa: TID252
+from .map_iterators import ITEMS, KEYS, VALUES, MapIterator  # noqa: TID252
+
 if TYPE_CHECKING:
-    from penstock.taskexecutor.state.table import StateTable
+    from penstock.taskexecutor.state.table import StateMap, StateTable
     from penstock.taskexecutor.state.type_check import ValueCheck
 
 
@@ -63,11 +68,13 @@ class KeyContext:
     Attributes:
         current_key: Its identity, as a ``KeyReader`` gives it; ``no_key`` where there is none.
         no_key: Stands for the key where there is none.
+        lent: The values of states that functions may change in place.
         on_key: Called when an element or a timer has selected its key; None for nothing.
     """
 
     def __init__(self) -> None:
         """Starts without a key."""
+        self.lent = LentValues()
         self.no_key = NoKey()
         self.current_key: Any = self.no_key
         self.on_key: Callable[[], None] | None = None
@@ -81,6 +88,13 @@ class KeyContext:
     def leave_key(self, no_key: NoKey) -> None:
         """A function runs that is called for no key."""
         self.current_key = self.no_key = no_key
+
+    def iterated(
+        self, state: Any, contents: Any, key: Any, pairs: Iterator[tuple[Any, Any]], shown: int
+    ) -> MapIterator:
+        """Return an iterator over the pairs of a map state; arguments as of `MapIterator`."""
+        lent = self.lent if state.lends else None
+        return MapIterator(state, contents, key, pairs, shown, lent)
 
     @property
     def key(self) -> Any:
@@ -103,7 +117,12 @@ class KeyContext:
 
 
 class HeapState:
-    """The entry of the current key in the current namespace; the namespace starts as None."""
+    """The entry of the current key in the current namespace; the namespace starts as None.
+
+    Attributes:
+        lends: Whether functions use the state, and its values can change.
+        changes: How often a map was changed, for its iterators.
+    """
 
     def __init__(
         self, context: KeyContext, table: StateTable, check: ValueCheck | None = None
@@ -120,6 +139,13 @@ class HeapState:
         self._check = check
         self._check_key: ValueCheck | None = None
         self._keys = table.map(None)
+        self.lends = False
+        self.changes = 0
+
+    @property
+    def name(self) -> str:
+        """The name of its descriptor."""
+        return self._table.name
 
     def _key(self) -> Any:
         """Return the current key.
@@ -143,13 +169,36 @@ class HeapState:
         """Removes the entry of the current key."""
         self._keys.remove(self._key())
 
+    # Of lent values: see `LentValues`.
+
+    def touch(self, contents: StateMap, key: Any, element: Any) -> None:
+        """Counts an entry as changed."""
+        del element
+        contents.touch(key)
+
+    def hold(self, contents: StateMap, key: Any) -> None:
+        """Keeps an entry in memory: it stays there as long as it counts as changed."""
+
+    def keep_copy(
+        self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces the value of an entry by a copy."""
+        del element
+        value = contents.get(key)
+        if value is not None:
+            contents.put(key, copied(value))
+
 
 class HeapValueState(HeapState):
     """One value."""
 
     def value(self) -> Any:
         """The value, None when there is none."""
-        return self._keys.get(self._key())
+        key = self._key()
+        value = self._keys.get(key)
+        if self.lends:
+            self._context.lent.lend(self, self._keys, key, None, value)
+        return value
 
     def update(self, value: Any) -> None:
         """Replaces the value; None removes it.
@@ -162,7 +211,10 @@ class HeapValueState(HeapState):
             return
         if self._check is not None:
             self._check.check(value)
-        self._keys.put(self._key(), value)
+        key = self._key()
+        self._keys.put(key, value)
+        if self.lends:
+            self._context.lent.lend(self, self._keys, key, None, value)
 
 
 _NAN = float("nan")
@@ -217,10 +269,13 @@ class ListOperations(HeapState):
         return iter(self.get())
 
 
+_LIST_ITERATOR: type = type(iter([]))
+
+
 class MapOperations(HeapState):
     """What a map state can do by its other methods, whether its pairs expire or not.
 
-    ``keys``, ``values`` and ``items`` are views of what ``_map`` gives.
+    ``keys``, ``values`` and ``items`` iterate over what ``_map`` gives.
     """
 
     def _map(self) -> dict[Any, Any]:
@@ -250,23 +305,57 @@ class MapOperations(HeapState):
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
-        content = self._keys.get(self._key())
+        self._take_out(self._keys, self._key(), map_key(key))
+
+    def clear(self) -> None:
+        """Removes the entry of the current key."""
+        self.changes += 1
+        HeapState.clear(self)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the pairs of key and value; the iterator has ``remove``."""
+        return self._iterated(ITEMS)
+
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys, as ``items``."""
+        return self._iterated(KEYS)
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over the values, as ``items``."""
+        return self._iterated(VALUES)
+
+    def _iterated(self, shown: int) -> MapIterator:
+        pairs = iter(self._map().items())
+        return self._context.iterated(self, self._keys, self._key(), pairs, shown)
+
+    def _take_out(self, contents: StateMap, current: Any, key: Any) -> None:
+        """Removes a pair of a key's map."""
+        self.changes += 1
+        content = contents.get(current)
         if content is not None:
-            content.pop(map_key(key), None)
+            content.pop(key, None)
             if not content:
-                self.clear()
+                contents.remove(current)
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        """The pairs of key and value."""
-        return self._map().items()
+    def remove_pair(
+        self, contents: StateMap, current: Any, key: Any, pairs: Iterator[Any]
+    ) -> Iterator[Any]:
+        """Removes the last pair of a `MapIterator`; gives those behind it.
 
-    def keys(self) -> Iterable[Any]:
-        """The keys."""
-        return self._map().keys()
+        A dictionary does not go on with them once it has changed.
+        """
+        if type(pairs) is not _LIST_ITERATOR:
+            pairs = iter(list(pairs))
+        self._take_out(contents, current, key)
+        return pairs
 
-    def values(self) -> Iterable[Any]:
-        """The values."""
-        return self._map().values()
+    def keep_copy(
+        self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
+    ) -> None:
+        """Replaces a value of a key's map by a copy."""
+        content = contents.get(key)
+        if content is not None and element in content:
+            content[element] = copied(content[element])
 
     def is_empty(self) -> bool:
         """Whether there is no key."""
@@ -293,7 +382,13 @@ class HeapListState(ListOperations):
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return list(self._keys.get(self._key()) or ())
+        key = self._key()
+        values = self._keys.get(key)
+        if values is None:
+            return []
+        if self.lends:
+            self._context.lent.lend(self, self._keys, key, None, values)
+        return list(values)
 
     def add(self, value: Any) -> None:
         """Appends one value."""
@@ -305,6 +400,8 @@ class HeapListState(ListOperations):
             self._keys.put(key, [value])
         else:
             values.append(value)
+        if self.lends:
+            self._context.lent.lend_part(self, self._keys, key, value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Appends the current key's values of other namespaces to those of ``target``."""
@@ -318,22 +415,27 @@ class HeapListState(ListOperations):
                     merged.put(key, values)
                 else:
                     kept.extend(values)
+                if self.lends:
+                    self._context.lent.lend(self, merged, key, None, merged.get(key))
 
 
 class HeapMapState(MapOperations):
-    """A dictionary, whose keys are equal as Python says; NaN is one of them.
-
-    ``keys``, ``values`` and ``items`` are views: changing the map while one is iterated over
-    raises RuntimeError.
-    """
+    """A dictionary, whose keys are equal as Python says; NaN is one of them."""
 
     def _map(self) -> dict[Any, Any]:
         return self._keys.get(self._key()) or {}
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        content = self._keys.get(self._key())
-        return None if content is None else content.get(map_key(key))
+        current = self._key()
+        content = self._keys.get(current)
+        if content is None:
+            return None
+        key = map_key(key)
+        value = content.get(key)
+        if self.lends:
+            self._context.lent.lend(self, self._keys, current, key, value)
+        return value
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
@@ -343,91 +445,16 @@ class HeapMapState(MapOperations):
             self._check.check(value)
         current = self._key()
         content = self._keys.get(current)
+        key = map_key(key)
         if content is None:
-            self._keys.put(current, {map_key(key): value})
+            self._keys.put(current, {key: value})
         else:
-            content[map_key(key)] = value
+            content[key] = value
+        self.changes += 1
+        if self.lends:
+            self._context.lent.lend(self, self._keys, current, key, value)
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
         content = self._keys.get(self._key())
         return content is not None and map_key(key) in content
-
-
-class HeapReducingState(HeapState):
-    """One value into which others are folded."""
-
-    def __init__(
-        self,
-        context: KeyContext,
-        table: StateTable,
-        reduce: Callable[[Any, Any], Any],
-        check: ValueCheck | None = None,
-    ) -> None:
-        """Opens a view; ``reduce(fold, value)`` gives the next fold."""
-        super().__init__(context, table, check)
-        self._reduce = reduce
-
-    def get(self) -> Any:
-        """The fold, None when nothing was added."""
-        return self._keys.get(self._key())
-
-    def add(self, value: Any) -> None:
-        """Folds one value in."""
-        key = self._key()
-        position = self._keys.find(key)
-        fold = self._keys.at(position) if position >= 0 else None
-        if fold is not None:
-            value = self._reduce(fold, value)
-        if self._check is not None:
-            self._check.check(value)
-        self._keys.put_at(position, key, value)
-
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Folds the current key's values of other namespaces into that of ``target``."""
-        key = self._key()
-        merged = self._table.map(target)
-        for source in sources:
-            value = self._table.map(source).remove(key)
-            if value is not None:
-                fold = merged.get(key)
-                merged.put(key, value if fold is None else self._reduce(fold, value))
-
-
-class HeapAggregatingState(HeapState):
-    """An accumulator into which values are added, seen through its result."""
-
-    def __init__(
-        self, context: KeyContext, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
-    ) -> None:
-        """Opens a view; ``function`` is an AggregateFunction, ``add`` does what its method does."""
-        super().__init__(context, table)
-        self._function = function
-        self._add = add
-        self._get_result = function.get_result
-
-    def get(self) -> Any:
-        """The result of the accumulator, None when nothing was added."""
-        accumulator = self._keys.get(self._key())
-        return None if accumulator is None else self._get_result(accumulator)
-
-    def add(self, value: Any) -> None:
-        """Adds one value."""
-        key = self._key()
-        position = self._keys.find(key)
-        accumulator = self._keys.at(position) if position >= 0 else None
-        if accumulator is None:
-            accumulator = self._function.create_accumulator()
-        self._keys.put_at(position, key, self._add(value, accumulator))
-
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Merges the current key's accumulators of other namespaces into that of ``target``."""
-        key = self._key()
-        merged = self._table.map(target)
-        for source in sources:
-            accumulator = self._table.map(source).remove(key)
-            if accumulator is not None:
-                fold = merged.get(key)
-                merged.put(
-                    key, accumulator if fold is None else self._function.merge(fold, accumulator)
-                )

@@ -252,6 +252,15 @@ class HeapKeyedStateBackend(KeyContext):
             base: What an earlier one has of this backend, and need not be serialised again; None
                 for nothing; a ``LogBase`` gives what has changed since.
         """
+        self.lent.settle()
+        snapshot = self._open_snapshot(grouping, checkpoint_id, base)
+        # What functions still hold may change from now on.
+        self.lent.touch()
+        return snapshot
+
+    def _open_snapshot(
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
+    ) -> HeapKeyedSnapshot | HeapKeyedLog:
         if isinstance(base, LogBase):
             return self._open_log(grouping, checkpoint_id, base)
         if self._logs_changes:
@@ -339,6 +348,7 @@ class HeapKeyedStateBackend(KeyContext):
         Operators, their states and a traceback refer to each other in circles, which the garbage
         collector finds late: until then the next attempt would have its state beside this one's.
         """
+        self.lent.clear()
         for tables in (self._tables, self._timers):
             for table in tables.values():
                 table.dispose()

@@ -249,6 +249,12 @@ class StateMap:
     def __contains__(self, key: object) -> bool:
         return self._located(key) is not None
 
+    def touch(self, key: Any) -> None:
+        """Counts the entry of a key as changed in this epoch, if it is here."""
+        position = self._positions.get(key)
+        if position is not None:
+            self._touch(position)
+
     def _in_memory(self) -> list[tuple[Any, Any]]:
         """The pairs that are here, which may be let go of while they are looked at."""
         for position, entry in enumerate(self._entries):

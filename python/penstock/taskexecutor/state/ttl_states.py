@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.compiled import never_changes
 from penstock.taskexecutor.state.heap import (
     HeapState,
     KeyContext,
@@ -40,11 +41,6 @@ class TtlState(HeapState):
         super().__init__(context, table, check)
         self._ttl = ttl
         self._cleanup: Callable[[], None] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its descriptor."""
-        return self._table.name
 
     def run_at_access(self, cleanup: Callable[[], None]) -> None:
         """Has something called before each access."""
@@ -83,13 +79,25 @@ class TtlState(HeapState):
         self._touch(aged)
         return aged.value
 
+    def _lend(self, element: Any, value: Any) -> None:
+        """A value of the current key is put in or given out; see `LentValues`."""
+        if self.lends:
+            self._context.lent.lend(self, self._keys, self._key(), element, value)
+
+    def _lend_part(self, value: Any) -> None:
+        """The entry of the current key may have become the owner of a value."""
+        if self.lends:
+            self._context.lent.lend_part(self, self._keys, self._key(), value)
+
 
 class TtlValueState(TtlState):
     """One value that expires."""
 
     def value(self) -> Any:
         """The value, None when there is none or it has expired."""
-        return self._get_value()
+        value = self._get_value()
+        self._lend(None, value)
+        return value
 
     def update(self, value: Any) -> None:
         """Replaces the value; None removes it."""
@@ -98,6 +106,7 @@ class TtlValueState(TtlState):
             self._drop()
         else:
             self._keys.put(self._key(), self._aged(value))
+            self._lend(None, value)
 
 
 class TtlListState(ListOperations, TtlState):
@@ -123,6 +132,7 @@ class TtlListState(ListOperations, TtlState):
             self._drop()
         elif len(kept) < len(entries) and (ttl.on_read or not ttl.return_expired):
             self._keys.put(key, kept)
+        self._lend(None, self._keys.get(key))
         return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
@@ -139,6 +149,8 @@ class TtlListState(ListOperations, TtlState):
             entries.extend(added)
         elif added:
             self._keys.put(key, added)
+        for aged in added:
+            self._lend_part(aged.value)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all elements."""
@@ -146,6 +158,7 @@ class TtlListState(ListOperations, TtlState):
         entries = [self._aged(value) for value in values]
         if entries:
             self._keys.put(self._key(), entries)
+            self._lend(None, entries)
         else:
             self._drop()
 
@@ -174,7 +187,10 @@ class TtlMapState(MapOperations, TtlState):
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none or it has expired."""
         aged = self._find(key)
-        return None if aged is None else aged.value
+        if aged is None:
+            return None
+        self._lend(map_key(key), aged.value)
+        return aged.value
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key that has not expired."""
@@ -200,9 +216,7 @@ class TtlMapState(MapOperations, TtlState):
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
         self._accessed()
-        content = self._keys.get(self._key())
-        if content is not None:
-            self._remove(content, map_key(key))
+        super().remove(key)
 
     def _find(self, key: Any) -> Aged | None:
         """A pair that may be read; one that has expired is removed."""
@@ -223,10 +237,13 @@ class TtlMapState(MapOperations, TtlState):
         aged = self._aged(value)
         current = self._key()
         content = self._keys.get(current)
+        key = map_key(key)
         if content is None:
-            self._keys.put(current, {map_key(key): aged})
+            self._keys.put(current, {key: aged})
         else:
-            content[map_key(key)] = aged
+            content[key] = aged
+        self.changes += 1
+        self._lend(key, value)
 
     def _remove(self, content: dict[Any, Any], key: Any) -> None:
         content.pop(key, None)
@@ -251,10 +268,13 @@ class TtlReducingState(TtlState):
 
     def get(self) -> Any:
         """The fold, None when nothing was added or it has expired."""
-        return self._get_value()
+        fold = self._get_value()
+        self._lend(None, fold)
+        return fold
 
     def add(self, value: Any) -> None:
         """Folds one value in."""
+        self._lend_part(value)
         fold = self._get_value()
         if fold is not None:
             value = self._reduce(fold, value)
@@ -274,10 +294,17 @@ class TtlAggregatingState(TtlState):
     def get(self) -> Any:
         """The result of the accumulator, None when nothing was added or it has expired."""
         accumulator = self._get_value()
-        return None if accumulator is None else self._function.get_result(accumulator)
+        if accumulator is None:
+            return None
+        result = self._function.get_result(accumulator)
+        if not never_changes(result):
+            # It may be the accumulator, or have a part of it.
+            self._lend(None, accumulator)
+        return result
 
     def add(self, value: Any) -> None:
         """Adds one value."""
+        self._lend_part(value)
         accumulator = self._get_value()
         if accumulator is None:
             accumulator = self._function.create_accumulator()

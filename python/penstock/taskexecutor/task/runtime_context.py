@@ -15,6 +15,7 @@ from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators
+from penstock.taskexecutor.copies.isolation import lending
 from penstock.taskexecutor.state.function_state import FunctionOperatorStateStore
 from penstock.taskexecutor.state.opened_states import OpenedStates
 
@@ -166,4 +167,4 @@ class StreamingRuntimeContext(RuntimeContext):
             )
             raise InvalidProgramError(msg)
         state = getattr(self._operator.keyed_state, f"{kind}_state")(descriptor)
-        return self._operator.isolation.state(state, descriptor)
+        return lending(state, descriptor)

@@ -83,11 +83,11 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self.assigner = descriptor.assigner
         self.lateness = descriptor.lateness_ms
         self.stamps_window_end = stamps_window_end(context)
-        state = context.keyed_state.state(descriptor.state_descriptor)
-        # A copy for every time that a session fires, if it may do so more than once.
-        self.contents: Any = (
-            context.isolation.state(state, descriptor.state_descriptor) if self.lateness else state
-        )
+        contents: Any = context.keyed_state.state(descriptor.state_descriptor)
+        if self.lateness:
+            # A copy for every time that a session fires: it may do so more than once.
+            contents = context.isolation.contents(contents, descriptor.state_descriptor)
+        self.contents = contents
         self.clear: Any = getattr(self.functions[-1], "clear", None)
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002

@@ -8,6 +8,7 @@ from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window import Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.copies.isolation import lending
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
@@ -104,7 +105,6 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         name = "trigger:" + descriptor.get_name()
         state = self._states.get(name)
         if state is None:
-            context = self._operator.context
-            state = context.isolation.state(context.keyed_state.state(descriptor), descriptor)
+            state = lending(self._operator.context.keyed_state.state(descriptor), descriptor)
             self._states[name] = state
         return state

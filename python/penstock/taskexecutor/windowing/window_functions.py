@@ -14,6 +14,7 @@ from penstock.datastream.functions.window import (
 )
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import close_function, open_function
+from penstock.taskexecutor.copies.isolation import lending
 from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
 
     def _open_state(self, kind: str, descriptor: Any) -> Any:
         del kind  # those of windows and those that they share are views of the same state
-        context = self._operator.context
-        return context.isolation.state(context.keyed_state.state(descriptor), descriptor)
+        return lending(self._operator.context.keyed_state.state(descriptor), descriptor)
 
 
 def evaluation(function: Any, context: WindowContext) -> Evaluate:

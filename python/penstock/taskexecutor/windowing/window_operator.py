@@ -160,7 +160,7 @@ class WindowOperator(StreamOperator):
     def _create_contents(self) -> Any:
         descriptor = self.descriptor.state_descriptor
         # A copy for every window that the element is in, and for every time that one fires.
-        return self.context.isolation.state(self.keyed_state.state(descriptor), descriptor)
+        return self.context.isolation.contents(self.keyed_state.state(descriptor), descriptor)
 
     # Elements -------------------------------------------------------------------------------
 

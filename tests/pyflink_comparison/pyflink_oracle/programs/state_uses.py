@@ -359,6 +359,126 @@ def iterating_over_a_map_twice(f):
     return _process(f, opened, element, _ORDERS[:2])
 
 
+def objects_that_are_changed_in_place(f):
+    """Without another word to the state: at once, at the next element of the key, after others."""
+    pickled = f.Types.PICKLED_BYTE_ARRAY()
+
+    class Gathering(f.AggregateFunction):
+        def create_accumulator(self):
+            return []
+
+        def add(self, value, accumulator):
+            accumulator.append(value)
+            return accumulator
+
+        def get_result(self, accumulator):
+            return accumulator
+
+        def merge(self, one, other):
+            return one + other
+
+    def opened(self, context):
+        self.box = context.get_state(f.ValueStateDescriptor("box", pickled))
+        self.list = context.get_list_state(f.ListStateDescriptor("list", pickled))
+        self.map = context.get_map_state(
+            f.MapStateDescriptor("map", f.Types.STRING(), f.Types.MAP(f.Types.INT(), f.Types.INT()))
+        )
+        self.fold = context.get_reducing_state(
+            f.ReducingStateDescriptor("fold", lambda a, b: (a.extend(b), a)[1], pickled)
+        )
+        self.all = context.get_aggregating_state(
+            f.AggregatingStateDescriptor("all", Gathering(), pickled)
+        )
+        self.kept = {}
+
+    def element(self, value, ctx):
+        key, number = value
+        if self.box.value() is None:
+            self.box.update({"n": []})
+        self.box.value()["n"].append(number)
+        self.kept.setdefault(key, self.box.value())["kept"] = number
+        added = [number]
+        self.list.add(added)
+        added.append("later")
+        for found in self.list.get():
+            found.append(f"got {number}")
+        if not self.map.contains("x"):
+            self.map.put("x", {})
+        self.map.get("x")[number] = 0
+        for pair in self.map.items():
+            pair[1][number] += 1
+        for found in self.map.values():
+            found[number] += 10
+        folded = [number]
+        self.fold.add(folded)
+        folded.append("later")
+        self.fold.get().append(f"got {number}")
+        gathered = [number]
+        self.all.add(gathered)
+        gathered.append("later")
+        self.all.get().append(f"got {number}")
+        yield key, str(self.box.value()), str(list(self.list.get()))
+        yield key, str(dict(self.map.items())), str(self.fold.get()) + str(self.all.get())
+
+    return _process(f, opened, element)
+
+
+def pairs_that_are_removed_by_an_iterator(f):
+    def opened(self, context):
+        self.map = context.get_map_state(
+            f.MapStateDescriptor("map", f.Types.STRING(), f.Types.INT())
+        )
+
+    def element(self, value, ctx):
+        for iterated in (self.map.items, self.map.keys, self.map.values, lambda: iter(self.map)):
+            self.map.put_all((f"k{number}", number) for number in range(value[1]))
+            pairs = iterated()
+            for position, _ in enumerate(pairs):
+                if position % 2:
+                    pairs.remove()
+            yield value[0], len(list(self.map.keys()))
+            pairs = iterated()
+            for _ in pairs:
+                pairs.remove()
+            yield value[0], sorted(self.map.items())
+
+    return _process(f, opened, element)
+
+
+def maps_that_are_changed_while_they_are_iterated_over(f):
+    def opened(self, context):
+        self.map = context.get_map_state(
+            f.MapStateDescriptor("map", f.Types.STRING(), f.Types.INT())
+        )
+
+    def element(self, value, ctx):
+        changes = {
+            "put": lambda: self.map.put("new", 1),
+            "put again": lambda: self.map.put("k1", 1),
+            "put all": lambda: self.map.put_all([("new", 1)]),
+            "remove": lambda: self.map.remove("k1"),
+            "clear": lambda: self.map.clear(),
+            "get": lambda: self.map.get("k1"),
+            "contains": lambda: self.map.contains("k1"),
+            "remove by another": lambda: (other := self.map.keys(), next(other), other.remove()),
+        }
+        for name, change in changes.items():
+            self.map.put_all((f"k{number}", number) for number in range(3))
+            pairs = self.map.items()
+            next(pairs)
+            change()
+            for what, use in (("next", next), ("remove", lambda pairs: pairs.remove())):
+                try:
+                    use(pairs)
+                except Exception:
+                    yield value[0], f"{name}, {what}: refused"
+                else:
+                    yield value[0], f"{name}, {what}"
+            self.map.clear()
+
+    return _process(f, opened, element, _ORDERS[:2])
+
+
 def many_keys_of_a_map(f):
     def opened(self, context):
         self.m = context.get_map_state(f.MapStateDescriptor("m", f.Types.INT(), f.Types.LONG()))

@@ -63,6 +63,8 @@ class World(RuleBasedStateMachine):
         self.complete = None
         #: What is being written as a whole, by subtask.
         self.writing = {}
+        #: Objects of states that somebody holds.
+        self.held = []
 
     @initialize(
         parallelism=st.integers(1, 2),
@@ -96,7 +98,18 @@ class World(RuleBasedStateMachine):
     )
     def change(self, name, keys, namespace, number):
         for key in keys:
-            change(name, self.of(key).state(name, key, namespace), number)
+            state = self.of(key).state(name, key, namespace)
+            change(name, state, number)
+            if name == "objects" and number % 2:
+                self.held.append(state.value())
+
+    @rule(position=st.integers(0, 20), number=st.integers(0, 9), is_over=st.booleans())
+    def change_what_is_held(self, position, number, is_over):
+        """By who has it since an earlier element, and asks for no state."""
+        if position < len(self.held):
+            self.held[position].append(number)
+            if is_over:
+                del self.held[position]
 
     @rule(data=st.data(), times=st.integers(1, 4))
     def remove(self, data, times):
@@ -127,6 +140,8 @@ class World(RuleBasedStateMachine):
             for subtask in self.subtasks
         ]
         if later:
+            for position in range(len(self.held)):
+                self.change_what_is_held(position, 1, False)
             self.change("objects", {key}, None, 1)
             self.of(key).state("value", key).clear()
             self.of(key).timer(1).remove(KEYS.identity(key))
@@ -204,6 +219,7 @@ class World(RuleBasedStateMachine):
         for checkpoint_id in list(self.pending):
             self.abort(checkpoint_id)
         self.end_subtasks()
+        self.held.clear()
         self.subtasks = self.new_subtasks(parallelism)
         if self.complete is not None:
             checkpoint_id, states, _, expected = self.complete

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.state.folding_states import *  # noqa: F403

@@ -1,0 +1,3 @@
+from typing import Any
+
+def is_held(holder: tuple[Any, ...], place: int) -> bool: ...

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.state.map_iterators import *  # noqa: F403

@@ -1,0 +1,102 @@
+"""Whether values that a state keeps are held elsewhere; the native twin has the same name.
+
+A state keeps the objects of functions, which may hold them, or parts of them, and change them at
+any time.  The counts of references tell: a value that its state alone refers to, and whose parts
+have one owner each, can be changed by nobody until it is read again.
+"""
+
+import gc
+import sys
+from typing import Any, Final
+
+from penstock.common.types import Row
+from penstock.taskexecutor.copies.copy_plans import (
+    DEEPCOPY,
+    FROZEN,
+    INSTANCE,
+    NAMED_TUPLE,
+    ROW,
+    UNCHANGING,
+    parts_of,
+    plan_of,
+)
+
+_BUILTIN: Final = frozenset((list, dict, set, tuple, frozenset, bytearray))
+
+#: By class; one of the program is kept for good, as the process is the job's.
+_kinds: dict[type, int] = dict.fromkeys(_BUILTIN, INSTANCE)
+
+
+def is_held(holder: tuple[Any, ...], place: int) -> bool:
+    """Return whether somebody beside a state may change what is at a place of a tuple.
+
+    Args:
+        holder: A tuple that refers to the value; the state refers to the value or to parts of it.
+        place: The place of the value.
+    """
+    parts = [holder[place]]
+    while parts:
+        # Without those of this list, of the call and of the part's owner.
+        owners = sys.getrefcount(parts[-1]) - 3
+        part = parts.pop()
+        if _kind(part) == UNCHANGING:
+            continue
+        if owners <= 0:
+            parts += _parts(part)
+        elif owners == 1:
+            if _has_held_parts(part):
+                return True
+        elif not _is_fixed(part):
+            return True
+        del part
+    return False
+
+
+def _has_held_parts(value: Any) -> bool:
+    """Return whether something in a value that can change has an owner outside of the value."""
+    found: list[Any] = []
+    visits: dict[int, int] = {}
+    parts = _parts(value)
+    while parts:
+        part = parts.pop()
+        if part is value or _kind(part) == UNCHANGING:
+            continue
+        if id(part) in visits:
+            visits[id(part)] += 1
+            continue
+        visits[id(part)] = 1
+        found.append(part)
+        parts += _parts(part)
+    part = None
+    return any(
+        # Without those of the list and of the call.
+        sys.getrefcount(found[number]) - 2 > visits[id(found[number])]
+        and not _is_fixed(found[number])
+        for number in range(len(found))
+    )
+
+
+def _kind(value: Any) -> int:
+    cls = type(value)
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = plan_of(value).kind
+    return kind
+
+
+def _parts(value: Any) -> list[Any]:
+    kind = _kind(value)
+    if kind == ROW:
+        return list(value) if type(value) is Row else []
+    found = parts_of(value) if kind == DEEPCOPY else gc.get_referents(value)
+    return [part for part in found if not isinstance(part, type)]
+
+
+def _is_fixed(value: Any) -> bool:
+    """Return whether neither a value nor anything in it ever changes."""
+    kind = _kind(value)
+    if kind == UNCHANGING:
+        return True
+    if type(value) not in (tuple, frozenset) and kind not in (NAMED_TUPLE, FROZEN):
+        return False
+    return all(map(_is_fixed, _parts(value)))

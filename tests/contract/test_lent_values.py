@@ -1,0 +1,112 @@
+"""Values of states that functions may change in place: which are noted, and for how long.
+
+Goal: a value is counted as changed for as long as somebody beside its state can change it, and what
+is noted has a bound.  Method: a state that keeps its values in a dictionary, on both runtimes.
+"""
+
+import importlib
+
+import pytest
+
+from contract.codecs import RUNTIMES
+
+#: At most so many values are held beside their states.
+MOST = 1024
+
+
+class State:
+    """Keeps a value for each key, and who touches it."""
+
+    name = "kept"
+
+    def __init__(self):
+        self.values = {}
+        self.touched = []
+        self.copied = []
+
+    def touch(self, contents, key, element):
+        self.touched.append(key)
+
+    def hold(self, contents, key):
+        """Has all in memory."""
+
+    def keep_copy(self, contents, key, element, copied):
+        self.copied.append(key)
+        self.values[key] = copied(self.values[key])
+
+
+@pytest.fixture(params=RUNTIMES)
+def lent(request):
+    prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
+    return importlib.import_module(f"{prefix}.lent_values").LentValues()
+
+
+@pytest.fixture
+def state():
+    return State()
+
+
+def lend(lent, state, key, value):
+    state.values[key] = value
+    lent.lend(state, state, key, None, value)
+
+
+def touched(lent, state):
+    state.touched.clear()
+    lent.settle()
+    lent.touch()
+    return state.touched
+
+
+def test_what_nobody_holds_is_forgotten(lent, state):
+    held = [1]
+    for key, value in enumerate([[2], held, {"a": held}, (1, 2), "text", None, 7, [3]]):
+        lend(lent, state, key, value)
+    value = None
+    assert touched(lent, state) == [1, 2]
+    assert touched(lent, state) == [1, 2], "it is held still"
+    held = None
+    assert touched(lent, state) == [1, 2], "a value of the state is in another one"
+    del state.values[1]
+    assert touched(lent, state) == []
+
+
+def test_a_value_that_is_lent_again_and_again_is_noted_once(lent, state):
+    held = [[number] for number in range(3)]
+    for number in range(1000):
+        lend(lent, state, number % 3, held[number % 3])
+    assert sorted(touched(lent, state)) == [0, 1, 2]
+    del held
+    assert touched(lent, state) == []
+
+
+def test_parts_of_an_entry_are_noted_each(lent, state):
+    held = [[number] for number in range(3)]
+    state.values["key"] = [*held]
+    for part in held:
+        lent.lend_part(state, state, "key", part)
+    assert touched(lent, state) == ["key"] * 3
+    del held[1:], part
+    assert touched(lent, state) == ["key"]
+
+
+def test_of_too_many_held_values_the_state_keeps_copies_of_the_oldest(lent, state):
+    held = {}
+    for key in range(3 * MOST):
+        held[key] = [key]
+        lend(lent, state, key, held[key])
+    lent.settle()
+    assert len(touched(lent, state)) == MOST
+    assert state.copied == list(range(len(state.copied)))
+    assert len(state.copied) == 2 * MOST
+    assert state.values == held
+    assert all(state.values[key] is not held[key] for key in state.copied)
+
+
+def test_nothing_is_kept_once_it_is_over(lent, state):
+    held = [1]
+    lend(lent, state, 1, held)
+    lent.settle()
+    lend(lent, state, 2, held)
+    lent.clear()
+    assert touched(lent, state) == []
