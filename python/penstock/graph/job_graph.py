@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
+    from penstock.graph.event_time_origins import EventTimeOrigin
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.partitioners import PartitionerSpec
     from penstock.graph.wiring import DistributionPattern
@@ -106,6 +107,7 @@ class GateConfig:
         type: TypeInformation of the elements, or None.
         distribution: How producers and consumers are wired.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
+        origins: What decides the event time of the elements.
     """
 
     dataset_id: bytes
@@ -113,6 +115,7 @@ class GateConfig:
     type: object | None
     distribution: DistributionPattern
     supports_unaligned_checkpoints: bool = True
+    origins: tuple[EventTimeOrigin, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.common.options import pipeline
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
+from penstock.graph.event_time_origins import origins_of
 from penstock.graph.job_code import JobCode
 from penstock.graph.job_graph import (
     BLOCKING,
@@ -284,6 +285,7 @@ class JobGraphGenerator:
                     type=self._edge_type(edge),
                     distribution=job_edge.distribution,
                     supports_unaligned_checkpoints=edge.supports_unaligned_checkpoints,
+                    origins=origins_of(self._graph, edge),
                 )
                 for edge, job_edge in zip(chain.head.in_edges, vertex.inputs, strict=True)
             ),

@@ -185,6 +185,11 @@ def vertex_figures(call: Call, job: JobSnapshot, vertex: VertexSnapshot) -> dict
         "back-pressured": max(back_pressured, default=None),
         "level": level_of(max(back_pressured)) if back_pressured else None,
         "watermark": watermark_of(current),
+        "has-event-time": any(one.task.gauges.get("hasEventTime") == 1 for one in current),
+        "event-time-held": next(
+            (str(held) for one in current if (held := one.task.gauges.get("eventTimeHeldBackBy"))),
+            "",
+        ),
         "skew": _skew([float(one.task.counters.get(moved, 0)) for one in current]),
         **{name: totals[name] for name in _TOTALS},
     }

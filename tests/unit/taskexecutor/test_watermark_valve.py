@@ -110,3 +110,20 @@ def test_an_input_that_has_ended_does_not_speak_for_an_idle_one():
     assert combined.update_watermark(1, MAX_TIMESTAMP)
     assert combined.watermark == MAX_TIMESTAMP
     assert not combined.all_idle
+
+
+def test_the_channels_that_are_behind_hold_the_others_back():
+    valve, _ = make_valve(4)
+    assert valve.holding_channels() == [0, 1, 2, 3]
+    valve.watermark(0, 10)
+    valve.watermark(2, 10)
+    assert valve.holding_channels() == [1, 3]
+    valve.status(1, True)
+    assert valve.holding_channels() == [3]
+    valve.status(3, True)
+    assert valve.holding_channels() == [0, 2]
+    valve.watermark(0, MAX_TIMESTAMP)
+    assert valve.holding_channels() == [2]
+    valve.status(2, True)
+    assert valve.is_idle
+    assert valve.holding_channels() == []

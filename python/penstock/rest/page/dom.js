@@ -113,6 +113,13 @@ export function eventTime(watermark, now) {
   return behind >= 0 ? `${duration(behind)} behind` : `${duration(-behind)} ahead`;
 }
 
+// That of a vertex: one without watermarks that uses none has no event time.
+export function vertexEventTime(vertex, now) {
+  if (vertex["event-time-held"]) return "stands still";
+  const none = vertex.watermark === null || vertex.watermark === undefined;
+  return none && !vertex["has-event-time"] ? "" : eventTime(vertex.watermark, now);
+}
+
 export function short(text, limit) {
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }

@@ -1,7 +1,7 @@
 // The job's graph: drawn once, then only its figures change.  It is panned and zoomed by mouse,
 // touch and keys; from afar a vertex is its name and colour, from near all that is known of it.
 
-import { count, eventTime, h, share, short } from "./dom.js";
+import { count, h, share, short, vertexEventTime } from "./dom.js";
 import { layout } from "./layout.js";
 
 const WIDTH = 236, HEIGHT = 118, FAR = 0.55, READABLE = 0.5, LEAST = 0.05, MOST = 2.5;
@@ -143,7 +143,7 @@ export class Graph {
         (found.skew > 20 ? ` · skew ${Math.round(found.skew)} %` : "");
       const rates = `${count(found["in-rate"])} → ${count(found["out-rate"])} rec/s`;
       const shares = `busy ${share(found.busy)} · pressed ${share(found["back-pressured"])}`;
-      const event = `event time ${eventTime(found.watermark, now)}`;
+      const at = vertexEventTime(found, now), event = at && `event time ${at}`;
       set(parts.state, state);
       set(parts.rates, rates);
       set(parts.shares, shares);
@@ -151,7 +151,10 @@ export class Graph {
       parts.busy.setAttribute("width", BAR * Math.min(busy, 1 - pressed));
       parts.pressed.setAttribute("width", BAR * pressed);
       parts.pressed.setAttribute("x", 14 + BAR * Math.min(busy, 1 - pressed));
-      element.setAttribute("aria-label", `${name}: ${state}, ${rates}, ${shares}, ${event}`);
+      const held = found["event-time-held"];
+      element.firstElementChild.textContent = held ? `${name}: event time stands still, ${held}` : name;
+      element.setAttribute("aria-label",
+        [`${name}: ${state}`, rates, shares, event, held].filter(Boolean).join(", "));
     }
     for (const one of this.map.querySelectorAll("[data-vertex]")) {
       const found = figures.get(one.dataset.vertex);

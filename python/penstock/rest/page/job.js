@@ -1,6 +1,6 @@
 // A job: its graph, what its tabs show, and what can be done with it.
 
-import { badge, bytes, count, duration, eventTime, h, share, sparkline, table, time } from "./dom.js";
+import { badge, bytes, count, duration, h, share, sparkline, table, time, vertexEventTime } from "./dom.js";
 import { checkpoints } from "./checkpoints.js";
 import { heat } from "./graph.js";
 import { tile } from "./overview.js";
@@ -161,7 +161,8 @@ function vertices(state, job, plan) {
       ["Busy", (v) => share(v.busy), "number"],
       ["Back pressured", (v) => share(v["back-pressured"]), "number"],
       ["Skew", (v) => v.skew === null ? "–" : `${Math.round(v.skew)} %`, "number"],
-      ["Event time", (v) => eventTime(v.watermark, state.live.now)],
+      ["Event time", (v) => h("span", { title: v["event-time-held"] || null },
+        vertexEventTime(v, state.live.now) || "–")],
     ], rows, { key: (v) => v.id, caption: "Vertices", empty: "No vertex has that in its name." }));
 }
 

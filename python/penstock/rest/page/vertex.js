@@ -20,7 +20,7 @@ export function vertexPanel(state, job, plan) {
       : part === "metrics" ? metrics(state)
         : part === "state" ? keyedState(state, plan, id)
         : part === "accumulators" ? accumulators(state.data.accumulators?.["user-accumulators"])
-          : subtasks(state));
+          : subtasks(state, id));
 }
 
 // Tasks alone tell where they are and what they measure; an archive has neither.
@@ -33,15 +33,17 @@ function head(title, back) {
     h("a", { class: "close", href: back, "aria-label": "Close", title: "Close (Escape)" }, "×"));
 }
 
-function subtasks({ data, live }) {
+function subtasks({ data, live }, id) {
   const found = data.vertex;
   if (!found) return h("p", { class: "empty" }, "Asking …");
+  const figures = live.job?.vertices.find((one) => one.id === id) ?? {};
+  const held = figures["event-time-held"];
   const shares = new Map((data.backpressure?.subtasks ?? []).map((one) => [one.subtask, one]));
   const marks = new Map((data.watermarks ?? []).map((one) =>
     [Number(one.id.split(".")[0]), Number(one.value)]));
   const most = Math.max(1, ...found.subtasks.map(records));
   const number = (value) => Number.isFinite(value) ? share(value) : "–";
-  return table([
+  const listed = table([
     ["#", (one) => one.subtask, "number"],
     ["State", (one) => badge(one.status)],
     ["Records", (one) => h("span", { class: "bar" },
@@ -52,7 +54,9 @@ function subtasks({ data, live }) {
     ["Idle", (one) => number(shares.get(one.subtask)?.idleRatio), "number"],
     ["Event time", (one) => {
       const mark = marks.get(one.subtask);
-      return mark === undefined ? "–" : eventTime(mark < -9e18 ? null : mark, live.now);
+      const none = mark === undefined || mark < -9e18;
+      if (none) return mark !== undefined && figures["has-event-time"] ? eventTime(null) : "–";
+      return eventTime(mark, live.now);
     }],
     ["Bytes in", (one) => bytes(one.metrics["read-bytes"]), "number"],
     ["Bytes out", (one) => bytes(one.metrics["write-bytes"]), "number"],
@@ -62,6 +66,8 @@ function subtasks({ data, live }) {
     ["Task manager", (one) => one["taskmanager-id"] === "(unassigned)" ? "–"
       : h("a", { href: `#/workers/${one["taskmanager-id"]}` }, one["taskmanager-id"])],
   ], found.subtasks, { key: (one) => one.subtask, caption: "Subtasks" });
+  return held ? h("div", {}, h("p", { role: "status" }, `Event time stands still: ${held}.`), listed)
+    : listed;
 }
 
 function records(one) {

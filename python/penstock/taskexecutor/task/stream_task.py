@@ -36,6 +36,7 @@ from penstock.taskexecutor.logs.speaker import current_speaker
 from penstock.taskexecutor.sources.source_times import SourceTimes
 from penstock.taskexecutor.sources.turns import LONG_STEP_NS
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.task.event_time_watch import EventTimeWatch, event_time_gauges
 from penstock.taskexecutor.task.latency import LatencyTracking
 from penstock.taskexecutor.task.mailbox import (
     CHECKPOINTS,
@@ -156,6 +157,8 @@ class StreamTask:
             self._track_latency(chain)
             publish_task_metrics(self._environment, chain, self._input)
             publish_mailbox_metrics(self._environment.metrics, self.mailbox)
+            watch = self._watch_event_time(chain)
+            self._environment.metrics.update(event_time_gauges(self._chain_config, watch))
             self._checkpoints = TaskCheckpoints(
                 self._chain_config,
                 chain,
@@ -394,6 +397,14 @@ class StreamTask:
                 timers.register(now_ms + interval_ms, emit)
 
             timers.register(timers.now(), emit)
+
+    def _watch_event_time(self, chain: OperatorChain) -> EventTimeWatch | None:
+        """Look whether event time stands still; without inputs or in BATCH mode nobody waits."""
+        if self._input is None or self._is_batch:
+            return None
+        watch = EventTimeWatch(self._chain_config, chain, self._input, self.processing_time)
+        watch.start()
+        return watch
 
     def _debloat_later(self, task_input: TaskInput) -> None:
         """Has the buffers of the producers fit the pace of this task, if the job asks for it."""

@@ -206,6 +206,31 @@ class TaskInput:
             return self._valves[input_number].last_watermark
         return min(valve.last_watermark for valve in self._valves.values())
 
+    def holding_channels(self) -> dict[int, tuple[int, list[int], int]]:
+        """Return which channels hold event time back.
+
+        Returns:
+            By gate: the watermark of its channels that are behind, their numbers within the gate,
+            and how many channels the gate has.
+        """
+        watermark = self.watermark(None)
+        found: dict[int, tuple[int, list[int], int]] = {}
+        first = 0
+        for index, gate in enumerate(self._gates):
+            number = self._input_of_channel[first]
+            valve = self._valves[number]
+            if valve.last_watermark == watermark and not valve.is_idle:
+                behind = set(valve.holding_channels())
+                channels = [
+                    channel
+                    for channel in range(gate.num_channels)
+                    if self._index_in_input[first + channel] in behind
+                ]
+                if channels:
+                    found[index] = watermark, channels, gate.num_channels
+            first += gate.num_channels
+        return found
+
     @property
     def idle_ns(self) -> int:
         """Nanoseconds for which reading has waited until now."""

@@ -43,6 +43,17 @@ class StatusWatermarkValve:
         """What was announced last; the least timestamp before that."""
         return self._last_watermark
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no channel holds event time back."""
+        return self._idle
+
+    def holding_channels(self) -> list[int]:
+        """Return the channels that are behind and hold the others back."""
+        aligned = [channel for channel, holds in enumerate(self._aligned) if holds]
+        slowest = min((self._watermarks[channel] for channel in aligned), default=0)
+        return [channel for channel in aligned if self._watermarks[channel] == slowest]
+
     def watermark(self, channel: int, timestamp: int) -> None:
         """Channel ``channel`` announced watermark ``timestamp``."""
         if timestamp == MAX_TIMESTAMP:

@@ -90,6 +90,11 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self.contents = contents
         self.clear: Any = getattr(self.functions[-1], "clear", None)
 
+    @property
+    def has_open_windows(self) -> bool:
+        """Whether a session waits for event time."""
+        return len(self.heap) > 0
+
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the sessions that were restored."""
         # Those that the general operator has left: of a window that has fired there is none.

@@ -207,6 +207,11 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         self.order = TimerHeap(self.table) if self.table.store is None else None
         self.windows: dict[int, StateMap] = {}
 
+    @property
+    def has_open_windows(self) -> bool:
+        """Whether a window waits for event time."""
+        return bool(self.windows)
+
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the windows that were restored."""
         self.timers.take_event_timers()  # those that the general operator has left
