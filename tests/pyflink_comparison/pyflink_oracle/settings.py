@@ -59,7 +59,14 @@ def options():
                 default = option.defaultValue()
                 known = found.setdefault(key, {"older": older})
                 known["default"] = None if default is None else str(default)
+                if option_is_of_this_machine(known["default"]):
+                    known["default"] = None
     return dict(sorted(found.items()))
+
+
+def option_is_of_this_machine(default):
+    """Return whether a default is a path below the interpreter that records."""
+    return default is not None and default.startswith(sys.prefix)
 
 
 def classes_with(jar, kind):
