@@ -11,7 +11,7 @@ import click
 from penstock.command_line.flags import FlagCommand, configured
 from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.configuration import Configuration
-from penstock.common.options.check import check_options
+from penstock.common.options.check import check_options, is_own, no_such_option
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import ConfigurationError
 
@@ -25,6 +25,8 @@ def history_server(options: tuple[str, ...], as_json: bool) -> None:
     try:
         found = {**process_configuration().to_dict(), **given}
         check_options(Configuration.from_dict(found).to_dict())
+        for key in filter(is_own, given):
+            raise no_such_option(key)
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None
     try:

@@ -21,7 +21,7 @@ from penstock.command_line.cluster_client import print_json
 from penstock.command_line.flags import FlagCommand, FlagGroup, configured
 from penstock.command_line.signal_waker import SignalWaker
 from penstock.common.options import file_systems, high_availability
-from penstock.common.options.check import check_options
+from penstock.common.options.check import check_options, is_own, no_such_option
 from penstock.common.options.cluster import (
     BIND_HOST,
     EVERY_ADDRESS,
@@ -438,13 +438,15 @@ def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, s
 
 
 def _refuse_options_of_jobs(given: Iterable[str]) -> None:
-    """A session's jobs have their options from their programs.
+    """A session's jobs have their options from their programs, which alone have keys of their own.
 
     Those of file systems are also the session's own, for what it stores.
 
     Raises:
         ConfigurationError: One would have no effect.
     """
+    for key in filter(is_own, given):
+        raise no_such_option(key)
     for key in _options_of_jobs(given):
         raise ConfigurationError(
             f"{key} is an option of jobs, which have theirs from their programs: give it by "

@@ -209,6 +209,14 @@ def test_a_session_is_known_by_the_address_of_its_rest_interface():
     rest.remove()
 
 
+@pytest.mark.parametrize("command", ["jobmanager", "cluster start", "history-server"])
+def test_a_key_of_a_program_is_none_of_a_cluster(command):
+    said = penstock(
+        *command.split(), "-D", "no.such=1", code=2 if command == "history-server" else 1
+    )
+    assert "there is no option 'no.such': docs/options.md lists all options" in said
+
+
 SPARK_FOLDER = "spark/conf"
 
 

@@ -71,12 +71,11 @@ def check_options(configuration: Mapping[str, str]) -> None:
             continue
         if refusal := refusal_of(key, value):
             raise ConfigurationError(f"{key}: {value!r}: {refusal}")
-        if not _is_own(key):
+        if not is_own(key):
             continue
         nearest = mistyped(key) or (nearest_key(key) if key.startswith(PREFIX) else None)
         if nearest is not None or key.startswith(PREFIX):
-            hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
-            raise ConfigurationError(f"there is no option {key!r}: {hint}")
+            raise no_such_option(key, nearest)
     cluster.check_folders(cluster.TEMPORARY_FOLDERS.read(configuration))
     _check_heartbeats(configuration)
     _check_backoff(configuration)
@@ -90,10 +89,21 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_unaligned(configuration)
 
 
-def _is_own(key: str) -> bool:
+def is_own(key: str) -> bool:
     """Return whether a key is of no option of penstock, of Flink and of Spark."""
     foreign = key.startswith(SPARK_PREFIX) or is_flink_key(key)
     return not foreign and key not in options_by_key()
+
+
+def no_such_option(key: str, nearest: str | None = None) -> ConfigurationError:
+    """Return the error of a key that no option has.
+
+    Args:
+        key: The key.
+        nearest: The option that may be meant.
+    """
+    hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
+    return ConfigurationError(f"there is no option {key!r}: {hint}")
 
 
 def _check_write_buffers(configuration: Mapping[str, str]) -> None:
@@ -156,7 +166,7 @@ def warn_of_idle_options(
     spark = [key for key in unknown if key.startswith(SPARK_PREFIX)]
     if spark and target != "spark":
         logger.warning("options of Spark without effect on target %s: %s", target, ", ".join(spark))
-    own = [key for key in unknown if _is_own(key) and not metrics.is_reporter_key(key)]
+    own = [key for key in unknown if is_own(key) and not metrics.is_reporter_key(key)]
     flink = [key for key in unknown if key not in spark and key not in own]
     if flink:
         logger.warning("options of Flink that mean nothing in penstock: %s", ", ".join(flink))
