@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import sys
 import threading
 from itertools import chain, groupby
 
@@ -14,6 +15,7 @@ from penstock.datastream.connectors.file_system import (
     FileSource,
     StreamFormat,
 )
+from penstock.datastream.formats.lines import TextLines
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
 from penstock.graph import operators
@@ -82,6 +84,39 @@ def test_files_are_divided_if_their_enumerator_says_so(tmp_path, monkeypatch, en
         builder.set_file_enumerator(enumerator)
     descriptor = builder.build().source_operator()
     assert [run(descriptor, subtask=i, parallelism=2) for i in range(2)] == expected
+
+
+def test_subtasks_read_a_file_side_by_side(tmp_path, monkeypatch):
+    """Of elements in order of time, few are ahead of event time then and wait in windows."""
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 8)
+    monkeypatch.setattr(file_splits, "_SPLIT_BYTES", 16)
+    monkeypatch.setattr(file_splits, "_BLOCK_BYTES", 5)
+    numbers = range(100, 160)
+    (tmp_path / "ordered").write_text("".join(f"{number}\n" for number in numbers))
+    descriptor = operators.FileSource(paths=(str(tmp_path),))
+    parts = [[int(line) for line in run(descriptor, subtask=i, parallelism=2)] for i in range(2)]
+    assert sorted(chain.from_iterable(parts)) == list(numbers)
+    for part in parts:
+        assert part == sorted(part)
+    assert max(abs(one - other) for one, other in zip(*parts, strict=False)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "parts", "lengths"),
+    [
+        ("a", 100 << 20, 1, {100 << 20}),
+        ("a", 6 << 20, 2, {4 << 20, 2 << 20}),
+        ("a", 64 << 20, 2, {8 << 20}),
+        ("s3://b/a", 96 << 20, 2, {48 << 20}),
+        ("s3://b/a", 1 << 30, 2, {64 << 20}),
+        ("a", 1 << 40, 2, {512 << 20}),
+        ("a.gz", 100 << 20, 2, {sys.maxsize}),
+    ],
+)
+def test_splits_are_small_but_not_too_many(path, size, parts, lengths):
+    splits = file_splits.divide([(path, size)], parts, TextLines("utf-8"))
+    assert {split.end - split.start for split in splits} == lengths
+    assert splits == sorted(splits, key=lambda split: split.start)
 
 
 def test_hidden_files_are_left_out_and_folders_searched(tmp_path):

@@ -27,6 +27,16 @@ _BLOCK_BYTES = BLOCK_BYTES
 #: Smaller files are not cut: opening one twice costs more than it gains.
 _SMALLEST_SPLIT_BYTES = 4 * 1024 * 1024
 
+#: Of a file that several subtasks read.  The splits of a file whose elements are in order of time
+#: are read side by side: what is ahead of event time waits in windows, and is no more than these.
+_SPLIT_BYTES = 8 * 1024 * 1024
+
+#: Of one that costs more to open: in a store, or with a directory of its own pieces.
+_COSTLY_SPLIT_BYTES = 64 * 1024 * 1024
+
+#: Of one file for each subtask; a checkpoint holds all that are left.
+_MOST_SPLITS = 1024
+
 
 class FileSplit(NamedTuple):
     """A range of bytes of a file; the elements that begin in it belong to it.
@@ -151,13 +161,24 @@ def _files_below(folder: Path) -> Iterator[tuple[str, int]]:
 def divide(
     files: Iterable[tuple[str, int]], parts: int, file_format: FileFormat
 ) -> list[FileSplit]:
-    """Cuts large files into at most ``parts`` splits each; small and compressed ones stay whole."""
+    """Cut large files for ``parts`` subtasks; small and compressed ones stay whole.
+
+    The splits are in the order of the files, and small, so that subtasks which take them in turn
+    stay close to each other.
+    """
     splits: list[FileSplit] = []
     for path, size in files:
         if file_format.is_compressible and is_compressed(path):
             splits.append(whole_file(path, size, file_format))
             continue
-        length = max(_SMALLEST_SPLIT_BYTES, -(-size // parts))
+        is_costly = file_format.reads_arrow or bool(urlsplit(path).scheme)
+        length = max(
+            _SMALLEST_SPLIT_BYTES,
+            min(-(-size // parts), _COSTLY_SPLIT_BYTES if is_costly else _SPLIT_BYTES),
+            -(-size // (parts * _MOST_SPLITS)),
+        )
+        if parts == 1:
+            length = max(length, size)
         splits.extend(
             FileSplit(path, start, min(start + length, size)) for start in range(0, size, length)
         )
