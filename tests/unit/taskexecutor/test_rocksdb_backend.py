@@ -767,7 +767,7 @@ def test_the_databases_of_a_slot_share_their_memory():
         ("timer-service.factory", "ROCKSDB", "timers are kept in memory"),
         ("compaction.style", "FIFO", "forgets state"),
         ("compression.per.level", "SHRINK", "must be a list of NO_COMPRESSION"),
-        ("options-factory", "com.Factory", "no Java classes"),
+        ("options-factory", "com.Factory", "names a class of Java"),
     ],
 )
 def test_what_cannot_be_had_is_refused(key, value, message):
