@@ -16,6 +16,7 @@ from penstock.taskexecutor.state.table import CONSTANT
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
+    from penstock.errors import InvalidProgramError
     from penstock.taskexecutor.rocksdb.element_tables import Contents, ElementTable
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
@@ -65,8 +66,12 @@ class ElementState:
         """
         key: Any = self._context.current_key
         if key is self._context.no_key:
-            raise key.error(f"the state {self._entries.name!r}")
+            raise self._without_key()
         return key
+
+    def _without_key(self) -> InvalidProgramError:
+        """Return the error of an access without a key; a call of `_key` costs too much for some."""
+        return self._context.no_key.error(f"the state {self._entries.name!r}")
 
     def set_current_namespace(self, namespace: Any) -> None:
         """Switches to a namespace; again once ``drop_if_empty`` of its table ran."""
@@ -125,7 +130,9 @@ class ElementMapState(ElementState):
             self._check.check(value)
         suffix = self._suffix(key)
         parts = self._contents.parts
-        current = self._key()
+        current: Any = self._context.current_key
+        if current is self._context.no_key:
+            raise self._without_key()
         part = parts.get(current)
         if part is not None and suffix in part.changed:
             pairs = part.pairs
@@ -214,7 +221,9 @@ class ElementMapState(ElementState):
         """A pair, None when there is none."""
         suffix = self._suffix(key)
         parts = self._contents.parts
-        current = self._key()
+        current: Any = self._context.current_key
+        if current is self._context.no_key:
+            raise self._without_key()
         part = parts.get(current)
         if part is not None:
             pairs = part.pairs

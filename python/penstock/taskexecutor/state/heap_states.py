@@ -155,8 +155,12 @@ class HeapState:
         """
         key: Any = self._context.current_key
         if key is self._context.no_key:
-            raise key.error(f"the state {self._table.name!r}")
+            raise self._without_key()
         return key
+
+    def _without_key(self) -> InvalidProgramError:
+        """Return the error of an access without a key; a call of `_key` costs too much for some."""
+        return self._context.no_key.error(f"the state {self._table.name!r}")
 
     def set_current_namespace(self, namespace: Any) -> None:
         """Switches to a namespace.
@@ -194,7 +198,9 @@ class HeapValueState(HeapState):
 
     def value(self) -> Any:
         """The value, None when there is none."""
-        key = self._key()
+        key: Any = self._context.current_key
+        if key is self._context.no_key:
+            raise self._without_key()
         value = self._keys.get(key)
         if self.lends:
             self._context.lent.lend(self, self._keys, key, None, value)
@@ -211,7 +217,9 @@ class HeapValueState(HeapState):
             return
         if self._check is not None:
             self._check.check(value)
-        key = self._key()
+        key: Any = self._context.current_key
+        if key is self._context.no_key:
+            raise self._without_key()
         self._keys.put(key, value)
         if self.lends:
             self._context.lent.lend(self, self._keys, key, None, value)
@@ -394,7 +402,9 @@ class HeapListState(ListOperations):
         """Appends one value."""
         if self._check is not None:
             self._check.check(value)
-        key = self._key()
+        key: Any = self._context.current_key
+        if key is self._context.no_key:
+            raise self._without_key()
         values = self._keys.get(key)
         if values is None:
             self._keys.put(key, [value])
@@ -427,7 +437,9 @@ class HeapMapState(MapOperations):
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        current = self._key()
+        current: Any = self._context.current_key
+        if current is self._context.no_key:
+            raise self._without_key()
         content = self._keys.get(current)
         if content is None:
             return None
@@ -443,7 +455,9 @@ class HeapMapState(MapOperations):
             self._check_key.check(key)
         if self._check is not None and value is not None:
             self._check.check(value)
-        current = self._key()
+        current: Any = self._context.current_key
+        if current is self._context.no_key:
+            raise self._without_key()
         content = self._keys.get(current)
         key = map_key(key)
         if content is None:
