@@ -173,7 +173,10 @@ def test_older_names_of_the_options_count(server, folder, url):
         ({"s3.endpoint": "ftp://host"}, "must be a server"),
         ({"s3.endpoint": "http://me:hush@host"}, "must be a server"),
         ({"s3.endpoint": "http://host/path"}, "must be a server"),
-        ({"s3.entropy.key": "_entropy_"}, r"s3\.entropy\.key: '_entropy_': penstock reaches S3 by pyarrow"),
+        (
+            {"s3.entropy.key": "_entropy_"},
+            r"s3\.entropy\.key: '_entropy_': penstock reaches S3 by pyarrow",
+        ),
         ({"fs.s3a.threads.max": "5"}, "penstock reaches S3 by pyarrow"),
         ({"fs.default-scheme": "s3://bucket"}, "write URLs as a whole"),
     ],
