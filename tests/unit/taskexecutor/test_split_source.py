@@ -152,6 +152,20 @@ def test_the_end_of_a_split_emits_nothing_of_its_own_either():
     assert found.watermarks == [1]
 
 
+def test_event_time_reaches_the_end_of_the_last_split():
+    """The reader has none until more is found, which may be for ever."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
+    reader, found = outputs(strategy)
+    reader.create_output_for_split("a").collect("x", 10)
+    reader.create_output_for_split("b").collect("y", 1000)
+    reader.release_output_for_split("b")
+    reader.release_output_for_split("a")
+    assert found.watermarks == []
+    reader.on_interval()
+    reader.on_interval()
+    assert found.watermarks == [996]
+
+
 def test_splits_do_not_hold_back_a_reader_that_emits_as_a_whole():
     """Such as one that was given splits and does not name them when it emits."""
     reader, found = outputs(each_element())

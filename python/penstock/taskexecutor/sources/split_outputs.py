@@ -46,6 +46,8 @@ class WatermarkMultiplexer:
         self._emitter = emitter
         self._splits: dict[str, _Part] = {}
         self._main: _Part | None = None
+        #: How far the splits came that have ended.
+        self.ended = _Ended()
         self.watermark = emitter.watermark
         #: Whether the watermark of a split has advanced, or one is gone; reset by who looks.
         self.has_moved = False
@@ -72,7 +74,8 @@ class WatermarkMultiplexer:
         """
         if name is None:
             self._main = None
-        elif self._splits.pop(name, None) is not None:
+        elif (part := self._splits.pop(name, None)) is not None:
+            self.ended.emit_watermark(part.watermark)
             self.has_moved = True
 
     def watermarks(self) -> dict[str, int]:
@@ -92,6 +95,8 @@ class WatermarkMultiplexer:
             self._emitter.mark_idle()
         if active:
             self._advance(min(active))
+        elif not self._splits:
+            self._advance(self.ended.watermark)
 
     def _advance(self, timestamp: int) -> None:
         if timestamp > self.watermark:
@@ -127,6 +132,23 @@ class _Part(WatermarkOutput):
         if self.idle:
             self.idle = False
             self._multiplexer.update()
+
+
+class _Ended(WatermarkOutput):
+    """The watermark of what has ended: it counts where no split is left that could go on."""
+
+    def __init__(self) -> None:
+        self.watermark = MIN_TIMESTAMP
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """A split had come so far when it ended."""
+        self.watermark = max(self.watermark, timestamp_of(timestamp, "emit_watermark"))
+
+    def mark_idle(self) -> None:
+        """What has ended is neither idle nor active."""
+
+    def mark_active(self) -> None:
+        """What has ended is neither idle nor active."""
 
 
 class _Output(SourceOutput):
@@ -210,8 +232,12 @@ class _Output(SourceOutput):
 
     def emit_periodic(self) -> None:
         """Lets the generator emit."""
+        self.emit_last(self._part)
+
+    def emit_last(self, output: WatermarkOutput) -> None:
+        """Let the generator emit to ``output``."""
         if self._generator is not None:
-            self._generator.on_periodic_emit(self._part)
+            self._generator.on_periodic_emit(output)
 
 
 def _watermark_of(item: tuple[str | None, _Output]) -> int:
@@ -321,9 +347,16 @@ class ReaderOutputs(ReaderOutput):
         return found
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Forget the output of a split; the next interval emits what follows from that."""
-        if self._outputs.pop(split_id, None) is not None:
+        """Forget the output of a split; the next interval emits what follows from that.
+
+        Where no split is left by then, event time comes as far as the ended ones had come.  In
+        Flink what they emitted since the last interval does not count, and windows of an endless
+        source wait until it has a split again.
+        """
+        output = self._outputs.pop(split_id, None)
+        if output is not None:
             self.multiplexer.remove(split_id)
+            output.emit_last(self.multiplexer.ended)
 
     def on_interval(self, *, is_held: bool = False, held: Collection[str] = ()) -> None:
         """Lets the generators emit, and finds which outputs are idle.
