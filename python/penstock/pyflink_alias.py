@@ -182,8 +182,9 @@ def offer(note: str) -> None:
     """Let ``import pyflink`` mean penstock in this process if there is no other pyflink.
 
     Args:
-        note: The line for standard error that says so.
+        note: The line for standard error that says so; it replaces that of an earlier offer.
     """
+    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _OfferingFinder)]
     sys.meta_path.append(_OfferingFinder(note))
 
 
