@@ -189,5 +189,5 @@ def offer(note: str) -> None:
 
 
 def is_installed() -> bool:
-    """Whether ``import pyflink`` means penstock in this process."""
+    """Return whether ``import pyflink`` means penstock in this process."""
     return any(isinstance(finder, _AliasFinder) for finder in sys.meta_path)

@@ -77,7 +77,7 @@ def other_plane(request, plane):
 
 @pytest.fixture(params=["local", "same-host", "remote"])
 def link(request):
-    """Whether producer and consumer share an environment, a host, or only a network."""
+    """Return whether producer and consumer share an environment, a host, or only a network."""
     return request.param
 
 

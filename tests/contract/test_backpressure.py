@@ -213,7 +213,7 @@ def test_little_is_written_ahead_of_a_slow_reader(plane):
 
 
 def _takes_ten(writing, gate, value) -> bool:
-    """Whether the reader had taken ten buffers before a second was over."""
+    """Return whether the reader had taken ten buffers before a second was over."""
     began = time.monotonic()
     for _ in range(20):
         writing.write(value)

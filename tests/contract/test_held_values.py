@@ -1,4 +1,4 @@
-"""Whether a value of a state is held elsewhere: both runtimes find out the same.
+"""Both runtimes agree on which values of a state are held elsewhere.
 
 Goal: a value counts as held as long as somebody beside its state could change something in it, and
 not because of what never changes.  Method: values of all kinds in a list that stands for the state,
@@ -72,7 +72,7 @@ AROUND = {
 
 
 def held(is_held, state):
-    """Whether the value that a list has is held elsewhere, and by nothing in this test."""
+    """Return whether the value that a list has is held elsewhere, and by nothing in this test."""
     return is_held((*state,), 0)
 
 

@@ -73,7 +73,7 @@ def mapped(descriptor, access=mmap.ACCESS_READ):
 
 
 def is_mapped():
-    """Whether this process has mapped the memory of an executor to read it."""
+    """Return whether this process has mapped the memory of an executor to read it."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     return any("memfd:penstock" in line and " r--s " in line for line in maps)
 

@@ -54,7 +54,7 @@ class Books:
 
     @property
     def is_any_blocked(self) -> bool:
-        """Whether a channel waits to be resumed."""
+        """Return whether a channel waits to be resumed."""
         return any(account.is_blocked for account in self.accounts.values())
 
     def from_consumer(self, message: wire.Message) -> None:

@@ -106,7 +106,7 @@ def decommission(progress):
 
 
 def serves(executor):
-    """Whether a worker of the job is one of its processes."""
+    """Return whether a worker of the job is one of its processes."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in executor.children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):

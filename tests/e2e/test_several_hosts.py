@@ -66,7 +66,7 @@ def drivers(network):
 
 
 def serves(host):
-    """Whether a worker process is on a host: one by itself, or one that has been forked."""
+    """Return whether a worker process is on a host: one by itself, or one that has been forked."""
     for pid in host.processes():
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)

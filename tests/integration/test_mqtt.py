@@ -123,7 +123,7 @@ class Client:
             return list(self.received)
 
     def has(self, payload, timeout_s):
-        """Whether a message has come, or comes in time."""
+        """Return whether a message has come, or comes in time."""
         with self._news:
             return self._news.wait_for(
                 lambda: payload in [found for _, found, _ in self.received], timeout_s

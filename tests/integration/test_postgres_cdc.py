@@ -95,7 +95,7 @@ def read(source):
 
 
 def is_followed(server, slot):
-    """Whether changes are read from a slot, which is active as well while it is made."""
+    """Return whether changes are read from a slot, which is active as well while it is made."""
     return server.execute(
         "SELECT 1 FROM pg_replication_slots JOIN pg_stat_replication ON pid = active_pid "
         f"WHERE slot_name = '{slot}' AND state = 'streaming'"

@@ -83,7 +83,7 @@ def differences(expected, answer):
 
 
 def _below_unknown(path, expected):
-    """Whether Flink's answer had nothing there: an empty list or object, or null."""
+    """Return whether Flink's answer had nothing there: an empty list or object, or null."""
     while "." in path or "[]" in path:
         path = path[: max(path.rfind("."), path.rfind("[]"))]
         if path in expected:

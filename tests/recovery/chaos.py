@@ -110,7 +110,7 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
             die()
 
     def may_die(self, moment):
-        """Whether there is a death left; each is taken by making a file, which succeeds once.
+        """Return whether a death is left; each is taken by making a file, which succeeds once.
 
         None is while the job stops: what sinks have committed then is not to come again.
         """
@@ -226,7 +226,7 @@ def children():
 
 
 def lives(pid):
-    """Whether a process is there and is not just waited for: a death counts once."""
+    """Return whether a process is there and is not just waited for: a death counts once."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -369,7 +369,7 @@ def check(results, is_exact, workers=WORKERS):
 
 
 def is_probe(path):
-    """Whether Python wrote it to see that the folder can be written, and was killed in that."""
+    """Return whether it is Python's probe file of a writable folder, left by a kill."""
     return path.is_file() and re.fullmatch("[a-z0-9_]{8}", path.name) and path.stat().st_size <= 4
 
 

@@ -279,7 +279,7 @@ def test_a_checkpoint_that_is_found_has_all_its_files(tmp_path, monkeypatch, kin
 
 
 def names(metadata_path, path):
-    """Whether a checkpoint has a file, if it is still there to be read."""
+    """Return whether a checkpoint has a file, if it is still there to be read."""
     try:
         metadata, _ = load_metadata(str(metadata_path), FileSystems({}))
     except CheckpointStorageError:

@@ -28,7 +28,7 @@ class Dice:
         self._counts = {}
 
     def chance(self, name, probability):
-        """Whether something goes wrong."""
+        """Return whether something goes wrong."""
         key, bits = self._next(name)
         if bits >= probability * 2.0**64 or not self._may(key):
             return False

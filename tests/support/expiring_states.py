@@ -245,7 +245,7 @@ class Model:
 
 
 def is_between(least, shown, most):
-    """Whether something shows what the eager model does and nothing that the lazy one does not."""
+    """Return whether observations lie between the eager and the lazy model."""
     if isinstance(most, list):
         return set(least) <= set(shown) and shown == [one for one in most if one in shown]
     if isinstance(most, str):

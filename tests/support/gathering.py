@@ -30,7 +30,7 @@ class GatheringChannels:
         return list(gathered), first
 
     def gathers(self, channel, barrier):
-        """Whether a barrier that comes is counted and told to nobody."""
+        """Return whether a barrier that comes is counted and told to nobody."""
         if self._left <= 1 or self._gathers not in (None, barrier):
             return False
         if not barrier.needs_alignment or barrier.is_timeoutable:

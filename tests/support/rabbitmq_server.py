@@ -158,7 +158,7 @@ class Client:
         return self.channel.queue_declare(queue, passive=True).method.consumer_count
 
     def is_there(self, queue):
-        """Whether there is such a queue."""
+        """Return whether there is such a queue."""
         channel = self._connection.channel()
         try:
             channel.queue_declare(queue, passive=True)

@@ -28,7 +28,7 @@ class Wire:
         assert self._process.returncode == 0
 
     def carried(self, wanted: bytes) -> bool:
-        """Whether a packet had these bytes, once the wire is closed."""
+        """Return whether a packet had these bytes, once the wire is closed."""
         return wanted in self._path.read_bytes()
 
 

@@ -132,7 +132,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         return self.elements.decode(self.elements.encode(value))
 
     cdef bint is_exact(self, object key) except -1:
-        """Whether a key is of the declared type already."""
+        """Return whether a key is of the declared type already."""
         cdef int64_t number
         if type(key) is not self.exact:
             return False
@@ -141,7 +141,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         return ps_short_int(<PyObject *>key, &number) and self.holds(number)
 
     cdef inline bint holds(self, int64_t number) noexcept:
-        """Whether the declared type, which is one of integers, holds a number."""
+        """Return whether the declared type, which is one of integers, holds a number."""
         cdef int64_t limit
         if self.bits == 0 or self.bits == 64:
             return True

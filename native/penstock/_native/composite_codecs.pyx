@@ -112,7 +112,7 @@ cdef FieldKind kind_of(object schema):
 
 
 cdef bint is_atomic(CodecNode node):
-    """Whether the decoded values can be part of no reference cycle."""
+    """Return whether the decoded values can be part of no reference cycle."""
     if isinstance(node, TupleNode):
         return (<TupleNode>node).atomic
     return node.schema.kind in ATOMIC_KINDS
@@ -222,7 +222,7 @@ cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int 
 
 
 cdef bint keeps_fields(FieldsNode node, object values) except -1:
-    """Whether every field, of a tuple or a list, certainly comes back as it is."""
+    """Return whether every field, of a tuple or a list, certainly comes back as it is."""
     cdef PyObject *item
     cdef Py_ssize_t i
     if PySequence_Fast_GET_SIZE(values) != node.count:

@@ -39,7 +39,7 @@ cdef inline bint is_short_text(PyObject *value) noexcept:
 
 
 cdef inline bint describes_itself(const PsValue *value) noexcept:
-    """Whether the dynamic codec certainly writes a value, and without running code of its class."""
+    """Return whether the dynamic codec can write a value without running its class's code."""
     cdef int64_t number
     if ps_as_number(value, &number):
         return True
@@ -47,7 +47,7 @@ cdef inline bint describes_itself(const PsValue *value) noexcept:
 
 
 cdef inline bint fits(TupleNode node, Py_ssize_t i, const PsValue *value) noexcept:
-    """Whether the node of a field certainly writes a value, and reads it back as it is."""
+    """Return whether the node of a field certainly writes a value, and reads it back as it is."""
     cdef int64_t number
     if ps_as_number(value, &number):
         return node.kinds[i] == INT64 or node.kinds[i] == INT32 and number == <int32_t>number

@@ -252,7 +252,7 @@ cdef class Expression:
 
 
 cdef inline bint are_counted(numbers) except -1:
-    """Whether a range is one of integers of 64 bits, one after the other."""
+    """Return whether a range is one of integers of 64 bits, one after the other."""
     return numbers.step == 1 and numbers.start >= INT64_MIN and numbers.stop <= INT64_MAX
 
 

@@ -1,4 +1,4 @@
-"""Whether values that a state keeps are held elsewhere.
+"""Detects values of a state that are held elsewhere.
 
 Twin of ``penstock.taskexecutor.copies.held_values``, which says how it is found out.
 """
@@ -94,7 +94,7 @@ cdef int push_parts(Stack *parts, PyObject *value, int kind) except -1:
 
 
 cdef bint has_atoms_alone(PyObject *value, int kind) except -1:
-    """Whether a value has nothing but atoms in it, as most have, and that is seen at once."""
+    """Return whether a value visibly holds only atoms, as most do."""
     cdef PyObject *key
     cdef PyObject *item
     cdef Py_ssize_t position = 0
@@ -112,7 +112,7 @@ cdef bint has_atoms_alone(PyObject *value, int kind) except -1:
 
 
 cpdef bint is_held(tuple holder, Py_ssize_t place) except -1:
-    """Whether somebody beside a state may change what is at a place of a tuple."""
+    """Return whether somebody beside a state may change what is at a place of a tuple."""
     cdef PyObject *value = <PyObject *>PyTuple_GET_ITEM(holder, place)
     return is_held_value(value, Py_REFCNT(value) - 1)
 
@@ -148,7 +148,7 @@ cdef bint is_held_value(PyObject *value, Py_ssize_t owners) except -1:
 
 
 cdef bint has_held_parts(PyObject *value, int kind) except -1:
-    """Whether something in a value that can change has an owner outside of the value."""
+    """Return whether something in a value that can change has an owner outside of the value."""
     cdef Stack parts
     cdef PyObject *part
     cdef dict visits = None     # by address, how often a part of several owners was met

@@ -123,7 +123,7 @@ cdef class StreamInputProcessor:
 
     @property
     def is_urgent(self):
-        """Whether `process_urgent` may have something to do."""
+        """Return whether `process_urgent` may have something to do."""
         return bool(ps_is_raised(self.urgent))
 
     cpdef bint process_urgent(self) except -1:

@@ -45,7 +45,7 @@ cdef class KeyGroupEntries:
         return <int32_t>(ps_murmur(hash) % <uint32_t>self.max_parallelism) - self.first
 
     cdef inline bint leaves_out(self, PsWord key) noexcept:
-        """Whether it is known, at little cost, that the entry of a key is not taken."""
+        """Return whether it is known, at little cost, that the entry of a key is not taken."""
         cdef int32_t group
         if self.num_taken == self.count or not ps_is_integer(key):
             return False

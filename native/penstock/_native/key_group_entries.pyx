@@ -44,7 +44,7 @@ cdef class KeyGroupEntries:
                     self.num_taken -= 1
 
     cdef bint keeps_all(self) noexcept:
-        """Whether there is no group whose entries are taken."""
+        """Return whether there is no group whose entries are taken."""
         return self.num_taken == 0
 
     def __dealloc__(self):

@@ -86,7 +86,7 @@ cdef inline bint is_dict_or_none(object value) noexcept:
 
 
 cdef inline bint is_short(ClassForm form, object extra) noexcept:
-    """Whether there is a bit for everything."""
+    """Return whether there is a bit for everything."""
     return form.count + (0 if extra is None else PyDict_Size(extra)) <= MAX_BITS
 
 
@@ -129,7 +129,7 @@ cdef bint write_rest(
 cdef inline bint is_rest(
     ClassForm form, PyObject *fields_set, object private, object extra, Parts *met
 ) except -1:
-    """Whether these are of the types that they mostly are, and stand alone."""
+    """Return whether these are of the types that they mostly are, and stand alone."""
     return (
         fields_set != NULL and type(<object>fields_set) is set
         and is_dict_or_none(private) and is_dict_or_none(extra)

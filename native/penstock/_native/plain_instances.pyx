@@ -97,7 +97,7 @@ cdef bint stands_alone_as_part(object value, Parts *known) except -1:
 
 
 cdef bint elements_stand_alone(object value, Parts *known) except -1:
-    """Whether what a collection of the standard library holds does, and is all of it."""
+    """Return whether what a collection of the standard library holds does, and is all of it."""
     cdef object elements = elements_of(value)
     return elements is not None and parts_stand_alone(elements, known)
 
@@ -124,7 +124,7 @@ cdef bint is_new(PyObject *part, Parts *known) noexcept:
 
 
 cdef bint parts_stand_alone(object value, Parts *known) except -1:
-    """Whether what a collection holds does, or one of a subclass."""
+    """Return whether what a collection holds does, or one of a subclass."""
     cdef object element
     cdef Py_ssize_t i = 0
     cdef PyObject *key
@@ -157,7 +157,7 @@ cdef bint parts_stand_alone(object value, Parts *known) except -1:
 
 
 cdef bint fields_stand_alone(ClassForm form, object value, Parts *known) except -1:
-    """Whether an instance is as its class says, and its fields stand alone."""
+    """Return whether an instance is as its class says, and its fields stand alone."""
     cdef PyObject **values = NULL
     cdef PyObject *field
     cdef object held, name, attributes = None
@@ -197,7 +197,7 @@ cdef bint fields_stand_alone(ClassForm form, object value, Parts *known) except 
 
 
 cdef bint in_order(ClassForm form, object attributes) except -1:
-    """Whether a dict has the names of a class in their order, be they the same texts or equal."""
+    """Return whether a dict has a class's names in order, by identity or equality."""
     cdef PyObject *name
     cdef PyObject *_
     cdef Py_ssize_t i = 0, position = 0

@@ -129,7 +129,7 @@ cdef class Procedure:
         return 0
 
     cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept:
-        """Whether all times of timers are whole numbers of 64 bits."""
+        """Return whether all times of timers are whole numbers of 64 bits."""
         cdef int64_t number
         cdef Py_ssize_t i
         for i in range(ps_field_count(made)):

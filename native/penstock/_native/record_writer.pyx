@@ -207,7 +207,7 @@ cdef class RecordWriter(Output):
         self.flush_channel(ALL_CHANNELS)
 
     def is_available(self):
-        """Whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be begun without waiting for a buffer."""
         return self.partition.is_available()
 
     def _void(self):

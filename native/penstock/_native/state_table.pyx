@@ -584,7 +584,7 @@ cdef class StateTable:
         return position
 
     cdef inline bint is_written(self, StateMap found, int32_t position) noexcept:
-        """Whether there is an entry at a position that is in the store as well."""
+        """Return whether there is an entry at a position that is in the store as well."""
         if position >= found.map.used or found.map.entries[position].key == 0:
             return False
         return found.map.entries[position].epoch <= self.written

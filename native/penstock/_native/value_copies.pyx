@@ -442,7 +442,7 @@ cdef int copy_attributes(State *state, object value, object made, int depth) exc
 
 
 cdef bint has_atomic_values(object value) noexcept:
-    """Whether an instance has no dict, and attributes that never change."""
+    """Return whether an instance has no dict, and attributes that never change."""
     cdef int i, count = ps_value_count(<PyObject *>value)
     cdef uint8_t place = 0
     for i in range(count):
@@ -507,13 +507,13 @@ cdef int kind_of(object value) except -1:
 
 
 cdef bint is_instance_of_atoms(object value) except -1:
-    """Whether an instance without slots has no dict, and attributes that are atoms."""
+    """Return whether an instance without slots has no dict, and attributes that are atoms."""
     cdef Plan plan = plan_for(value)
     return plan.has_values and not plan.slots and has_atomic_values(value)
 
 
 cdef bint is_fixed(object value) except -1:
-    """Whether neither a value nor anything in it ever changes."""
+    """Return whether neither a value nor anything in it ever changes."""
     cdef State state
     cdef object cls = type(value)
     cdef int kind = kind_of(value)
@@ -532,7 +532,7 @@ cdef bint is_fixed(object value) except -1:
 
 
 cpdef bint never_changes(object value) except -1:
-    """Whether a value can be seen at once to be one that never changes; see the pure twin."""
+    """Return whether a value is visibly immutable; see the pure twin."""
     return (
         is_atom(value)
         or (type(value) is tuple and has_atoms_alone(<tuple>value))

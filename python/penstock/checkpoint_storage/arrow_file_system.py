@@ -133,7 +133,7 @@ class ArrowFileSystem:
         self.delete_file(probe)
 
     def exists(self, path: str) -> bool:
-        """Whether an object or directory is there."""
+        """Return whether an object or directory is there."""
         with _naming(path):
             return bool(self._fs.get_file_info(_key(path)).type.value)
 

@@ -36,19 +36,19 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_state(self) -> bool:
-        """Whether anything of it would be lost with it."""
+        """Return whether anything of it would be lost with it."""
         return self.coordinator is not None or any(
             not subtask.is_empty for subtask in self.subtasks.values()
         )
 
     @property
     def has_keyed_state(self) -> bool:
-        """Whether its state belongs to key groups."""
+        """Return whether its state belongs to key groups."""
         return any(s.managed_keyed or s.raw_keyed for s in self.subtasks.values())
 
     @property
     def is_fully_finished(self) -> bool:
-        """Whether all its subtasks had come to their end."""
+        """Return whether all its subtasks had come to their end."""
         return len(self.finished_subtasks) == self.parallelism
 
 

@@ -67,7 +67,7 @@ class FileSystem(Protocol):
         """Makes sure that files can be made below a directory, which need not be there."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return whether a file or directory is there."""
 
     def delete_file(self, path: str) -> None:
         """Deletes a file, if it is there."""
@@ -135,7 +135,7 @@ class LocalFileSystem:
         self.make_directory(path)
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return whether a file or directory is there."""
         return Path(_local(path)).exists()
 
     def delete_file(self, path: str) -> None:
@@ -197,7 +197,7 @@ class FileSystems:
 
 
 def is_lasting(error: OSError) -> bool:
-    """Whether what could not be made at a path cannot be made there later either.
+    """Return whether what could not be made at a path cannot be made there later either.
 
     A store that does not answer, a full disk or too many open files may be another matter soon.
     """

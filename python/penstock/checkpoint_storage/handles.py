@@ -178,7 +178,7 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no state at all."""
+        """Return whether it has no state at all."""
         return not (
             self.managed_keyed
             or self.raw_keyed

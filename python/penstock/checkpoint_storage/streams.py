@@ -265,7 +265,7 @@ def _reading(handle: FileHandle) -> Iterator[None]:
 
 
 def is_as_written(handle: FileHandle, data: bytes, start: int = 0) -> bool:
-    """Whether bytes of a file, from the beginning of a block on, have their checksums."""
+    """Return whether bytes of a file, from the beginning of a block on, have their checksums."""
     view, first = memoryview(data), start // CHECKED_BYTES
     return all(
         zlib.crc32(view[at : at + CHECKED_BYTES]) == handle.checksums[first + at // CHECKED_BYTES]

@@ -186,7 +186,7 @@ class BackgroundCall(Generic[T]):
         self.future = self._threads.submit(partial(self._called, call, delay_s))
 
     def is_done(self) -> bool:
-        """Whether there is an outcome that was not taken."""
+        """Return whether there is an outcome that was not taken."""
         return self.future is not None and self.future.done()
 
     def taken(self) -> T | None:

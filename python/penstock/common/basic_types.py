@@ -20,7 +20,7 @@ class TypeInformation:
         requires_jvm(f"{type(self).__name__}.get_java_type_info", "use the description itself")
 
     def need_conversion(self) -> bool:
-        """Whether `to_internal_type` changes a value."""
+        """Return whether `to_internal_type` changes a value."""
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
@@ -67,7 +67,7 @@ class BasicTypeInfo(TypeInformation):
         return self._basic_type
 
     def __eq__(self, o: object) -> bool:
-        """Whether it is the same scalar type."""
+        """Return whether it is the same scalar type."""
         return isinstance(o, BasicTypeInfo) and self._basic_type is o._basic_type
 
     __hash__ = TypeInformation.__hash__

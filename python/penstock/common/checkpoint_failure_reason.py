@@ -38,7 +38,7 @@ class CheckpointFailureReason(enum.Enum):
 
     @property
     def is_counted(self) -> bool:
-        """Whether it counts against ``tolerable-failed-checkpoints``."""
+        """Return whether it counts against ``tolerable-failed-checkpoints``."""
         return self in _COUNTED
 
 

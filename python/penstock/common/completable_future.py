@@ -31,11 +31,11 @@ class CompletableFuture(Generic[T]):
         return self._future.cancel()
 
     def cancelled(self) -> bool:
-        """Whether the call was cancelled."""
+        """Return whether the call was cancelled."""
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Whether the call ended, in whatever way."""
+        """Return whether the call ended, in whatever way."""
         return self._future.done()
 
     def result(self) -> T:

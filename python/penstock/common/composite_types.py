@@ -16,7 +16,7 @@ class PickledBytesTypeInfo(TypeInformation):
     """Any Python value: the type of everything that was not declared."""
 
     def __eq__(self, o: object) -> bool:
-        """Whether it describes any value too."""
+        """Return whether it describes any value too."""
         return isinstance(o, PickledBytesTypeInfo)
 
     __hash__ = TypeInformation.__hash__
@@ -55,7 +55,7 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
-        """Whether the element types agree."""
+        """Return whether the element types agree."""
         return super().__eq__(o)
 
     __hash__ = TypeInformation.__hash__
@@ -73,7 +73,7 @@ class BasicArrayTypeInfo(_ElementTypeInfo):
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
-        """Whether the element types agree."""
+        """Return whether the element types agree."""
         return super().__eq__(o)
 
     __hash__ = TypeInformation.__hash__
@@ -91,7 +91,7 @@ class ObjectArrayTypeInfo(_ElementTypeInfo):
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
-        """Whether the element types agree."""
+        """Return whether the element types agree."""
         return super().__eq__(o)
 
     __hash__ = TypeInformation.__hash__
@@ -109,7 +109,7 @@ class ListTypeInfo(_ElementTypeInfo):
         super().__init__(element_type)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the element types agree."""
+        """Return whether the element types agree."""
         return super().__eq__(other)
 
     __hash__ = TypeInformation.__hash__
@@ -139,7 +139,7 @@ class MapTypeInfo(TypeInformation):
         return self._value_type_info
 
     def __eq__(self, other: object) -> bool:
-        """Whether key and value types agree."""
+        """Return whether key and value types agree."""
         return (
             isinstance(other, MapTypeInfo)
             and self._key_type_info == other._key_type_info
@@ -166,7 +166,7 @@ class TupleTypeInfo(TypeInformation):
         return self._field_types
 
     def __eq__(self, other: object) -> bool:
-        """Whether the field types agree."""
+        """Return whether the field types agree."""
         return isinstance(other, TupleTypeInfo) and self._field_types == other._field_types
 
     __hash__ = TypeInformation.__hash__
@@ -247,7 +247,7 @@ class RowTypeInfo(TypeInformation):
         return self._field_types
 
     def __eq__(self, other: object) -> bool:
-        """Whether the field types agree; names do not count."""
+        """Return whether the field types agree; names do not count."""
         return isinstance(other, RowTypeInfo) and self._field_types == other._field_types
 
     __hash__ = TypeInformation.__hash__

@@ -37,7 +37,7 @@ class ConfigOption(Generic[T]):
         return self._default_value
 
     def has_default_value(self) -> bool:
-        """Whether there is a default."""
+        """Return whether there is a default."""
         return self._default_value is not None
 
 

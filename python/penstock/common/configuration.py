@@ -116,7 +116,7 @@ class Configuration(MissingMethods):
         return set(self._values)
 
     def contains_key(self, key: str) -> bool:
-        """Whether the key is set."""
+        """Return whether the key is set."""
         return key in self._values
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:

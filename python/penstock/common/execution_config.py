@@ -46,7 +46,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.CLOSURE_CLEANER, "NONE")
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """Whether it is set; it has no effect."""
+        """Return whether it is set; it has no effect."""
         return pipeline.CLOSURE_CLEANER.read(self._configuration) != "NONE"
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
@@ -174,7 +174,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """Whether operators without uid get an id made from the topology."""
+        """Return whether operators without uid get an id made from the topology."""
         return pipeline.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_object_reuse(self) -> ExecutionConfig:
@@ -189,7 +189,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether chained operators and states share objects."""
+        """Return whether chained operators and states share objects."""
         return pipeline.OBJECT_REUSE.read(self._configuration)
 
     def get_global_job_parameters(self) -> dict[str, str]:
@@ -226,7 +226,7 @@ class ExecutionConfig(MissingMethods):
         requires_jvm("ExecutionConfig.get_registered_pojo_types", _DECLARE_TYPES)
 
     def is_use_snapshot_compression(self) -> bool:
-        """Whether snapshots of keyed state are compressed."""
+        """Return whether snapshots of keyed state are compressed."""
         return checkpointing.SNAPSHOT_COMPRESSION.read(self._configuration)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:

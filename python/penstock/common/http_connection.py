@@ -100,12 +100,12 @@ class Answer(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether the service did what it was asked."""
+        """Return whether the service did what it was asked."""
         return 200 <= self.status < 300
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may be answered otherwise later."""
+        """Return whether the same request may be answered otherwise later."""
         return self.status == _TOO_MANY_REQUESTS or self.status >= _SERVER_ERRORS
 
     def __str__(self) -> str:

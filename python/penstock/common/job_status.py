@@ -22,9 +22,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job can never run again."""
+        """Return whether the job can never run again."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the job ended here, though another master might resume it."""
+        """Return whether the job ended here, though another master might resume it."""
         return self.is_globally_terminal_state() or self is JobStatus.SUSPENDED

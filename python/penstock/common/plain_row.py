@@ -76,7 +76,7 @@ class RowBase:
         return dict(zip(fields, values, strict=False))
 
     def __contains__(self, item: object) -> bool:
-        """Whether a field has that name, or, without names, that value."""
+        """Return whether a field has that name, or, without names, that value."""
         return item in self.__dict__.get("_fields", self._values)
 
     def __getitem__(self, item: Any) -> Any:

@@ -50,7 +50,7 @@ class RestartStrategyConfiguration:
             option.write(configuration, value)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same."""
+        """Return whether both say the same."""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:

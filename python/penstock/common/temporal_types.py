@@ -41,7 +41,7 @@ class DateTypeInfo(TypeInformation):
         super().__init__()
 
     def __eq__(self, o: object) -> bool:
-        """Whether it describes dates too."""
+        """Return whether it describes dates too."""
         return isinstance(o, DateTypeInfo)
 
     __hash__ = TypeInformation.__hash__
@@ -69,7 +69,7 @@ class TimeTypeInfo(TypeInformation):
     EPOCH_ORDINAL = 0
 
     def __eq__(self, o: object) -> bool:
-        """Whether it describes times too."""
+        """Return whether it describes times too."""
         return isinstance(o, TimeTypeInfo)
 
     __hash__ = TypeInformation.__hash__
@@ -104,7 +104,7 @@ class TimestampTypeInfo(TypeInformation):
     """`datetime.datetime`; internally epoch microseconds."""
 
     def __eq__(self, o: object) -> bool:
-        """Whether it describes the same timestamps: with or without a zone."""
+        """Return whether it describes the same timestamps: with or without a zone."""
         return type(o) is type(self)
 
     __hash__ = TypeInformation.__hash__
@@ -176,7 +176,7 @@ class LocalTimeTypeInfo(TypeInformation):
         return self._time_type
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same of the three."""
+        """Return whether it is the same of the three."""
         return isinstance(other, LocalTimeTypeInfo) and self._time_type is other._time_type
 
     __hash__ = TypeInformation.__hash__

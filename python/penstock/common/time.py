@@ -106,7 +106,7 @@ class Duration(metaclass=SnakeCaseHints):
         return self._nanos
 
     def __eq__(self, other: object) -> bool:
-        """Whether the spans are equally long."""
+        """Return whether the spans are equally long."""
         return isinstance(other, Duration) and self._nanos == other._nanos
 
     def __hash__(self) -> int:
@@ -139,7 +139,7 @@ class Instant:
         return Instant(seconds, millis * 1_000_000)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same point."""
+        """Return whether both are the same point."""
         return (
             isinstance(other, Instant)
             and self.seconds == other.seconds
@@ -200,7 +200,7 @@ class Time(metaclass=SnakeCaseHints):
         return Time(days * 86_400_000)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the spans are equally long."""
+        """Return whether the spans are equally long."""
         return isinstance(other, Time) and self._milliseconds == other._milliseconds
 
     def __hash__(self) -> int:

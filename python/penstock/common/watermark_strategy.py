@@ -189,7 +189,7 @@ class WatermarkStrategy(MissingMethods):
 
     @property
     def emits_periodically(self) -> bool:
-        """Whether the generator may emit at all."""
+        """Return whether the generator may emit at all."""
         return self._generator_supplier is not NoWatermarksGenerator
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 
 def empty_result_predicate(result: list[Any]) -> bool:
-    """Whether a call gave nothing."""
+    """Return whether a call gave nothing."""
     return not result
 
 
 def has_exception_predicate(error: Exception | None) -> bool:
-    """Whether a call raised."""
+    """Return whether a call raised."""
     return error is not None
 
 
 def exception_type_predicate(error: Exception, expected_error_type: type[Exception]) -> bool:
-    """Whether a call raised an exception of that class."""
+    """Return whether a call raised an exception of that class."""
     return isinstance(error, expected_error_type)

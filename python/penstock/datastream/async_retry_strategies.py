@@ -37,7 +37,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether another try may follow that many."""
+        """Return whether another try may follow that many."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -149,7 +149,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there are tries left."""
+        """Return whether there are tries left."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
@@ -197,7 +197,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there are tries left."""
+        """Return whether there are tries left."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:

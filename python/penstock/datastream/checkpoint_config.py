@@ -36,7 +36,7 @@ class CheckpointConfig(MissingMethods):
         self._configuration = Configuration() if configuration is None else configuration
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether checkpoints are taken."""
+        """Return whether checkpoints are taken."""
         return self.get_checkpoint_interval() > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -118,7 +118,7 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.MAX_CONCURRENT, max_concurrent_checkpoints)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Whether the first failed checkpoint makes the job fail."""
+        """Return whether the first failed checkpoint makes the job fail."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(
@@ -154,7 +154,7 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.RETENTION, retention_mode.name)
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints may outlive the job."""
+        """Return whether checkpoints may outlive the job."""
         none = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         return self.get_externalized_checkpoint_retention() is not none
 
@@ -163,7 +163,7 @@ class CheckpointConfig(MissingMethods):
         return ExternalizedCheckpointRetention[options.RETENTION.read(self._configuration)]
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints overtake data that waits in buffers, which needs EXACTLY_ONCE."""
+        """Return whether checkpoints are unaligned, which needs EXACTLY_ONCE."""
         return (
             options.UNALIGNED.read(self._configuration)
             and self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
@@ -202,7 +202,7 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.FORCE_UNALIGNED, force_unaligned_checkpoints)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints are allowed where they are not known to be safe."""
+        """Return whether unaligned checkpoints are allowed where they are not known to be safe."""
         return options.FORCE_UNALIGNED.read(self._configuration)
 
     def _write(self, option: Option[Any], value: object) -> CheckpointConfig:

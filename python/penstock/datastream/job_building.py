@@ -52,7 +52,7 @@ MAX_CONFIGURATION_BYTES: Final = 4 * 1024 * 1024
 
 
 def _collects_no_operator(operator: PhysicalTransformation) -> bool:
-    """Whether an operator collects a union or what an exchange spreads."""
+    """Return whether an operator collects a union or what an exchange spreads."""
     if not isinstance(operator.operator, operators.CollectSink):
         return False
     (collected,) = operator.inputs

@@ -134,7 +134,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether the map key is there."""
+        """Return whether the map key is there."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -150,7 +150,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no pair."""
+        """Return whether there is no pair."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -177,7 +177,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether the map key is there."""
+        """Return whether the map key is there."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -193,7 +193,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no pair."""
+        """Return whether there is no pair."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)

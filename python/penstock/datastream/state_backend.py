@@ -123,7 +123,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._paths
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints hold only what changed."""
+        """Return whether checkpoints hold only what changed."""
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:

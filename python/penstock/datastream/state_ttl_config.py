@@ -27,7 +27,7 @@ class StateTtlConfig:
         OnReadAndWrite = 2
 
     class StateVisibility(Enum):
-        """Whether a value whose time is over may still be seen."""
+        """Visibility of values that have expired."""
 
         ReturnExpiredIfNotCleanedUp = 0
         NeverReturnExpired = 1
@@ -87,7 +87,7 @@ class StateTtlConfig:
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
-        """Whether a value whose time is over may still be seen."""
+        """Return whether a value whose time is over may still be seen."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
@@ -99,7 +99,7 @@ class StateTtlConfig:
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Whether values expire at all."""
+        """Return whether values expire at all."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
@@ -265,7 +265,7 @@ class StateTtlConfig:
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Whether each element causes a look as well."""
+                """Return whether each element causes a look as well."""
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
@@ -304,11 +304,11 @@ class StateTtlConfig:
             self._is_cleanup_in_background = is_cleanup_in_background
 
         def is_cleanup_in_background(self) -> bool:
-            """Whether expired values are removed although nobody meets them."""
+            """Return whether expired values are removed although nobody meets them."""
             return self._is_cleanup_in_background
 
         def in_full_snapshot(self) -> bool:
-            """Whether full snapshots leave expired values out."""
+            """Return whether full snapshots leave expired values out."""
             return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def get_incremental_cleanup_strategy(

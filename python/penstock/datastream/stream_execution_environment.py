@@ -195,11 +195,11 @@ class StreamExecutionEnvironment(MissingMethods):
         return self
 
     def is_chaining_enabled(self) -> bool:
-        """Whether operators may share a task."""
+        """Return whether operators may share a task."""
         return pipeline.CHAINING.read(self._configuration)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """Whether operators with different numbers of key groups may share a task."""
+        """Return whether operators with different numbers of key groups may share a task."""
         return pipeline.CHAIN_DIFFERENT_MAX_PARALLELISM.read(self._configuration)
 
     def register_slot_sharing_group(
@@ -337,11 +337,11 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._checkpoint_config.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints overtake data that waits in buffers."""
+        """Return whether checkpoints overtake data that waits in buffers."""
         return self._checkpoint_config.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints are allowed where they are not known to be safe."""
+        """Return whether unaligned checkpoints are allowed where they are not known to be safe."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
@@ -355,7 +355,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """Whether changes of state are written continuously; None when it was not set."""
+        """Return whether changes of state are written continuously; None when it was not set."""
         if not changelog.ENABLED.is_set(self._configuration):
             return None
         return changelog.ENABLED.read(self._configuration)

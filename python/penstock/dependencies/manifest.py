@@ -68,7 +68,7 @@ class DependencyManifest(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether a worker needs nothing of it."""
+        """Return whether a worker needs nothing of it."""
         return not (
             self.files
             or self.archives

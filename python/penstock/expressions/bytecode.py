@@ -149,7 +149,7 @@ def _handles_exceptions(code: CodeType) -> bool:
 
 
 def _is_watched() -> bool:
-    """Whether a debugger, a coverage tool or a profiler wants to see calls."""
+    """Return whether a debugger, a coverage tool or a profiler wants to see calls."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later

@@ -131,15 +131,15 @@ class Expression:
     __hash__ = object.__hash__
 
     def is_null(self) -> Expression:
-        """Whether it is None."""
+        """Return whether it is None."""
         return Expression(n.IsNull(self.node, negated=False))
 
     def is_not_null(self) -> Expression:
-        """Whether it is not None."""
+        """Return whether it is not None."""
         return Expression(n.IsNull(self.node, negated=True))
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """Whether it equals one of some values.
+        """Return whether it equals one of some values.
 
         Args:
             values: Numbers, texts, bytes, booleans and None.
@@ -151,7 +151,7 @@ class Expression:
         return Expression(n.IsIn(self.node, kept))
 
     def between(self, lower: Any, upper: Any) -> Expression:
-        """Whether it is neither below the one nor above the other."""
+        """Return whether it is neither below the one nor above the other."""
         not_below, not_above = _binary(">=", self, lower), _binary("<=", self, upper)
         return not_below & not_above
 

@@ -30,6 +30,6 @@ def bound_function(function: Any, method: str) -> Callable[..., Any]:
 
 
 def _is_declared(kind: type, method: str) -> bool:
-    """Whether a class is one of penstock's functions with this method."""
+    """Return whether a class is one of penstock's functions with this method."""
     ours = (cls for cls in kind.__mro__ if cls.__module__.startswith("penstock."))
     return any(method in vars(cls) for cls in ours)

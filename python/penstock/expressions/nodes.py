@@ -106,7 +106,7 @@ class Not(Node):
 
 @dataclass(frozen=True)
 class IsNull(Node):
-    """Whether a value is None, or is not."""
+    """Test of a value for None."""
 
     operand: Node
     negated: bool
@@ -117,7 +117,7 @@ class IsNull(Node):
 
 @dataclass(frozen=True)
 class IsIn(Node):
-    """Whether a value equals one of some."""
+    """Test of a value for membership in a list."""
 
     operand: Node
     values: tuple[Any, ...]

@@ -111,7 +111,7 @@ class _ProcedureBuilder(ProgramBuilder):
         return super().gather(operation, registers, left)
 
     def is_none(self, register: int) -> bool:
-        """Whether a register holds None from the beginning."""
+        """Return whether a register holds None from the beginning."""
         return self.constant_in(register) is None and register in self._constants
 
     def last_place(self) -> int:

@@ -46,15 +46,15 @@ class StringFunctions:
         return self._call("replace", old, new)
 
     def starts_with(self, prefix: Any) -> Expression:
-        """Whether it starts with a text."""
+        """Return whether it starts with a text."""
         return self._call("starts_with", prefix)
 
     def ends_with(self, suffix: Any) -> Expression:
-        """Whether it ends with a text."""
+        """Return whether it ends with a text."""
         return self._call("ends_with", suffix)
 
     def contains(self, part: Any) -> Expression:
-        """Whether a text occurs in it."""
+        """Return whether a text occurs in it."""
         return self._call("contains", part)
 
     def find(self, part: Any) -> Expression:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_chainable(edge: StreamEdge, graph: StreamGraph) -> bool:
-    """Whether the receiver of an edge runs in the thread of its emitter."""
+    """Return whether the receiver of an edge runs in the thread of its emitter."""
     return why_not_chainable(edge, graph) is None
 
 

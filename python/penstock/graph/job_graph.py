@@ -252,7 +252,7 @@ class JobGraph:
 
     @property
     def bounded(self) -> bool:
-        """Whether the job ends by itself."""
+        """Return whether the job ends by itself."""
         return all(vertex.bounded for vertex in self.vertices.values())
 
     @property

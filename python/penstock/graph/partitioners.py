@@ -68,22 +68,22 @@ class PartitionerSpec:
 
     @property
     def is_forward(self) -> bool:
-        """Whether element and consumer stay on the same subtask index."""
+        """Return whether element and consumer stay on the same subtask index."""
         return self.kind == "FORWARD"
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether every consumer receives every element."""
+        """Return whether every consumer receives every element."""
         return self.kind == "BROADCAST"
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a producer feeds only some of the consumers (POINTWISE wiring)."""
+        """Return whether a producer feeds only some of the consumers (POINTWISE wiring)."""
         return PartitionerKind(self.kind) in _POINTWISE
 
     @property
     def supports_unaligned_checkpoints(self) -> bool:
-        """Whether in-flight data of the edge may be stored and spread again after rescaling."""
+        """Return whether in-flight data of the edge may be stored and redistributed."""
         return not (self.is_pointwise or self.is_broadcast)
 
     @property

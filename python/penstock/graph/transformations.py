@@ -32,7 +32,7 @@ _ids = itertools.count(1)
 
 
 class ChainingStrategy(Enum):
-    """Whether an operator may run in the thread of its neighbour."""
+    """Rule by which an operator may be chained to its neighbour."""
 
     ALWAYS = "ALWAYS"
     NEVER = "NEVER"

@@ -290,7 +290,7 @@ def _read_record(directory: Path) -> LeaderRecord | None:
 
 
 def _has_ended(record: LeaderRecord | None, epoch: int) -> bool:
-    """Whether it is known that a leader has ended."""
+    """Return whether it is known that a leader has ended."""
     if record is None or record.epoch != epoch:
         return False  # whoever made this epoch is about to say so
     return record.is_released or is_gone(record.process)

@@ -48,7 +48,7 @@ def this_process() -> tuple[str, str, int, int]:
 
 
 def is_gone(process: tuple[str, str, int, int]) -> bool:
-    """Whether a process was one of this machine and is no more."""
+    """Return whether a process was one of this machine and is no more."""
     boot, namespace, pid, started = process
     if not boot or (boot, namespace) != this_process()[:2]:
         return False  # nothing is known of it

@@ -96,7 +96,7 @@ class WaitingForResources:
         self._stable_ms: int | None = None
 
     def can_go(self, slots: int, least: int, desired: int, now_ms: int) -> bool:
-        """Whether the job goes on with the slots that there are.
+        """Return whether the job goes on with the slots that there are.
 
         Args:
             slots: Their number.
@@ -136,7 +136,7 @@ class Executing:
         self._is_asked = False
 
     def is_time(self, now_ms: int, *, has_more: bool, has_desired: bool) -> bool:
-        """Whether it is to be rescaled now; then nothing is until `refused`.
+        """Return whether it is to be rescaled now; then nothing is until `refused`.
 
         Args:
             now_ms: The time.

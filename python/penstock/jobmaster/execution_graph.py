@@ -61,7 +61,7 @@ class IntermediateResult:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether it can be read only after its producer has finished."""
+        """Return whether it can be read only after its producer has finished."""
         return self.type == "BLOCKING"
 
     def partition_id(self, partition: int) -> bytes:
@@ -261,7 +261,7 @@ class ExecutionGraph:
         self.active = len(self._live)
 
     def all_in(self, *states: ExecutionState) -> bool:
-        """Whether every subtask is in one of the states."""
+        """Return whether every subtask is in one of the states."""
         return all(subtask.state in states for subtask in self.subtasks())
 
     def move(self, new: JobStatus, now_ms: int) -> JobStatus:

@@ -44,7 +44,7 @@ class TaskReport:
 
     @property
     def is_consequence(self) -> bool:
-        """Whether it says that something else has failed: a task does not cancel itself."""
+        """Return whether it says that something else has failed: a task does not cancel itself."""
         if self.failure is None:
             return self.state is ExecutionState.CANCELED
         return self.failure.exception_name in SECONDARY_FAILURES

@@ -113,7 +113,7 @@ class JobHandle:
         return request.future
 
     def done(self) -> bool:
-        """Whether the job has ended and its cluster, if it had one of its own, is gone."""
+        """Return whether the job has ended and its cluster, if it had one of its own, is gone."""
         return self._ended.is_set()
 
     def wait(self, timeout_s: float | None = None) -> bool:

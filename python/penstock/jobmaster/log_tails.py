@@ -100,7 +100,7 @@ class DriverLog(logging.Handler):
 
 
 def has_handlers(target: logging.Logger) -> bool:
-    """Whether the program has set up a handler for a logger."""
+    """Return whether the program has set up a handler for a logger."""
     logger: logging.Logger | None = target
     while logger is not None:
         if any(not isinstance(handler, DriverLog) for handler in logger.handlers):
@@ -110,5 +110,5 @@ def has_handlers(target: logging.Logger) -> bool:
 
 
 def is_of_worker(record: logging.LogRecord) -> bool:
-    """Whether a record came from a worker: it names the operator that spoke, or none."""
+    """Return whether a record came from a worker: it names the operator that spoke, or none."""
     return hasattr(record, "operator") and hasattr(record, "subtask")

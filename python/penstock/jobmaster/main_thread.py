@@ -198,7 +198,7 @@ class MainThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is this thread, which cannot wait for itself."""
+        """Return whether the caller is this thread, which cannot wait for itself."""
         return threading.current_thread() is self._thread
 
     def put(self, action: Callable[[], object], user: QueueUser) -> None:

@@ -42,7 +42,7 @@ class PartitionTracker:
         self._finished_consumers: dict[bytes, set[int]] = {id_: set() for id_ in self._held}
 
     def is_available(self, result: IntermediateResult, partition: int) -> bool:
-        """Whether a blocking partition can be read."""
+        """Return whether a blocking partition can be read."""
         return partition in self._held[result.dataset_id]
 
     def holder(self, result: IntermediateResult, partition: int) -> str | None:
@@ -59,7 +59,7 @@ class PartitionTracker:
                 yield producers[partition]
 
     def can_start(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
-        """Whether all that a subtask reads is there, or comes from its own region."""
+        """Return whether all that a subtask reads is there, or comes from its own region."""
         return all(
             producer.id in region.members
             for _, result in self._graph.vertices[subtask.job_vertex.id].inputs
@@ -148,7 +148,7 @@ class PartitionTracker:
         )
 
     def _may_be_read(self, result: IntermediateResult) -> bool:
-        """Whether any consumer may find all of its partitions there."""
+        """Return whether any consumer may find all of its partitions there."""
         return not _is_all_to_all(result) or len(self._held[result.dataset_id]) == len(
             result.producer.subtasks
         )

@@ -481,7 +481,7 @@ class ResourceManager:
                 self._start(job_id, worker_sizes(lacking, self._slots_per_executor, places))
 
     def _has_to_wait(self) -> bool:
-        """Whether no worker may be started yet; then this is looked at again when one may."""
+        """Return whether no worker may start yet; the check runs again when one may."""
         wait_s = self._failures.wait_s(self._clock())
         if wait_s > 0 and not self._retry_scheduled:
 

@@ -1,4 +1,4 @@
-"""Whether a failed job may restart, and after how long.
+"""Decisions of restart strategies: restart or not, and after which delay.
 
 A strategy is told of each failure and then asked; it holds no clock.  Configuration keys are
 Flink's: `restart-strategy.type` and `restart-strategy.<type>.*`.
@@ -25,7 +25,7 @@ class RestartBackoffTimeStrategy(Protocol):
         """Counts a failure; False when it belongs to the restart that is under way already."""
 
     def can_restart(self) -> bool:
-        """Whether the failure last counted may be answered by a restart."""
+        """Return whether the failure last counted may be answered by a restart."""
 
     def backoff_ms(self, now_ms: int) -> int:
         """Returns how long to wait before that restart."""

@@ -118,7 +118,7 @@ class Scheduler:
 
     @property
     def runs_with_fewer_slots(self) -> bool:
-        """Whether the job runs with fewer slots than it asks for."""
+        """Return whether the job runs with fewer slots than it asks for."""
         return False
 
     # Events ---------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def is_canceling(self, attempt_id: ExecutionAttemptID) -> bool:
-        """Whether an attempt is being cancelled, or is over already, or none of the job's."""
+        """Return whether an attempt is being cancelled, has ended, or is unknown."""
         vertex = self.graph.find_attempt(attempt_id)
         if vertex is None:
             return True

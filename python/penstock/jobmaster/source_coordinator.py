@@ -182,7 +182,7 @@ class SourceCoordinator:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the job has ended."""
+        """Return whether the job has ended."""
         return self._closed.is_set()
 
     # ---- the coordinator's thread ------------------------------------------------------------

@@ -85,12 +85,12 @@ class JobStatus(Enum):
 
     @property
     def is_globally_terminal(self) -> bool:
-        """Whether the job has ended everywhere and for good."""
+        """Return whether the job has ended everywhere and for good."""
         return self in _GLOBALLY_TERMINAL
 
     @property
     def is_terminal(self) -> bool:
-        """Whether this JobMaster is done with the job; another may resume a suspended one."""
+        """Return whether this JobMaster has finished; another may resume a suspended job."""
         return self.is_globally_terminal or self is JobStatus.SUSPENDED
 
 

@@ -122,7 +122,7 @@ class ResultPartition(Protocol):
         """
 
     def is_available(self) -> bool:
-        """Whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be begun without waiting for a buffer."""
 
     def wait_available(self, timeout_ms: int) -> bool:
         """Wait until that is so; False when the time is over."""
@@ -266,7 +266,7 @@ class InputGate(Protocol):
         """
 
     def is_finished(self) -> bool:
-        """Whether every channel has delivered EndOfPartition."""
+        """Return whether every channel has delivered EndOfPartition."""
 
     def release_batch(self) -> None:
         """Give back the buffer that was read last, whose records nobody may use any more.
@@ -326,7 +326,7 @@ class RecordSerializer(Protocol):
 
     @property
     def has_serialized_data(self) -> bool:
-        """Whether bytes of the present record are still to be taken."""
+        """Return whether bytes of the present record are still to be taken."""
 
     def add_record(self, payload: bytes) -> None:
         """Take the next record.
@@ -345,7 +345,7 @@ class RecordDeserializer(Protocol):
 
     @property
     def has_pending_bytes(self) -> bool:
-        """Whether a record was begun and not ended."""
+        """Return whether a record was begun and not ended."""
 
     def records_of(self, buffer: bytes) -> Sequence[bytes | memoryview]:
         """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
@@ -414,7 +414,7 @@ class RecordWriter(Protocol):
         """Make every byte written so far readable; Flink's name of `flush`."""
 
     def is_available(self) -> bool:
-        """Whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be begun without waiting for a buffer."""
 
 
 class ElementHandler(Protocol):
@@ -464,7 +464,7 @@ class StreamInputProcessor(Protocol):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether `process_urgent` may have something to do."""
+        """Return whether `process_urgent` may have something to do."""
 
     def process_urgent(self) -> bool:
         """Hand on the events that overtake data and have come; whether there were any."""
@@ -485,7 +485,7 @@ class ChannelSelector(Protocol):
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether every record goes to every channel."""
+        """Return whether every record goes to every channel."""
 
     def select(self, value: Any) -> int:
         """Return the channel's index."""

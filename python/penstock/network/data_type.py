@@ -23,32 +23,32 @@ class DataType(enum.IntEnum):
 
     @property
     def is_buffer(self) -> bool:
-        """Whether it carries records."""
+        """Return whether it carries records."""
         return self in _BUFFERS
 
     @property
     def is_event(self) -> bool:
-        """Whether it carries one serialized event."""
+        """Return whether it carries one serialized event."""
         return self not in _BUFFERS and self is not DataType.NONE
 
     @property
     def is_blocking_upstream(self) -> bool:
-        """Whether nothing follows it on its channel until consumption is resumed."""
+        """Return whether nothing follows it on its channel until consumption is resumed."""
         return self in _BLOCKING_UPSTREAM
 
     @property
     def has_priority(self) -> bool:
-        """Whether it overtakes what is queued."""
+        """Return whether it overtakes what is queued."""
         return self is DataType.PRIORITIZED_EVENT_BUFFER
 
     @property
     def requires_announcement(self) -> bool:
-        """Whether the receiver announces it ahead of its place in the queue."""
+        """Return whether the receiver announces it ahead of its place in the queue."""
         return self is DataType.TIMEOUTABLE_ALIGNED_CHECKPOINT_BARRIER
 
     @property
     def is_partial_record_allowed(self) -> bool:
-        """Whether a record may begin in it and end in a later one."""
+        """Return whether a record may begin in it and end in a later one."""
         return self is DataType.DATA_BUFFER
 
 

@@ -56,7 +56,7 @@ class SnapshotKind(enum.IntEnum):
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether the snapshot belongs to the user."""
+        """Return whether the snapshot belongs to the user."""
         return self in (
             SnapshotKind.SAVEPOINT,
             SnapshotKind.SAVEPOINT_SUSPEND,
@@ -81,7 +81,7 @@ class Alignment(enum.IntEnum):
 
 
 class StopMode(enum.IntEnum):
-    """Whether the pipeline is drained (results of the end are emitted) before it stops."""
+    """True if the pipeline is drained (results of the end are emitted) before it stops."""
 
     DRAIN = 0
     NO_DRAIN = 1
@@ -110,12 +110,12 @@ class CheckpointBarrier:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether a channel that delivered it stops until the others have."""
+        """Return whether a channel that delivered it stops until the others have."""
         return self.alignment in (Alignment.ALIGNED, Alignment.FORCED_ALIGNED)
 
     @property
     def is_timeoutable(self) -> bool:
-        """Whether it may become unaligned after a time."""
+        """Return whether it may become unaligned after a time."""
         return (
             self.alignment is Alignment.ALIGNED
             and self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS

@@ -87,7 +87,7 @@ class Operations:
         self._operations[trigger_id] = Operation(kind, job_id, outcome)
 
     def knows(self, trigger_id: str) -> bool:
-        """Whether there is an operation of that id."""
+        """Return whether there is an operation of that id."""
         return trigger_id in self._operations
 
     def status(self, kind: str, job_id: bytes, trigger_id: str) -> Operation:
@@ -108,7 +108,7 @@ class Operations:
 
     @property
     def untold(self) -> bool:
-        """Whether a client may still ask for the outcome of something."""
+        """Return whether a client may still ask for the outcome of something."""
         return any(not operation.was_told for operation in self._operations.values())
 
     def _forget_old(self) -> None:

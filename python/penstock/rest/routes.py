@@ -45,12 +45,12 @@ class Endpoint:
 
     @property
     def changes(self) -> bool:
-        """Whether it changes a job."""
+        """Return whether it changes a job."""
         return self.method != "GET"
 
     @property
     def is_archived(self) -> bool:
-        """Whether its answer is kept of a job that has ended."""
+        """Return whether its answer is kept of a job that has ended."""
         last = self.path.rpartition("/")[2]
         return not self.changes and self.path.startswith(_JOB) and last not in _OF_RUNNING_JOBS
 

@@ -152,7 +152,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def is_alive(content: Mapping[str, Any]) -> bool:
-    """Whether the process that wrote a file runs: the one of its ``pid`` that started then."""
+    """Return whether the process that wrote a file still runs, by its ``pid`` and start time."""
     try:
         started_s = psutil.Process(content["pid"]).create_time()
     except psutil.Error:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def is_scarcity(error: OSError) -> bool:
-    """Whether accepting failed for want of descriptors or memory, which others give back."""
+    """Return whether accepting failed for want of descriptors or memory, which others give back."""
     return error.errno in _SCARCE
 
 

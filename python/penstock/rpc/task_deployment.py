@@ -20,7 +20,7 @@ class PartitionDescriptor(msgspec.Struct, frozen=True):
 
     @property
     def outlives_its_task(self) -> bool:
-        """Whether it is read when its task has finished."""
+        """Return whether it is read when its task has finished."""
         return self.partition_type == "BLOCKING"
 
 

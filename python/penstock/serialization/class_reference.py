@@ -50,7 +50,7 @@ def reference_of(cls: type) -> str | None:
 
 
 def is_own(cls: type) -> bool:
-    """Whether a class is the job's own: cannot be imported by its name."""
+    """Return whether a class is the job's own: cannot be imported by its name."""
     return _importable_reference(cls) is None
 
 
@@ -71,7 +71,7 @@ def _importable_reference(cls: type) -> str | None:
 
 
 def _is_found(cls: type) -> bool:
-    """Whether the name of a class leads to it in this process."""
+    """Return whether the name of a class leads to it in this process."""
     found: Any = sys.modules.get(module_of(cls))
     for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)

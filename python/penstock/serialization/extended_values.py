@@ -107,7 +107,7 @@ def rebuild_value(tag: int, parts: Any) -> Any:
 
 
 def is_pickled(value: Any) -> bool:
-    """Whether a value of undeclared type travels as a pickle, which is slow and large."""
+    """Return whether a value of undeclared type travels as a pickle, which is slow and large."""
     cls = type(value)
     if cls in _BUILTIN:
         return False
@@ -118,7 +118,7 @@ def is_pickled(value: Any) -> bool:
 
 
 def is_always_pickled(cls: type) -> bool:
-    """Whether instances of a class are pickled, also once the job knows it."""
+    """Return whether instances of a class are pickled, also once the job knows it."""
     if cls in TAGS or issubclass(cls, enum.Enum):
         return False
     return not (has_fields(cls) or is_made_of_attributes(cls))
@@ -142,7 +142,7 @@ def _reducer_for(cls: type) -> Reducer:
 
 
 def _has_attributes_alone(cls: type) -> bool:
-    """Whether instances are made of the attributes in their dict or in their slots, not in both."""
+    """Return whether instances keep attributes in a dict or in slots, not in both."""
     return (
         not dataclasses.is_dataclass(cls)
         and reference_of(cls) is not None

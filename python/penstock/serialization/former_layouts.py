@@ -30,7 +30,7 @@ FORMER: Final = 12
 
 
 class _Restoring(local):
-    """Whether the current thread restores state."""
+    """Marks threads that restore state."""
 
     depth: int = 0
 
@@ -49,7 +49,7 @@ def former_fields_taken() -> Iterator[None]:
 
 
 def takes_former_fields() -> bool:
-    """Whether this thread restores state."""
+    """Return whether this thread restores state."""
     return _restoring.depth > 0
 
 
@@ -194,5 +194,5 @@ def _has_default(cls: Any, name: str) -> bool:
 
 
 def _is_missing(default: object) -> bool:
-    """Whether it stands for no default; a class that was pickled by value has its own such mark."""
+    """Return whether a value marks a missing default, also in a class pickled by value."""
     return isinstance(default, type(dataclasses.MISSING))

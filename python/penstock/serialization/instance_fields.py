@@ -77,7 +77,7 @@ def _led_to(value: Any, layout: Layout, fields: Sequence[Any]) -> Sequence[Any]:
 
 
 def stand_alone(values: Iterable[Any]) -> bool:
-    """Whether values lead neither back to what holds them nor to one value by two ways.
+    """Return whether values lead neither back to what holds them nor to one value by two ways.
 
     They are scalars, or collections and instances whose parts are such, each held once.
     """

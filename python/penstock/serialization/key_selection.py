@@ -53,7 +53,7 @@ def part_of(selector: Callable[[Any], Any]) -> Part | None:
 
 
 def _is_bare(selector: Any) -> bool:
-    """Whether a selector is a function that depends on nothing but its code."""
+    """Return whether a selector is a function that depends on nothing but its code."""
     if not isinstance(selector, FunctionType):
         return False
     return not (selector.__closure__ or selector.__defaults__ or selector.__kwdefaults__)

@@ -30,7 +30,7 @@ def model_base() -> Any:
 
 
 def is_model(cls: Any) -> bool:
-    """Whether a class is a model that is pickled as pydantic says."""
+    """Return whether a class is a model that is pickled as pydantic says."""
     base = model_base()
     return (
         base is not None
@@ -41,7 +41,7 @@ def is_model(cls: Any) -> bool:
 
 
 def is_of_pydantic(cls: Any, name: str) -> bool:
-    """Whether a method of a model is that of pydantic."""
+    """Return whether a method of a model is that of pydantic."""
     return getattr(getattr(cls, name), "__globals__", {}).get("__name__") in _OF_PYDANTIC
 
 
@@ -51,7 +51,7 @@ def field_names_of(cls: Any) -> tuple[str, ...]:
 
 
 def has_attachments(cls: Any) -> bool:
-    """Whether instances have room for private and extra attributes; those of a RootModel do not."""
+    """Return whether instances may have private and extra attributes; a RootModel's may not."""
     found = next(vars(base)[_PRIVATE] for base in cls.__mro__ if _PRIVATE in vars(base))
     return isinstance(found, MemberDescriptorType)
 

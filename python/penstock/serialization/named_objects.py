@@ -66,7 +66,7 @@ def reduced(value: Any, reducers: typing.Mapping[type, Any]) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _is_plain(kind: type) -> bool:
-    """Whether pickle reduces instances of a class as it does those of most."""
+    """Return whether pickle reduces instances of a class as it does those of most."""
     return (
         getattr(kind, "__reduce__", None) is object.__reduce__
         and getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
@@ -76,7 +76,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _is_of_python(kind: type) -> bool:
-    """Whether instances of a class are made of attributes alone."""
+    """Return whether instances of a class are made of attributes alone."""
     if not any(isinstance(own, FunctionType) for own in (kind.__reduce__, kind.__reduce_ex__)):
         return False
     try:
@@ -96,7 +96,7 @@ def reduced_dispatcher(function: FunctionType) -> Any:
 
 
 def _is_found(value: Any, name: str) -> bool:
-    """Whether workers find a value by its name."""
+    """Return whether workers find a value by its name."""
     found = _lookup_module_and_qualname(value, name=name)
     if found is None:
         return False

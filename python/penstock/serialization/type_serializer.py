@@ -44,15 +44,15 @@ class TypeSerializerSchemaCompatibility:
     detail: str | None = None
 
     def is_compatible_as_is(self) -> bool:
-        """Whether the values are values of the new type."""
+        """Return whether the values are values of the new type."""
         return self.migrate is None and self.detail is None
 
     def is_compatible_after_migration(self) -> bool:
-        """Whether `migrate` makes them values of the new type."""
+        """Return whether `migrate` makes them values of the new type."""
         return self.migrate is not None
 
     def is_incompatible(self) -> bool:
-        """Whether they cannot become values of the new type."""
+        """Return whether they cannot become values of the new type."""
         return self.detail is not None
 
 
@@ -85,13 +85,13 @@ class TypeSerializerSnapshot:
         return self.type.version
 
     def has_time_to_live(self) -> bool:
-        """Whether the values carry the time of their last use."""
+        """Return whether the values carry the time of their last use."""
         return self.type.ttl
 
     def resolve_schema_compatibility(
         self, old: TypeSerializerSnapshot
     ) -> TypeSerializerSchemaCompatibility:
-        """Whether values that were written under ``old`` are values of this type.
+        """Return whether values that were written under ``old`` are values of this type.
 
         A time to live may be added or taken away: values are meant as functions see them.
         """

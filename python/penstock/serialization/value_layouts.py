@@ -84,7 +84,7 @@ def layout_of(cls: type) -> Layout | None:
 
 
 def has_fields(cls: type) -> bool:
-    """Whether a class has a layout, or will have one once the job knows it."""
+    """Return whether a class has a layout, or will have one once the job knows it."""
     return _fields(cls) is not None
 
 
@@ -200,7 +200,7 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...], bool] | None:
 
 
 def _has_described(cls: type, names: Iterable[str]) -> bool:
-    """Whether something else would take attributes on their way to the dict, and is left to it."""
+    """Return whether the class intercepts the setting of attributes."""
     return any(hasattr(getattr(cls, name, None), "__set__") for name in names)
 
 
@@ -265,7 +265,7 @@ def made_of_builtin(layout: Layout, value: Any) -> Any:
 
 
 def takes_attributes_as_they_are(cls: type) -> bool:
-    """Whether unpickling a plain class sets slots past its methods, and reading asks none."""
+    """Return whether pickling a plain class reads and sets slots without its methods."""
     if not _inherits_from_object(cls, "__getattribute__"):
         return False
     return (
@@ -297,7 +297,7 @@ def slots_of(cls: type) -> list[str]:
 
 
 def has_only_items(cls: type) -> bool:
-    """Whether instances of a subclass of tuple have no attributes.
+    """Return whether instances of a subclass of tuple have no attributes.
 
     One that was pickled by value comes back without the slots that said so, but still names them.
     """
@@ -308,12 +308,12 @@ def has_only_items(cls: type) -> bool:
 
 
 def is_made_of_attributes(cls: type) -> bool:
-    """Whether pickling takes the attributes of instances and sets them again, and nothing else."""
+    """Return whether pickling only reads the attributes of instances and sets them again."""
     return not _has_own_pickling(cls) and _is_made_of_state(cls)
 
 
 def _is_made_of_state(cls: type) -> bool:
-    """Whether pickling takes the state of instances, and that is all there is to them."""
+    """Return whether pickling takes the state of instances, and that is all there is to them."""
     if not all(_inherits_from_object(cls, n) for n in ("__new__", "__reduce__", "__reduce_ex__")):
         return False
     if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")):
@@ -344,7 +344,7 @@ def _has_own_pickling(cls: type) -> bool:
 
 
 def _is_of_attrs(cls: Any, method: Any) -> bool:
-    """Whether attrs made a method that takes or sets the fields of its class, and no more."""
+    """Return whether attrs generated the method, which only reads or sets fields."""
     if getattr(method, "__globals__", {}).get("__name__") != "attr._make":
         return False
     fields = {field.name for field in getattr(cls, "__attrs_attrs__", ())}

@@ -113,7 +113,7 @@ class RemoteJobHandle:
             raise
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return self._ended.is_set()
 
     def result(self, timeout_s: float | None = None) -> dict[str, Any]:

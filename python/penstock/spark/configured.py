@@ -1,4 +1,4 @@
-"""Whether a Spark is configured for the programs of this process."""
+"""Detects a Spark that is configured for this process."""
 
 from collections.abc import Mapping
 from pathlib import Path

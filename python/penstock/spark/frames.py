@@ -87,7 +87,7 @@ def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
 
 
 def _goes_on(env: StreamExecutionEnvironment) -> bool:
-    """Whether the job may be one that another run of the program has begun."""
+    """Return whether the job may be one that another run of the program has begun."""
     configuration = env.get_configuration().to_dict()
     return (
         state_recovery.PATH.read(configuration) is not None
@@ -96,7 +96,7 @@ def _goes_on(env: StreamExecutionEnvironment) -> bool:
 
 
 def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
-    """Whether a folder has what Spark calls so: its last file, or where it writes until then."""
+    """Return whether a folder has Spark's success file or its temporary folder."""
     files = FileSystems(env.get_configuration().to_dict())
     path = f"{folder.rstrip('/')}/{name}"
     return files.of(path).exists(path)

@@ -207,7 +207,7 @@ def control_plane_options(
 
 
 def encrypts_its_network(context: "SparkContext") -> bool:
-    """Whether Spark's processes encrypt what they send each other."""
+    """Return whether Spark's processes encrypt what they send each other."""
     conf = context.getConf()
     return any(str(conf.get(key, "false")).lower() == "true" for key in _NETWORK_ENCRYPTION)
 
@@ -230,7 +230,7 @@ def refuse_copies(context: "SparkContext") -> None:
 
 
 def is_stopped(context: "SparkContext") -> bool:
-    """Whether the application is over, by whoever has stopped it, or its JVM is gone."""
+    """Return whether the application is over, by whoever has stopped it, or its JVM is gone."""
     from py4j.protocol import Py4JError
 
     if context._jsc is None:
@@ -248,6 +248,6 @@ def cancel_group(context: "SparkContext", group: str) -> None:
 
 
 def is_local(master: str | None) -> bool:
-    """Whether driver and executors are one JVM."""
+    """Return whether driver and executors are one JVM."""
     name = master or ""
     return name.startswith("local") and not name.startswith("local-cluster")

@@ -68,7 +68,7 @@ def missing():
 
 
 def has(module, attribute):
-    """Whether a module has an attribute."""
+    """Return whether a module has an attribute."""
     try:
         return hasattr(module, attribute)
     except ModuleNotFoundError:  # what PyFlink has and penstock has not says so

@@ -107,7 +107,7 @@ def error_text(error: BaseException) -> str:
 
 
 def agree(recorded: Any, found: Any) -> bool:
-    """Whether an outcome is the recorded one: errors agree by class, lists by what they hold."""
+    """Return whether an outcome matches the recorded one: errors by class, lists by items."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         return recorded.keys() == found.keys() and all(agree(recorded[k], found[k]) for k in found)
     if isinstance(recorded, list) and isinstance(found, list):

@@ -46,7 +46,7 @@ def test_threads_may_ask_for_the_first_decoder_of_a_type_at_once():
 
 
 def prepares(call):
-    """Whether a call of msgspec prepares the type that it is given."""
+    """Return whether a call of msgspec prepares the type that it is given."""
     name = ast.unparse(call.func)
     if not name.startswith("msgspec."):
         return False

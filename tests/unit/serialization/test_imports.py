@@ -82,7 +82,7 @@ class Started(threading.Thread):
         return self.result
 
     def waits(self):
-        """Whether it waits for a lock of imports, or has not waited and is over."""
+        """Return whether it waits for a lock of imports, or has not waited and is over."""
         frame = sys._current_frames().get(self.ident)
         return frame is None or frame.f_code.co_name in ("import_for_value", "acquire")
 

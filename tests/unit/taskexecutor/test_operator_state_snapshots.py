@@ -206,7 +206,7 @@ class Ruled(KeyedBroadcastProcessFunction):
 
 @pytest.mark.parametrize("reuse", ["false", "true"])
 def test_a_job_goes_on_from_what_its_rules_were_at_the_barrier(reuse):
-    """Whether functions share objects with states or not."""
+    """Return whether functions share objects with states or not."""
 
     def harness():
         return KeyedTwoInputStreamOperatorTestHarness(

@@ -259,7 +259,7 @@ def test_collected_elements_that_may_come_twice_wait_for_no_checkpoint(options):
 
 
 def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
-    """Whether the driver lacks results is not known: they are sent again."""
+    """Return whether the driver lacks results is not known: they are sent again."""
     test = collecting(Client(broken=True))
     test.process_element(1)
     with pytest.raises(SinkError, match="takes no more results of CollectSink: closed") as caught:

@@ -195,5 +195,5 @@ SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
 
 
 def is_unaligned(configuration: Mapping[str, str]) -> bool:
-    """Whether barriers may overtake data; with AT_LEAST_ONCE they never do."""
+    """Return whether barriers may overtake data; with AT_LEAST_ONCE they never do."""
     return UNALIGNED.read(configuration) and MODE.read(configuration) == "EXACTLY_ONCE"

@@ -231,7 +231,7 @@ def idle_reporter_keys(configuration: Mapping[str, str], chosen: tuple[str, ...]
 
 
 def is_reporter_key(key: str) -> bool:
-    """Whether a key is an option of a named reporter."""
+    """Return whether a key is an option of a named reporter."""
     return _KEY.fullmatch(key) is not None
 
 

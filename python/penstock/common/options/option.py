@@ -61,7 +61,7 @@ class Option(Generic[T]):
         return (self.key, *self.alternate_keys)
 
     def is_set(self, configuration: Configuration | Mapping[str, str]) -> bool:
-        """Whether the configuration has a value for it."""
+        """Return whether the configuration has a value for it."""
         return self._found(configuration) is not None
 
     def read(self, configuration: Configuration | Mapping[str, str]) -> T:

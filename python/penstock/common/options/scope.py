@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_of_cluster(key: str) -> bool:
-    """Whether a key is that of an option of the cluster; reporters of metrics are, too."""
+    """Return whether a key is that of an option of the cluster; reporters of metrics are, too."""
     option = options_by_key().get(key)
     return is_reporter_key(key) if option is None else option.scope == "cluster"
 

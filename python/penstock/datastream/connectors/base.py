@@ -32,7 +32,7 @@ class Source(JavaFunctionWrapper):
         raise NotImplementedError(f"{type(self).__name__}.source_operator")
 
     def is_bounded(self) -> bool:
-        """Whether the source comes to an end."""
+        """Return whether the source comes to an end."""
         return True
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -65,7 +65,7 @@ class Sink(JavaFunctionWrapper):
         return None
 
     def has_global_committer(self) -> bool:
-        """Whether one committer serves all writers."""
+        """Return whether one committer serves all writers."""
         return False
 
 

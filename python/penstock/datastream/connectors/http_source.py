@@ -163,7 +163,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         self.timeout_ms = timeout_ms
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends."""
+        """Return whether the source ends."""
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:

@@ -52,7 +52,7 @@ class HybridSource(Source):
         )
 
     def is_bounded(self) -> bool:
-        """Whether the last source comes to an end."""
+        """Return whether the last source comes to an end."""
         return self._sources[-1].is_bounded()
 
     def get_produced_type(self) -> TypeInformation | None:

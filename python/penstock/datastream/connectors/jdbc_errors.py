@@ -38,12 +38,12 @@ _REMEDIES: Final = {
 
 
 def refused_by_server(reason: str) -> bool:
-    """Whether libpq, which tells no code where it connects, says that a server lets us not in."""
+    """Return whether libpq's message, which has no code, says that a server refused the login."""
     return "FATAL:" in reason and not any(words in reason for words in PASSING_WORDS)
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether the same would fail again, of an error of a package of DB-API 2 or what it caused."""
+    """Return whether a retry would fail with the same error of a DB-API 2 package."""
     cause = _of_package(error)
     state = _state(cause)
     if state is not None:
@@ -58,7 +58,7 @@ def is_final(error: BaseException) -> bool:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether a package cannot make a value of Python of one that the server has sent."""
+    """Return whether a package cannot make a value of Python of one that the server has sent."""
     names = [kind.__name__ for kind in type(error).__mro__]
     return "DataError" in names and _state(error) is None
 

@@ -178,7 +178,7 @@ class Publisher(Protocol):
         """How many messages the broker has not acknowledged."""
 
     def was_connected(self) -> bool:
-        """Whether there was a connection already."""
+        """Return whether there was a connection already."""
 
 
 def wait_until(

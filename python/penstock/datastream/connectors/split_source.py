@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Boundedness(Enum):
-    """Whether a source comes to an end."""
+    """Boundedness of a source."""
 
     BOUNDED = 0
     CONTINUOUS_UNBOUNDED = 1
@@ -339,7 +339,7 @@ class PythonSource(Source, ABC, Generic[T, S]):
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
-        """Whether the source comes to an end."""
+        """Return whether the source comes to an end."""
 
     @abstractmethod
     def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
@@ -367,5 +367,5 @@ class PythonSource(Source, ABC, Generic[T, S]):
         return operators.SplitSource(self)
 
     def is_bounded(self) -> bool:
-        """Whether the source comes to an end."""
+        """Return whether the source comes to an end."""
         return self.get_boundedness() is Boundedness.BOUNDED

@@ -130,5 +130,5 @@ class PythonSink(Sink, ABC, Generic[T]):
         return operators.SinkCommitter(self)
 
     def has_global_committer(self) -> bool:
-        """Whether the sink is a `SupportsGlobalCommitter`."""
+        """Return whether the sink is a `SupportsGlobalCommitter`."""
         return isinstance(self, SupportsGlobalCommitter)

@@ -118,7 +118,7 @@ _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the name of a file is that of a compressed one."""
+    """Return whether the name of a file is that of a compressed one."""
     return path.endswith(tuple(_OPENERS))
 
 

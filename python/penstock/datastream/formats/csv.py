@@ -167,7 +167,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
-            """Whether a line that begins with ``#`` is no element."""
+            """Return whether a line that begins with ``#`` is no element."""
             self._dialect.allows_comments = allow_comments
             return self
 

@@ -92,7 +92,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return made
 
     def can_be_cut(self) -> bool:
-        """Whether an end of a line is the end of a row wherever it stands."""
+        """Return whether an end of a line is the end of a row wherever it stands."""
         dialect = self._schema.settings.dialect
         return dialect.quote is None and dialect.escape is None and not self._has_header
 

@@ -162,7 +162,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Whether lines that begin with ``#`` are left out."""
+        """Return whether lines that begin with ``#`` are left out."""
         self._dialect.allows_comments = allow
         return self
 
@@ -231,17 +231,17 @@ class CsvSchemaBuilder:
         return self
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Whether the first line of a file, or the one behind its header, is none of its rows."""
+        """Return whether the first line behind the header is skipped."""
         self._settings = replace(self._settings, skips_first=skip)
         return self
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Whether the names in the header must be those of the schema, in their order."""
+        """Return whether the names in the header must be those of the schema, in their order."""
         self._settings = replace(self._settings, is_header_strict=strict)
         return self
 
     def set_reorder_columns(self, reorder: bool = True) -> CsvSchemaBuilder:
-        """Whether columns are found by the names of the header (beyond PyFlink).
+        """Return whether columns are found by the names of the header (beyond PyFlink).
 
         They may stand in any order, among others that are left out.
         """
@@ -249,7 +249,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Whether the first row of a file is a header, which is left out.
+        """Return whether the first row of a file is a header, which is left out.
 
         Columns are read by their position, as in Flink; `set_strict_headers` has the names of the
         header checked, `set_reorder_columns` finds columns by them.

@@ -130,7 +130,7 @@ class Policy(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether it fails the job."""
+        """Return whether it fails the job."""
         return self.tag is None and not self.skips
 
 

@@ -77,7 +77,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def can_be_cut(self) -> bool:
-        """Whether several subtasks may read one file."""
+        """Return whether several subtasks may read one file."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:

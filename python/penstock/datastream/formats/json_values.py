@@ -209,7 +209,7 @@ def read_bool(value: Any) -> bool:
 
 
 def has_underscore(value: Any) -> bool:
-    """Whether it is a text that is a number to Python alone, as ``1_000``."""
+    """Return whether it is a text that is a number to Python alone, as ``1_000``."""
     return isinstance(value, str) and "_" in value
 
 

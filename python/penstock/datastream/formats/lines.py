@@ -124,7 +124,7 @@ class TextLines(StreamFormat):
         self.charset = charset
 
     def can_be_cut(self) -> bool:
-        """Whether lines of this charset can be told apart by their bytes."""
+        """Return whether lines of this charset can be told apart by their bytes."""
         return self._codec() in _LINE_FEED_IS_A_BYTE
 
     def get_produced_type(self) -> TypeInformation:

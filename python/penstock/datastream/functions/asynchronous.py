@@ -60,7 +60,7 @@ class AsyncFunctionDescriptor:
     """An asynchronous operator as data."""
 
     class OutputMode(Enum):
-        """Whether results keep the order of the elements."""
+        """Order of the results of asynchronous calls."""
 
         ORDERED = 0
         UNORDERED = 1

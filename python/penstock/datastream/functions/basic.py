@@ -35,7 +35,7 @@ class FilterFunction(Function):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether the element is kept."""
+        """Return whether the element is kept."""
 
 
 class ReduceFunction(Function):

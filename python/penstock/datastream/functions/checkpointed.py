@@ -17,7 +17,7 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the states have the content of an earlier attempt."""
+        """Return whether the states have the content of an earlier attempt."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:

@@ -51,7 +51,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
 
         @abstractmethod
         def is_running(self) -> bool:
-            """Whether the source should go on; False once it was cancelled."""
+            """Return whether the source should go on; False once it was cancelled."""
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
         """Emits elements until the source is at its end or was cancelled."""

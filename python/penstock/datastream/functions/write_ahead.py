@@ -74,7 +74,7 @@ class CheckpointCommitter(ABC):
 
     @abstractmethod
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
-        """Whether a checkpoint of a subtask was sent."""
+        """Return whether a checkpoint of a subtask was sent."""
 
 
 class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):

@@ -77,7 +77,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether the windows follow event time."""
+        """Return whether the windows follow event time."""
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
@@ -116,7 +116,7 @@ class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """Whether the windows follow event time."""
+        """Return whether the windows follow event time."""
         return self._event_time
 
 

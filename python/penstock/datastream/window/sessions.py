@@ -72,12 +72,12 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """Whether the sessions follow event time."""
+        """Return whether the sessions follow event time."""
         return self._event_time
 
 
 def joins_touching_windows(assigner: object) -> bool:
-    """Whether an assigner merges the windows that overlap or touch, as those of sessions do."""
+    """Return whether an assigner merges windows that overlap or touch."""
     return getattr(type(assigner), "merge_windows", None) is _SessionWindows.merge_windows
 
 

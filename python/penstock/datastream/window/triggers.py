@@ -32,11 +32,11 @@ class TriggerResult(Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Whether the window is evaluated."""
+        """Return whether the window is evaluated."""
         return self.value[0]
 
     def is_purge(self) -> bool:
-        """Whether the window drops its contents."""
+        """Return whether the window drops its contents."""
         return self.value[1]
 
 
@@ -102,7 +102,7 @@ class Trigger(ABC, Generic[T, W]):
         """Called when an event-time timer fires."""
 
     def can_merge(self) -> bool:
-        """Whether windows with this trigger may merge."""
+        """Return whether windows with this trigger may merge."""
         return False
 
     @abstractmethod

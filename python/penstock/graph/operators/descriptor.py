@@ -20,12 +20,12 @@ class OperatorDescriptor:
 
     @property
     def is_coordinated(self) -> bool:
-        """Whether a part of the operator runs once per job, beside the JobMaster."""
+        """Return whether a part of the operator runs once per job, beside the JobMaster."""
         return False
 
     @property
     def is_yielding(self) -> bool:
-        """Whether the operator yields to the mailbox while it waits for its own results.
+        """Return whether the operator yields to the mailbox while it waits for its own results.
 
         It must not share a thread with a source that never returns to the mailbox.
         """
@@ -61,7 +61,7 @@ class SourceDescriptor(OperatorDescriptor):
 
     @property
     def is_coordinated(self) -> bool:
-        """Whether it is aligned with other sources."""
+        """Return whether it is aligned with other sources."""
         return self.watermark_strategy is not None and self.watermark_strategy.alignment is not None
 
     @property

@@ -132,7 +132,7 @@ class HybridSource(SourceDescriptor):
 
     @property
     def is_coordinated(self) -> bool:
-        """Whether it is aligned with other sources, or one of the sources has an enumerator."""
+        """Return whether it is aligned with other sources, or has an enumerator."""
         return self.parts_enumerating is not None or super().is_coordinated
 
     @property

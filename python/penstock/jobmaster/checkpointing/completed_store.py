@@ -37,7 +37,7 @@ class CompletedCheckpoint:
         return self.metadata.checkpoint_id
 
     def is_discarded_at(self, status: JobStatus) -> bool:
-        """Whether it is deleted when the job ends so."""
+        """Return whether it is deleted when the job ends so."""
         return {
             "FINISHED": self.properties.discard_finished,
             "CANCELED": self.properties.discard_cancelled,

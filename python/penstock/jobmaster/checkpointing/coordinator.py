@@ -455,7 +455,7 @@ class CheckpointCoordinator:
 
     @property
     def _is_held_up(self) -> bool:
-        """Whether nothing begins: one is being triggered, or the job is about to fail."""
+        """Return whether nothing begins: one is being triggered, or the job is about to fail."""
         return any(p.stage in (Stage.LOCATION, Stage.COORDINATORS) for p in self.pending) or any(
             isinstance(action, a.FailJob) for action in self._out
         )

@@ -1,4 +1,4 @@
-"""Whether a job fits a checkpoint in which operators had come to their end (SEMANTICS F14)."""
+"""Checks that a job fits a checkpoint with finished operators (SEMANTICS F14)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_finished_operators(job: JobGraph, states: Mapping[bytes, OperatorState
 
 
 def _has_finished(vertex: JobVertex, states: Mapping[bytes, OperatorState | None]) -> bool:
-    """Whether all operators of the chain had finished; not some of them."""
+    """Return whether all operators of the chain had finished; not some of them."""
     finished: list[str] = []
     others: list[str] = []
     for identity in vertex.operators:

@@ -32,7 +32,7 @@ _CUSTOM: Final = "CUSTOM"
 
 
 def can_be_spread(job: JobGraph) -> bool:
-    """Whether data in flight in any exchange of a job could go on at another parallelism.
+    """Return whether data in flight in any exchange of a job could go on at another parallelism.
 
     In those that are not looked at here barriers do not overtake data.
     """
@@ -75,7 +75,7 @@ class InFlightAssignment:
             self._check_places(vertex)
 
     def stays(self, vertex: JobVertex, handle: ChannelStateHandle, *, is_input: bool) -> bool:
-        """Whether a piece goes back to the gate or partition that it was taken from."""
+        """Return whether a piece goes back to the gate or partition that it was taken from."""
         kept = self._kept_inputs if is_input else self._kept_outputs
         return (vertex.id, handle.index) in kept
 

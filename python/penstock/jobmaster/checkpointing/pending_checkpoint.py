@@ -88,7 +88,7 @@ class PendingCheckpoint:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether every task has reported."""
+        """Return whether every task has reported."""
         return not self._waiting
 
     @property
@@ -103,7 +103,7 @@ class PendingCheckpoint:
 
     @property
     def has_stopped_tasks(self) -> bool:
-        """Whether tasks may have stopped for it, which do not go on by themselves."""
+        """Return whether tasks may have stopped for it, which do not go on by themselves."""
         triggered = self.stage in (Stage.TASKS, Stage.METADATA)
         return self.request.properties.is_synchronous and triggered
 
@@ -113,7 +113,7 @@ class PendingCheckpoint:
         return tuple(self._states.values())
 
     def takes_part(self, attempt_id: ExecutionAttemptID) -> bool:
-        """Whether an attempt is one of those that report."""
+        """Return whether an attempt is one of those that report."""
         return attempt_id in self._known
 
     def acknowledge(

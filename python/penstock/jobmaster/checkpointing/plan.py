@@ -81,7 +81,7 @@ def plan_checkpoint(graph: ExecutionGraph, *, after_tasks_finish: bool) -> Check
 
 
 def _has_running_producer(vertex: ExecutionJobVertex, subtask: int) -> bool:
-    """Whether a barrier will come to the subtask from upstream."""
+    """Return whether a barrier will come to the subtask from upstream."""
     return any(
         producer.state is not ExecutionState.FINISHED for producer in producers_of(vertex, subtask)
     )

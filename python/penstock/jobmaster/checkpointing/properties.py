@@ -48,17 +48,17 @@ class CheckpointProperties:
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether the user owns it."""
+        """Return whether the user owns it."""
         return self.kind.is_savepoint
 
     @property
     def is_told(self) -> bool:
-        """Whether tasks are told of its completion, and commit because of it."""
+        """Return whether tasks are told of its completion, and commit because of it."""
         return not self.is_savepoint or self.is_synchronous
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether the tasks wait for its completion and end then."""
+        """Return whether the tasks wait for its completion and end then."""
         return self.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
 
     @classmethod

@@ -104,7 +104,7 @@ class CheckpointRequestDecider:
 
     @property
     def has_periodic(self) -> bool:
-        """Whether a periodic request waits."""
+        """Return whether a periodic request waits."""
         return any(request.is_periodic for request in self._queue)
 
     def drain(self) -> list[CheckpointRequest]:

@@ -56,7 +56,7 @@ class CheckpointRecord:
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether the user asked for it to keep."""
+        """Return whether the user asked for it to keep."""
         return self.savepoint_format is not None
 
     @property

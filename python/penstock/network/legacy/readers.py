@@ -52,7 +52,7 @@ class AbstractReader:
 
     @property
     def is_finished(self) -> bool:
-        """Whether every channel has ended."""
+        """Return whether every channel has ended."""
         return self._gate.is_finished()
 
     def register_task_event_listener(self, listener: TaskEventListener, name: str) -> None:
@@ -89,7 +89,7 @@ class AbstractReader:
 
     @property
     def has_reached_end_of_superstep(self) -> bool:
-        """Whether every channel has ended its superstep."""
+        """Return whether every channel has ended its superstep."""
         return self._is_iterative and self._superstep_ends == self._gate.num_channels
 
     def handle_event(self, event: Event) -> bool:
@@ -236,7 +236,7 @@ class RecordReader(AbstractRecordReader, Generic[R]):
         self._next: R | None = None
 
     def has_next(self) -> bool:
-        """Whether another record comes before everything or a superstep has ended.
+        """Return whether another record comes before everything or a superstep has ended.
 
         Raises:
             CorruptStreamError, NetworkError: as for ``MutableRecordReader.next``.

@@ -42,17 +42,17 @@ class SerializationResult(enum.Enum):
 
     @property
     def is_full_record(self) -> bool:
-        """Whether the whole record is written."""
+        """Return whether the whole record is written."""
         return self is not SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
 
     @property
     def is_full_buffer(self) -> bool:
-        """Whether the buffer has no space left."""
+        """Return whether the buffer has no space left."""
         return self is not SerializationResult.FULL_RECORD
 
 
 class DeserializationResult(enum.Enum):
-    """Whether a step gave a record, and whether the buffer has more."""
+    """Outcome of a deserialization step: a record or none, and whether the buffer has more."""
 
     PARTIAL_RECORD = enum.auto()
     """No record; the buffer is consumed."""
@@ -65,12 +65,12 @@ class DeserializationResult(enum.Enum):
 
     @property
     def is_full_record(self) -> bool:
-        """Whether there is a record."""
+        """Return whether there is a record."""
         return self is not DeserializationResult.PARTIAL_RECORD
 
     @property
     def is_buffer_consumed(self) -> bool:
-        """Whether the buffer can be recycled."""
+        """Return whether the buffer can be recycled."""
         return self is not DeserializationResult.INTERMEDIATE_RECORD_FROM_BUFFER
 
 
@@ -84,7 +84,7 @@ class SpanningRecordSerializer:
 
     @property
     def has_serialized_data(self) -> bool:
-        """Whether bytes of the present record are still to be written."""
+        """Return whether bytes of the present record are still to be written."""
         return self._serializer.has_serialized_data
 
     @property
@@ -162,7 +162,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
 
     @property
     def has_unfinished_data(self) -> bool:
-        """Whether records of the buffer were not read, or one has begun and not ended."""
+        """Return whether records of the buffer were not read, or one has begun and not ended."""
         return bool(self._records) or self._deserializer.has_pending_bytes
 
     def unconsumed(self) -> bytes:

@@ -28,7 +28,7 @@ class ChannelSelector:
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether every element goes to every channel."""
+        """Return whether every element goes to every channel."""
         return False
 
     def select(self, value: Any) -> int:  # noqa: ARG002

@@ -371,7 +371,7 @@ def _check(name: str, value: int, least: int) -> None:
 
 
 def _is_compressing(codec: str) -> bool:
-    """Whether a codec compresses."""
+    """Return whether a codec compresses."""
     match codec.lower():
         case "none":
             return False

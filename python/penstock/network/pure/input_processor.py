@@ -96,7 +96,7 @@ class StreamInputProcessor:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether `process_urgent` may have something to do."""
+        """Return whether `process_urgent` may have something to do."""
         return self.gate.is_urgent
 
     def process_urgent(self) -> bool:

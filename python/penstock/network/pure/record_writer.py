@@ -133,7 +133,7 @@ class RecordWriter(Output):
         self.partition.flush_all()
 
     def is_available(self) -> bool:
-        """Whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be begun without waiting for a buffer."""
         return self.partition.is_available()
 
     def _broadcast(self, payload: bytes) -> None:

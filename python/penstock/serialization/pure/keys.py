@@ -56,7 +56,7 @@ _FALSE = CanonicalKey(form_of(False), False)
 
 
 def is_plain(key: Any, depth: int) -> bool:
-    """Whether ``==`` and the hash of a key say the same as its bytes, among keys of any type."""
+    """Return whether ``==`` and the hash of a key agree with its bytes for all types."""
     kind = type(key)
     if kind is str or kind is int or kind is bytes or key is None:
         return True
@@ -98,7 +98,7 @@ def identity_of(key: Any) -> Any:
 
 
 def is_flat(items: Any) -> bool:
-    """Whether a tuple holds no other containers."""
+    """Return whether a tuple holds no other containers."""
     for item in items:
         kind = type(item)
         if not (kind is str or kind is int or kind is float or kind is bool or item is None):

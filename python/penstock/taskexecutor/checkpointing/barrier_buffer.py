@@ -76,12 +76,12 @@ class BarrierBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits here."""
+        """Return whether nothing waits here."""
         return not self._blocker.size and self._replayed is None and not self._queued
 
     @property
     def is_finished(self) -> bool:
-        """Whether every channel has ended and all that waited was handed out."""
+        """Return whether every channel has ended and all that waited was handed out."""
         return self._has_ended and self.is_empty
 
     @property
@@ -90,7 +90,7 @@ class BarrierBuffer:
         return self._current_id
 
     def is_blocked(self, channel: int) -> bool:
-        """Whether what a channel brings has to wait."""
+        """Return whether what a channel brings has to wait."""
         return self._blocked[channel]
 
     def get_next_non_blocked(self, timeout_ms: int) -> BufferOrEvent | None:
@@ -207,7 +207,7 @@ class BarrierBuffer:
             self._give_up(Reason.DECLINED_INPUT_END_OF_STREAM)
 
     def _end_with_the_gate(self) -> bool:
-        """Whether the gate has ended just now: what waits is processed then."""
+        """Return whether the gate has ended just now: what waits is processed then."""
         if self._has_ended or not self._gate.is_finished():
             return False
         self._has_ended = True

@@ -161,7 +161,7 @@ class SingleCheckpointBarrierHandler:
 
     @property
     def is_pending(self) -> bool:
-        """Whether barriers of a checkpoint are still to come."""
+        """Return whether barriers of a checkpoint are still to come."""
         return self._current_id > self._last_done_id
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
@@ -369,5 +369,5 @@ class SingleCheckpointBarrierHandler:
 
 
 def _can_be_gathered(barrier: CheckpointBarrier) -> bool:
-    """Whether only the last of these barriers matters."""
+    """Return whether only the last of these barriers matters."""
     return barrier.needs_alignment and not barrier.is_timeoutable

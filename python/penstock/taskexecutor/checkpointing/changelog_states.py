@@ -228,13 +228,13 @@ class ChangelogStates:
 
     @property
     def is_whole_wanted(self) -> bool:
-        """Whether there is a log, and no newer whole on its way to a checkpoint."""
+        """Return whether there is a log, and no newer whole on its way to a checkpoint."""
         has_log = any(state.segments for state in self._complete.values())
         return has_log and self._whole_id is None
 
     @property
     def is_log_long(self) -> bool:
-        """Whether the whole should be written before its time."""
+        """Return whether the whole should be written before its time."""
         for state in self._complete.values():
             inline = [s.stream for s in state.segments if isinstance(s.stream, ByteStreamHandle)]
             size = sum(stream.size for stream in inline)

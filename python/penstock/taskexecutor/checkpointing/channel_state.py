@@ -59,7 +59,7 @@ class ChannelStateCapture:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is no channel that could bring anything."""
+        """Return whether there is no channel that could bring anything."""
         return not self._gates
 
     def take(self) -> list[Buffers]:

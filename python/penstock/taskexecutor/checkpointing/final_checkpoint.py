@@ -1,4 +1,4 @@
-"""Whether the tasks of a job wait for a checkpoint that holds their end (FLIP-147)."""
+"""Tracks which ended tasks wait for a checkpoint that holds their end (FLIP-147)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def awaits_final_checkpoint(configuration: Mapping[str, str]) -> bool:
-    """Whether a last checkpoint follows the end of a job's input.
+    """Return whether a last checkpoint follows the end of a job's input.
 
     A job in BATCH mode takes no checkpoints, whatever interval is set.
     """

@@ -53,7 +53,7 @@ class KeyedWriting:
 
     @property
     def refers(self) -> bool:
-        """Whether checkpoints refer to earlier ones."""
+        """Return whether checkpoints refer to earlier ones."""
         return bool(self._kinds)
 
     def materialize(self, **how: Any) -> None:
@@ -148,5 +148,5 @@ class KeyedWriting:
 
 
 def _is_full(barrier: CheckpointBarrier) -> bool:
-    """Whether the user wants a checkpoint that refers to no file of another one."""
+    """Return whether the user wants a checkpoint that refers to no file of another one."""
     return barrier.kind is SnapshotKind.FULL_CHECKPOINT

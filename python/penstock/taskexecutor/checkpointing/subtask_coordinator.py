@@ -190,7 +190,7 @@ class SubtaskCheckpointCoordinator:
 
     @property
     def is_end_complete(self) -> bool:
-        """Whether a checkpoint is complete that holds the end of the task.
+        """Return whether a checkpoint is complete that holds the end of the task.
 
         One from before this attempt began does not, though the task may be told of it.
         """
@@ -208,7 +208,7 @@ class SubtaskCheckpointCoordinator:
 
     @property
     def hears_of_completion(self) -> bool:
-        """Whether something is done here when a checkpoint is complete."""
+        """Return whether something is done here when a checkpoint is complete."""
         return (
             self._keyed.refers
             or self._environment.local_state is not None
@@ -431,7 +431,7 @@ class SubtaskCheckpointCoordinator:
         self._writer.submit(action)
 
     def _needs_no_file(self, snapshot: _Snapshot) -> bool:
-        """Whether all goes with the report, so that no storage can hold up the task.
+        """Return whether all goes with the report, so that no storage can hold up the task.
 
         Most tasks of most jobs have that little; a thread for each would have them wait for the
         interpreter's lock once more.

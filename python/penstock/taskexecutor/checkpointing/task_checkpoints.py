@@ -139,7 +139,7 @@ class TaskCheckpoints:
             self._trigger(message)
 
     def notes(self, message: ForCheckpoints) -> bool:
-        """Whether a message was one of which the task need not hear; any thread.
+        """Return whether a message was one of which the task need not hear; any thread.
 
         Most tasks do nothing when a checkpoint is complete.
         """
@@ -174,7 +174,7 @@ class TaskCheckpoints:
 
     @property
     def may_end(self) -> bool:
-        """Whether a checkpoint that holds the task's last state is complete, or none is awaited."""
+        """Return whether no checkpoint with the task's last state is awaited."""
         if self._coordinator.last_complete_id < self._coordinator.synchronous_id:
             return False
         return not self._awaits_final or self._coordinator.is_end_complete

@@ -89,7 +89,7 @@ class InternalTimerService:
 
     @property
     def has_event_timers(self) -> bool:
-        """Whether an event-time timer is registered."""
+        """Return whether an event-time timer is registered."""
         return self._event_timers.earliest() is not None
 
     @property

@@ -122,7 +122,7 @@ def _is_unchanging(cls: type) -> bool:
 
 
 def _own_ways(cls: type, builtin: tuple[type, ...]) -> bool:
-    """Whether a subclass of a builtin one has slots, or a way of its own to be copied."""
+    """Return whether a subclass of a builtin one has slots, or a way of its own to be copied."""
     bases = [base for base in cls.__mro__ if base is not object and base not in builtin]
     return any(
         vars(base).get("__slots__") or any(name in vars(base) for name in _OWN_WAYS)
@@ -142,7 +142,7 @@ def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyEr
 
 
 def _is_plain_named_tuple(cls: Any) -> bool:
-    """Whether a class is one that ``NamedTuple`` or ``namedtuple`` made, or adds methods to it."""
+    """Return whether a class is a named tuple, or only adds methods to one."""
     return (
         isinstance(getattr(cls, "_fields", None), tuple)
         and has_only_items(cls)
@@ -157,7 +157,7 @@ def _is_made_by_object(cls: Any) -> bool:
 
 
 def _is_plain(value: Any, cls: type) -> bool:
-    """Whether an instance is made of its attributes alone, by the ways of ``object``."""
+    """Return whether an instance is made of its attributes alone, by the ways of ``object``."""
     if cls in copyreg.dispatch_table or any(
         getattr(cls, name, None) not in (getattr(object, name, None), *_WAYS_OF_DATACLASSES)
         for name in _OWN_WAYS

@@ -1,4 +1,4 @@
-"""Whether values that a state keeps are held elsewhere; the native twin has the same name.
+"""Detects values of a state that are held elsewhere; the native twin has the same name.
 
 A state keeps the objects of functions, which may hold them, or parts of them, and change them at
 any time.  The counts of references tell: a value that its state alone refers to, and whose parts

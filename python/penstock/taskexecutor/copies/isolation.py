@@ -59,7 +59,7 @@ _MAKERS: Final = (
 
 
 def never_changes(type_info: Any) -> bool:
-    """Whether values of a declared type cannot be changed."""
+    """Return whether values of a declared type cannot be changed."""
     if isinstance(type_info, TupleTypeInfo):
         return all(map(never_changes, type_info.get_field_types()))
     if isinstance(type_info, BasicTypeInfo):
@@ -180,7 +180,7 @@ class Isolation:
     def _gives_away(
         self, config: OperatorConfig, operator: StreamOperator, edge: ChainedOutput
     ) -> bool:
-        """Whether the receiver is the last one to see what nobody else holds."""
+        """Return whether the receiver is the last one to see what nobody else holds."""
         mains = [chained for chained in config.chained_outputs if chained.tag is None]
         written = [leaving for leaving in config.network_outputs if leaving.tag is None]
         if edge.tag is not None or written or mains[-1] is not edge:

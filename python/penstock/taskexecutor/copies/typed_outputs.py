@@ -48,7 +48,7 @@ def typed_output(target: Input, declared: TypeInformation) -> ChainingOutput:
 
 
 def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorConfig) -> bool:
-    """Whether PyFlink writes and reads what passes between two operators of a chain."""
+    """Return whether PyFlink writes and reads what passes between two operators of a chain."""
     if edge.tag is not None:
         return True
     tags = [chained.tag for chained in config.chained_outputs]
@@ -68,7 +68,7 @@ def shows_values(declared: object, consumer: OperatorConfig) -> bool:
 
 
 def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInformation]:
-    """Whether a declared type gives values a form.
+    """Return whether a declared type gives values a form.
 
     Tuples of texts and whole numbers come back as they are: to write and read each of them costs
     as much as an exchange.  One that does not fit fails where it leaves the chain, or is shown.
@@ -80,7 +80,7 @@ def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInform
 
 
 def _comes_back(declared: TypeInformation) -> bool:
-    """Whether a value that fits the type is the same when it has been written and read."""
+    """Return whether a value that fits the type is the same when it has been written and read."""
     if isinstance(declared, TupleTypeInfo):
         return all(map(_comes_back, declared.get_field_types()))
     return any(declared == kind for kind in _UNCHANGED)

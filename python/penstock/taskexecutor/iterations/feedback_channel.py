@@ -146,7 +146,7 @@ class FeedbackChannel:
 
     @property
     def has_tail(self) -> bool:
-        """Whether there is somebody to put elements in."""
+        """Return whether there is somebody to put elements in."""
         return self._serializer is not None
 
     @property

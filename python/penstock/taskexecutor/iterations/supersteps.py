@@ -34,7 +34,7 @@ def superstep_event(group: str, quiet_steps: int) -> TaskEvent:
 
 
 def is_superstep_marker(event: TaskEvent) -> bool:
-    """Whether an event is the marker of a superstep."""
+    """Return whether an event is the marker of a superstep."""
     return event.name == _NAME
 
 

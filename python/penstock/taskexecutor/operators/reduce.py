@@ -98,7 +98,7 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
 
 
 def _is_whole(element: Any, position: int | str) -> bool:
-    """Whether a fold is of whole elements.
+    """Return whether a fold is of whole elements.
 
     Raises:
         InvalidProgramError: The element has no fields, but one was asked for.

@@ -106,7 +106,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has opened or restored a state or timers."""
+        """Return whether nobody has opened or restored a state or timers."""
         return self._store is None and super().is_unused
 
     def _open_snapshot(  # type: ignore[override]
@@ -405,7 +405,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             migrate_table(self._tables[name], migrate)
 
     def _is_kept_otherwise(self, name: str, state: StoredKind) -> bool:
-        """Whether a state of files has its rows in another way than it has here."""
+        """Return whether a state of files has its rows in another way than it has here."""
         table = self._tables.get(name)
         has_elements = state.kind in _KINDS_WITH_ELEMENTS if table is None else _has_elements(table)
         return has_elements != state.has_elements

@@ -151,7 +151,7 @@ class ElementMapState(ElementState):
             self.put(key, value)
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key."""
+        """Return whether there is such a key."""
         return self._pair(key) is not None
 
     def remove(self, key: Any) -> None:
@@ -198,7 +198,7 @@ class ElementMapState(ElementState):
         return pairs
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
+        """Return whether there is no key."""
         return next(self._pairs(), None) is None
 
     def _suffix(self, key: Any) -> bytes:
@@ -378,11 +378,11 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
             self._put(key, value)
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key that has not expired."""
+        """Return whether there is such a key that has not expired."""
         return self._find(key) is not None
 
     def is_empty(self) -> bool:
-        """Whether there is no key that may be read; asking neither removes nor prolongs any."""
+        """Return whether no readable entry exists, without removing or prolonging any."""
         self._accessed()
         return not any(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
 

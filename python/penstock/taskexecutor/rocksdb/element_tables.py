@@ -336,5 +336,5 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
 
 def is_constant(element: Any) -> bool:
-    """Whether nobody can change an element in place; its time is replaced with it."""
+    """Return whether nobody can change an element in place; its time is replaced with it."""
     return never_changes(element.value if type(element) is Aged else element)

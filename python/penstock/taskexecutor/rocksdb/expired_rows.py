@@ -118,7 +118,7 @@ class ExpiredRows:
 
 
 def _has_times(stored: Any) -> bool:
-    """Whether a value is one with a time: it has none before it is brought to what is declared."""
+    """Return whether a value carries a time; it has none before its conversion."""
     elements = stored.values() if isinstance(stored, dict) else stored
     if isinstance(stored, list | dict):
         return all(isinstance(one, Aged) for one in elements)

@@ -63,7 +63,7 @@ def state_in(key: bytes) -> int:
 
 
 def has_original(tail: bytes) -> bool:
-    """Whether the values of rows begin with their namespace."""
+    """Return whether the values of rows begin with their namespace."""
     return len(tail) > _HEAD.size and tail[_HEAD.size] == _FORM
 
 

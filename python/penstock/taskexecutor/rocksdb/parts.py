@@ -64,7 +64,7 @@ class Part:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is something to be written."""
+        """Return whether there is something to be written."""
         raise NotImplementedError
 
     def reset(self) -> None:
@@ -152,7 +152,7 @@ class MapPart(Part):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is something to be written."""
+        """Return whether there is something to be written."""
         return self.is_cleared or bool(self.changed) or bool(self.removed)
 
 
@@ -243,5 +243,5 @@ class ListPart(Part):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is something to be written."""
+        """Return whether there is something to be written."""
         return self.is_cleared or len(self.values) > self.num_written

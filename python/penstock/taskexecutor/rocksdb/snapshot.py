@@ -240,7 +240,7 @@ class RocksDBSnapshot(_Timers):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is neither a database nor a timer service."""
+        """Return whether there is neither a database nor a timer service."""
         return self._folder is None and self._failure is None and not self._timers
 
     def follow_up(self) -> SlicedPart | None:

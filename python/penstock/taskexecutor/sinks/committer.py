@@ -114,7 +114,7 @@ class _Batch:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether committables that were announced are missing."""
+        """Return whether committables that were announced are missing."""
         return self.announced is not None and self.received < self.announced
 
 

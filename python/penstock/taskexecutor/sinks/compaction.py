@@ -49,7 +49,7 @@ class Compaction:
         self._stop = stop
 
     def finds(self, file: PendingFile) -> bool:
-        """Whether a file is there.
+        """Return whether a file is there.
 
         Raises:
             SinkError: It is not as long as it was.

@@ -151,7 +151,7 @@ class FileSinkOperator(CommittableEmitter):
         self.pending = []
 
     def _was_shown(self, held: InProgressFile) -> bool:
-        """Whether the job goes back past a damaged checkpoint that had a part committed.
+        """Return whether the job goes back past a damaged checkpoint that had a part committed.
 
         What the checkpoint has of the part is shown with it, so that nothing is to be gone on with.
         """

@@ -33,10 +33,10 @@ class PartFolder(Protocol):
         """Makes sure that files can be written; raises an `OSError` otherwise."""
 
     def has(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has a file of that name."""
+        """Return whether a bucket has a file of that name."""
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has a file that is to get that name."""
+        """Return whether a bucket has a file that is to get that name."""
 
     def bucket_of(self, final_path: str) -> str:
         """The bucket of a part."""
@@ -48,7 +48,7 @@ class PartFolder(Protocol):
         """A part that goes on where a checkpoint was."""
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that has it in progress."""
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
         """Removes a part that nobody will commit, unless a checkpoint holds it as in progress."""
@@ -80,11 +80,11 @@ class LocalFolder:
         probe.unlink()
 
     def has(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has a file of that name."""
+        """Return whether a bucket has a file of that name."""
         return (self._base / bucket / name).exists()
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has a file that is to get that name."""
+        """Return whether a bucket has a file that is to get that name."""
         return any((self._base / bucket).glob(f"{escape(hidden_prefix(name))}*"))
 
     def bucket_of(self, final_path: str) -> str:
@@ -100,7 +100,7 @@ class LocalFolder:
         return PartFile.recover(held)
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that has it in progress."""
         return not Path(held.path).exists() and Path(held.final_path).exists()
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
@@ -125,11 +125,11 @@ class ObjectFolder:
         self._store.prepare(self._base)
 
     def has(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has an object of that name."""
+        """Return whether a bucket has an object of that name."""
         return self._store.exists(f"{self._folder(bucket)}/{name}")
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Whether a bucket has an object that is to get that name."""
+        """Return whether a bucket has an object that is to get that name."""
         hidden = hidden_prefix(name)
         return any(found.startswith(hidden) for found in self._store.names(self._folder(bucket)))
 
@@ -148,7 +148,7 @@ class ObjectFolder:
         return ObjectPartFile.recover_object(self._store, self._temporary, held)
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that has it in progress."""
         return self._store.exists(held.final_path)
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:

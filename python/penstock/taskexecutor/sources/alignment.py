@@ -42,7 +42,7 @@ class AlignedReader:
 
     @property
     def may_read(self) -> bool:
-        """Whether the source is not too far ahead."""
+        """Return whether the source is not too far ahead."""
         return self._watermark() <= self._limit
 
     @property

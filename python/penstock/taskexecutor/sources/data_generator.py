@@ -80,7 +80,7 @@ class GeneratedElements(DividedNumberSequence):
 
     @property
     def hears_of_completion(self) -> bool:
-        """Whether elements wait for checkpoints."""
+        """Return whether elements wait for checkpoints."""
         return isinstance(self.limiter, PerCheckpoint)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

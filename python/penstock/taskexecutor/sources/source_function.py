@@ -81,7 +81,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
         return self._source.lock
 
     def is_running(self) -> bool:
-        """Whether the source should go on."""
+        """Return whether the source should go on."""
         return not (self._source.wait.cancelled or self._source.is_stopping)
 
     def _mark_active(self) -> None:

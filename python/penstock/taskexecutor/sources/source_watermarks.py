@@ -88,7 +88,7 @@ class SourceWithWatermarks(SourceOperator):
 
     @property
     def hears_of_completion(self) -> bool:
-        """Whether the source does something when a checkpoint is complete."""
+        """Return whether the source does something when a checkpoint is complete."""
         return hears_of_completion(self.source)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

@@ -312,7 +312,7 @@ class ReaderOutputs(ReaderOutput):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all outputs are idle."""
+        """Return whether all outputs are idle."""
         return self.emitter.idle
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:

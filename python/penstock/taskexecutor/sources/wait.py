@@ -47,7 +47,7 @@ class SourceWait:
             self._no_wakeup.acquire(blocking=False)
 
     def takes_wakeup(self) -> bool:
-        """Whether there was a wake-up, which then ends no later wait; without blocking."""
+        """Return whether there was a wake-up, which then ends no later wait; without blocking."""
         return self._no_wakeup.acquire(blocking=False)
 
     def wakeup(self) -> None:

@@ -96,7 +96,7 @@ class HeapKeyedLog(SlicedParts):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are neither states nor timers."""
+        """Return whether there are neither states nor timers."""
         return not self.epochs
 
     def database_files(self) -> DatabaseFolder | None:

@@ -60,7 +60,7 @@ class InitializationContext(StateInitializationContext):
         self._restored = restored
 
     def is_restored(self) -> bool:
-        """Whether the states have the content of an earlier attempt."""
+        """Return whether the states have the content of an earlier attempt."""
         return self._restored is not None
 
     def get_restored_checkpoint_id(self) -> int | None:
@@ -102,7 +102,7 @@ class SnapshotContext(StateSnapshotContext):
 
     @property
     def has_raw_state(self) -> bool:
-        """Whether somebody has asked for a place to write to."""
+        """Return whether somebody has asked for a place to write to."""
         return self._raw_operator is not None or self._raw_keyed is not None
 
     def raw_partitions(self) -> tuple[bytes, ...]:

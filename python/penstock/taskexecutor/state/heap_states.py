@@ -299,7 +299,7 @@ class MapOperations(HeapState):
         raise NotImplementedError(type(self).__name__ + ".put")
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key."""
+        """Return whether there is such a key."""
         raise NotImplementedError(type(self).__name__ + ".contains")
 
     def check_keys(self, check: ValueCheck | None) -> None:
@@ -366,7 +366,7 @@ class MapOperations(HeapState):
             content[element] = copied(content[element])
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
+        """Return whether there is no key."""
         return not self._map()
 
     def __getitem__(self, key: Any) -> Any:
@@ -469,6 +469,6 @@ class HeapMapState(MapOperations):
             self._context.lent.lend(self, self._keys, current, key, value)
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key."""
+        """Return whether there is such a key."""
         content = self._keys.get(self._key())
         return content is not None and map_key(key) in content

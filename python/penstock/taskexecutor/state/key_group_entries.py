@@ -56,7 +56,7 @@ class KeyGroupEntries:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether there is no group whose entries are taken."""
+        """Return whether there is no group whose entries are taken."""
         return all(group in self._kept for group in self._key_groups)
 
     def note_change(self, identity: Any, epoch: int) -> None:

@@ -238,7 +238,7 @@ class HeapKeyedStateBackend(KeyContext):
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has opened a state or timers, so that a snapshot would have nothing."""
+        """Return whether a snapshot would be empty: no state or timers were opened."""
         return not self._tables and not self._timers
 
     def open_snapshot(
@@ -437,7 +437,7 @@ class HeapKeyedSnapshot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are neither states nor timers."""
+        """Return whether there are neither states nor timers."""
         return not self._states and not self._timers
 
     def database_files(self) -> DatabaseFolder | None:

@@ -78,7 +78,7 @@ class KeyedSnapshot(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is known that there is nothing in it, and nothing to be written."""
+        """Return whether it is known that there is nothing in it, and nothing to be written."""
 
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True; None without."""
@@ -132,7 +132,7 @@ class KeyedStateBackend(Protocol):
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has opened a state or timers, so that a snapshot would have nothing."""
+        """Return whether a snapshot would be empty: no state or timers were opened."""
 
     @property
     def tables(self) -> Mapping[str, StateTable]:

@@ -40,7 +40,7 @@ class OpenedStates:
 
 
 def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two descriptors of a class say the same: equal types, the very same functions."""
+    """Return whether two descriptors have equal types and the same functions."""
     return len(one) == len(other) and all(
         value is other.get(name) or _is_equal(value, other.get(name)) for name, value in one.items()
     )

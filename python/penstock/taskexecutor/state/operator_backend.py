@@ -76,7 +76,7 @@ class ReadOnlyBroadcastStateView:
         return self._copy(self._content.get(key))
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key."""
+        """Return whether there is such a key."""
         return key in self._content
 
     def items(self) -> Iterable[tuple[Any, Any]]:
@@ -92,7 +92,7 @@ class ReadOnlyBroadcastStateView:
         return self._copies(self._content.values())
 
     def is_empty(self) -> bool:
-        """Whether ``clear`` left no key.
+        """Return whether ``clear`` left no key.
 
         As in PyFlink, a state that was never filled, or of which keys were removed one by one,
         does not count as empty; ask for its keys instead.
@@ -265,7 +265,7 @@ class OperatorStateBackend:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has opened or restored a state, so that a snapshot would have nothing."""
+        """Return whether a snapshot would be empty: no state was opened or restored."""
         return not (self._lists or self._union_lists or self._broadcast)
 
     def open_snapshot(self) -> OperatorStatesSnapshot:

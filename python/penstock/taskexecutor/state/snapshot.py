@@ -234,7 +234,7 @@ class RunningSnapshot:
             self._keyed.close()
 
     def is_little(self, limit_bytes: int) -> bool:
-        """Whether, serialised, it has no keyed state and at most so many bytes."""
+        """Return whether, serialised, it has no keyed state and at most so many bytes."""
         if self._operator.raw_keyed or not (self._keyed is None or self._keyed.is_empty):
             return False
         blocks = [*self._operator.raw_operator, *self._states.blocks()]

@@ -76,7 +76,7 @@ class StreamOperatorStateHandler:
 
     @property
     def hears_of_completion(self) -> bool:
-        """Whether operator or function do something when a checkpoint is complete."""
+        """Return whether operator or function do something when a checkpoint is complete."""
         return isinstance(self._function, CheckpointListener) or hears_of_completion(self.operator)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -95,7 +95,7 @@ class StreamOperatorStateHandler:
 
 
 def hears_of_completion(operator: StreamOperator) -> bool:
-    """Whether an operator does something when a checkpoint is complete; once it is open.
+    """Return whether an operator does something when a checkpoint is complete; once it is open.
 
     One that does so only sometimes has a property of this name.
     """

@@ -43,7 +43,7 @@ _TUPLE_DEPTH: Final = 3
 
 
 def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
-    """Whether nobody who has a value can change it in place, as far as that is seen quickly."""
+    """Return whether a value is immutable, as far as a quick check can tell."""
     if type(value) in CONSTANT:
         return True
     if type(value) is not tuple or depth == 0 or len(value) > 16:
@@ -511,7 +511,7 @@ class StateTable:
         return gone
 
     def _is_written(self, found: StateMap, position: int) -> bool:
-        """Whether there is an entry at a position that is in the store as well."""
+        """Return whether there is an entry at a position that is in the store as well."""
         if position >= len(found._entries) or found._entries[position] is None:
             return False
         return found._epochs[position] <= self.written

@@ -71,11 +71,11 @@ class TimeToLive:
         )
 
     def expired(self, written_ms: int) -> bool:
-        """Whether an entry written or touched at ``written_ms`` has expired."""
+        """Return whether an entry written or touched at ``written_ms`` has expired."""
         return written_ms <= self.newest_expired()
 
     def visible(self, written_ms: int) -> bool:
-        """Whether an entry written or touched at ``written_ms`` may be read, at least once more."""
+        """Return whether an entry written or touched at ``written_ms`` may still be read."""
         return self.return_expired or not self.expired(written_ms)
 
     def unexpired(self, stored: Any) -> Any:

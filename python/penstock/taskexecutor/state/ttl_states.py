@@ -193,7 +193,7 @@ class TtlMapState(MapOperations, TtlState):
         return aged.value
 
     def contains(self, key: Any) -> bool:
-        """Whether there is such a key that has not expired."""
+        """Return whether there is such a key that has not expired."""
         return self._find(key) is not None
 
     def put(self, key: Any, value: Any) -> None:
@@ -208,7 +208,7 @@ class TtlMapState(MapOperations, TtlState):
             self._put(key, value)
 
     def is_empty(self) -> bool:
-        """Whether there is no key that may be read; asking neither removes nor prolongs any."""
+        """Return whether no readable entry exists, without removing or prolonging any."""
         self._accessed()
         content = self._keys.get(self._key()) or {}
         return not any(self._ttl.visible(aged.time_ms) for aged in content.values())

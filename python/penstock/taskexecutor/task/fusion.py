@@ -193,7 +193,7 @@ class Composition:
 
 
 def _takes_many(output: Any) -> bool:
-    """Whether the next operator of the chain has a way of its own for many elements."""
+    """Return whether the next operator of the chain has a way of its own for many elements."""
     return type(output) in (ChainingOutput, CopyingChainingOutput) and (
         type(output.target).process_all is not StreamOperator.process_all
     )

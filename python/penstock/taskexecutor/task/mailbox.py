@@ -90,7 +90,7 @@ class Mailbox:
 
     @property
     def has_mail(self) -> bool:
-        """Whether a mail is waiting."""
+        """Return whether a mail is waiting."""
         return bool(self._mails)
 
     @property

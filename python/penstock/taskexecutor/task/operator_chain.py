@@ -192,7 +192,7 @@ class OperatorChain:
 
     @cached_property
     def hears_of_completion(self) -> bool:
-        """Whether an operator does something when a checkpoint is complete."""
+        """Return whether an operator does something when a checkpoint is complete."""
         return any(state.hears_of_completion for state in self._states)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

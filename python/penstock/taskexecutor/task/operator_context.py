@@ -141,7 +141,7 @@ class OperatorContext:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether an input of the operator is keyed."""
+        """Return whether an input of the operator is keyed."""
         return any(selector is not None for selector in self.config.key_selectors)
 
     @cached_property
@@ -246,7 +246,7 @@ class OperatorContext:
         return self._restored_keys.identity(key)
 
     def has_key(self, identity: Any) -> bool:
-        """Whether a key, given by what stands for it in state, is one of this subtask."""
+        """Return whether a key, given by what stands for it in state, is one of this subtask."""
         grouping = self._key_grouping
         hashed = network.key_hash(grouping.kind)(network.key_of(identity))
         return key_group(hashed, grouping.max_parallelism) in grouping.key_groups
@@ -286,7 +286,7 @@ class OperatorContext:
 
     @property
     def has_state(self) -> bool:
-        """Whether a snapshot of the backends could have anything."""
+        """Return whether a snapshot of the backends could have anything."""
         # A backend that nobody has asked for is not made here.
         has_keyed = "keyed_state" in self.__dict__ and not self.keyed_state.is_unused
         return has_keyed or not self.operator_state.is_unused

@@ -72,7 +72,7 @@ class RescaledInput:
             )
 
     def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
-        """Whether the key of an element is one of this subtask."""
+        """Return whether the key of an element is one of this subtask."""
         head = self._config.operators[0]
         selectors = head.key_selectors
         selector = selectors[input_number] if input_number < len(selectors) else None

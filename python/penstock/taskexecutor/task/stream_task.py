@@ -523,7 +523,7 @@ class StreamTask:
             self._checkpoints.close()
 
     def _outputs_available(self) -> bool:
-        """Whether every partition has a buffer; waits a little for the first that has none."""
+        """Return whether every partition has a buffer; wait briefly for the first without one."""
         for partition in self._environment.partitions:
             if not partition.is_available():
                 self._end_rest()

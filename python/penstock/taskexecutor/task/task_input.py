@@ -167,7 +167,7 @@ class TaskInput:
 
     @property
     def has_ended(self) -> bool:
-        """Whether every channel has ended."""
+        """Return whether every channel has ended."""
         return self._ended
 
     def request_partitions(self) -> None:

@@ -45,7 +45,7 @@ class StatusWatermarkValve:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no channel holds event time back."""
+        """Return whether no channel holds event time back."""
         return self._idle
 
     def holding_channels(self) -> list[int]:

@@ -52,7 +52,7 @@ def create_session_operator(
 
 
 def _has_fixed_gap(assigner: Any) -> bool:
-    """Whether there is one gap, with which C can count."""
+    """Return whether there is one gap, with which C can count."""
     return type(assigner) is EventTimeSessionWindows and assigner._session_gap <= MAX_SIZE
 
 
@@ -92,7 +92,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
 
     @property
     def has_open_windows(self) -> bool:
-        """Whether a session waits for event time."""
+        """Return whether a session waits for event time."""
         return len(self.heap) > 0
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002

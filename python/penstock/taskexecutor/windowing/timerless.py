@@ -64,7 +64,7 @@ def create_timerless_operator(
 
 
 def fires_at_end(context: OperatorContext, descriptor: operators.Window) -> bool:
-    """Whether windows fire at their end, and then with each late element for all they hold."""
+    """Return whether windows fire at their end, and again with each late record."""
     trigger = descriptor.trigger
     if type(trigger) is PurgingTrigger and not descriptor.lateness_ms:
         # Without lateness a window is dropped when it fires, whether the trigger purges or not.
@@ -77,14 +77,14 @@ def _tumbles(assigner: Any) -> bool:
 
 
 def _slides(assigner: Any) -> bool:
-    """Whether each time is in some window, and none is longer than C can count with."""
+    """Return whether each time is in some window, and none is longer than C can count with."""
     return (
         type(assigner) is SlidingEventTimeWindows and assigner._slide <= assigner._size <= MAX_SIZE
     )
 
 
 def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
-    """Whether the general operator adds an element without reading the others of its window."""
+    """Return whether adding a record does not read the others of its window."""
     is_folded = descriptor.function_kind in ("reduce", "aggregate")
     return context.keyed_state.keeps_elements and not is_folded
 
@@ -209,7 +209,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
 
     @property
     def has_open_windows(self) -> bool:
-        """Whether a window waits for event time."""
+        """Return whether a window waits for event time."""
         return bool(self.windows)
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002

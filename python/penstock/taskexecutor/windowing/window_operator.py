@@ -388,7 +388,7 @@ class WindowOperator(StreamOperator):
 
 
 def _fires_at_end(trigger: Any) -> bool:
-    """Whether it is the trigger that waits for the end of event-time windows."""
+    """Return whether it is the trigger that waits for the end of event-time windows."""
     if type(trigger) is PurgingTrigger:
         trigger = trigger.nested_trigger
     return type(trigger) is EventTimeTrigger

@@ -51,7 +51,7 @@ class CheckpointReports:
                 self._reported.pop(job_id, None)
 
     def may_wait(self, message: Message) -> bool:
-        """Whether a message of a task may wait for those of others."""
+        """Return whether a message of a task may wait for those of others."""
         if isinstance(message, AcknowledgeCheckpointEvent):
             # The report of the same task follows.
             return True

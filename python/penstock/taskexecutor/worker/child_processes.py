@@ -142,7 +142,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _is_resource_tracker(process: psutil.Process) -> bool:
-    """Whether it cleans up after multiprocessing: it ends by itself once everyone else has."""
+    """Return whether a process is the cleaner of multiprocessing, which ends by itself."""
     import psutil
 
     try:

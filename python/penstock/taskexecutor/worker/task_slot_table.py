@@ -100,7 +100,7 @@ class TaskSlotTable:
         self._by_attempt[attempt_id] = slot
 
     def serves(self, job_id: bytes) -> bool:
-        """Whether the job has a slot."""
+        """Return whether the job has a slot."""
         return any(slot.job_id == job_id for slot in self._by_allocation.values())
 
     def remove_task(self, attempt_id: bytes) -> TaskSlot | None:

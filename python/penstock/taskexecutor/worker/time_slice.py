@@ -38,7 +38,7 @@ _SCHED_OTHER = 0
 
 
 def wants_short_slices(config: Mapping[str, str]) -> bool:
-    """Whether a worker with these options asks for short slices."""
+    """Return whether a worker with these options asks for short slices."""
     asked = SHORT_TIME_SLICES.read(config)
     if asked is not None:
         return asked

@@ -95,7 +95,7 @@ class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
         self._begin = begin
 
     def get_boundedness(self) -> Boundedness:
-        """Whether there is a last version."""
+        """Return whether there is a last version."""
         is_bounded = self.end_version is not None
         return Boundedness.BOUNDED if is_bounded else Boundedness.CONTINUOUS_UNBOUNDED
 

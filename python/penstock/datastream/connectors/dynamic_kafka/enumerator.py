@@ -174,7 +174,7 @@ class _Part(PartContext["KafkaPartitionSplit"]):
         self.enumerator = KafkaSourceEnumerator(description, self, state)
 
     def reads(self, cluster: Cluster) -> bool:
-        """Whether this is what is to be read of the cluster."""
+        """Return whether this is what is to be read of the cluster."""
         return (self.topics, self.properties) == (cluster.topics, cluster.properties)
 
     def split_of_whole(self, split: KafkaPartitionSplit) -> DynamicKafkaSourceSplit:

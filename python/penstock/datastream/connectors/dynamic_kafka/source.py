@@ -68,7 +68,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
         return DynamicKafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
-        """Whether `DynamicKafkaSourceBuilder.set_bounded` was called."""
+        """Return whether `DynamicKafkaSourceBuilder.set_bounded` was called."""
         boundedness: Boundedness = self.each.boundedness
         return boundedness
 

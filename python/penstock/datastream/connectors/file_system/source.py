@@ -102,7 +102,7 @@ class FileSource(Source):
         )
 
     def is_bounded(self) -> bool:
-        """Whether new files are not looked for."""
+        """Return whether new files are not looked for."""
         return self._discovery_interval_ms is None
 
     def get_produced_type(self) -> TypeInformation | None:

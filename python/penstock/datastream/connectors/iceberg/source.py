@@ -160,7 +160,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         return source
 
     def get_boundedness(self) -> Boundedness:
-        """Whether new snapshots are not looked for."""
+        """Return whether new snapshots are not looked for."""
         is_bounded = self.discovery_interval_ms is None
         return Boundedness.BOUNDED if is_bounded else Boundedness.CONTINUOUS_UNBOUNDED
 

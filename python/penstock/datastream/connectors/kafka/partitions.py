@@ -100,7 +100,7 @@ class KafkaPartitionSplit(SourceSplit):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is to be read."""
+        """Return whether nothing is to be read."""
         return self.stopping_offset is not None and self.starting_offset >= self.stopping_offset
 
 

@@ -241,7 +241,7 @@ class KafkaSinkBuilder:
 
 
 def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
-    """Whether no setting excludes that brokers know what is sent again, and keep it in order.
+    """Return whether the settings allow an idempotent producer.
 
     Java's client decides so, too, where ``enable.idempotence`` is not set.
     """

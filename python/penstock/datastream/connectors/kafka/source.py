@@ -99,7 +99,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
         return KafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
-        """Whether `KafkaSourceBuilder.set_bounded` was called."""
+        """Return whether `KafkaSourceBuilder.set_bounded` was called."""
         return self.boundedness
 
     def get_produced_type(self) -> TypeInformation | None:

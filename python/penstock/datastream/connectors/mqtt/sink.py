@@ -118,7 +118,7 @@ class _Publisher(MqttConnection):
         return self._under_way
 
     def was_connected(self) -> bool:
-        """Whether there was a connection already."""
+        """Return whether there was a connection already."""
         return self._was_connected
 
     def on_connected(self, *, has_session: bool) -> None:

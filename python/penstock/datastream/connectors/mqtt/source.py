@@ -41,7 +41,7 @@ _WAIT_S: Final = 0.1
 
 
 def _is_filter(topic: Any) -> bool:
-    """Whether a broker takes it for a subscription."""
+    """Return whether a broker takes it for a subscription."""
     if not isinstance(topic, str) or not 0 < len(topic.encode()) < 1 << 16 or "\0" in topic:
         return False
     *levels, last = topic.split("/")

@@ -458,7 +458,7 @@ class _Rows:
         self._places[number] = [relation.columns.index(name) for name in self._names]
 
     def is_of_table(self, number: int) -> bool:
-        """Whether a number is that of the table."""
+        """Return whether a number is that of the table."""
         return number in self._places
 
     def of_change(

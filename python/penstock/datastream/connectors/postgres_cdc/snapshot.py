@@ -125,7 +125,7 @@ class Snapshot:
 def was_read(
     split: TableSplit, commit_lsn: int, key: tuple[str, ...], ask: Callable[[], Connection]
 ) -> bool:
-    """Whether the snapshot has what a transaction did to the row of a key.
+    """Return whether the snapshot has what a transaction did to the row of a key.
 
     Args:
         split: It has been read into its midst.

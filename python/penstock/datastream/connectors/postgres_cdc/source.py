@@ -123,7 +123,7 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         self._table = described
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends."""
+        """Return whether the source ends."""
         return Boundedness.BOUNDED if self._table.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:

@@ -173,7 +173,7 @@ def columns_read(source: TableDescription, key: tuple[KeyColumn, ...]) -> list[s
 
 
 def is_compared_here(key: tuple[KeyColumn, ...]) -> bool:
-    """Whether `order_of` has the order in which the server has keys."""
+    """Return whether `order_of` has the order in which the server has keys."""
     return all(column.kind in (*_NUMBERS, "uuid") for column in key)
 
 

@@ -99,7 +99,7 @@ class BrokerThread(ABC):
                 raise self.failure
 
     def was_connected(self) -> bool:
-        """Whether there was a connection already."""
+        """Return whether there was a connection already."""
         return self.session > 0
 
     def wake(self) -> None:

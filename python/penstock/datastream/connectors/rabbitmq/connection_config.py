@@ -103,11 +103,11 @@ class RMQConnectionConfig:
         return self._settings.network_recovery_interval
 
     def is_automatic_recovery(self) -> bool | None:
-        """Whether a lost connection is made again, if it was set."""
+        """Return whether a lost connection is made again, if it was set."""
         return self._settings.automatic_recovery
 
     def is_topology_recovery(self) -> bool | None:
-        """Whether the queue is declared again with a connection, if it was set."""
+        """Return whether the queue is declared again with a connection, if it was set."""
         return self._settings.topology_recovery
 
     def get_connection_timeout(self) -> int | None:
@@ -178,7 +178,7 @@ class RMQConnectionConfig:
         def set_topology_recovery_enabled(
             self, topology_recovery_enabled: bool
         ) -> RMQConnectionConfig.Builder:
-            """Whether a queue that is gone is declared again when a connection is made again."""
+            """Return whether a lost queue is declared again after a reconnect."""
             return self._with("topology_recovery", topology_recovery_enabled)
 
         def set_requested_heartbeat(self, requested_heartbeat: int) -> RMQConnectionConfig.Builder:
@@ -206,7 +206,7 @@ class RMQConnectionConfig:
             return self._with("connection_timeout", connection_timeout)
 
         def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
-            """Whether a connection that is lost or refused is tried again; so if not set."""
+            """Return whether a connection that is lost or refused is tried again; so if not set."""
             return self._with("automatic_recovery", automatic_recovery)
 
         def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:

@@ -353,7 +353,7 @@ class _QueueReader(SourceReader[RMQSplit]):
             self._consumer.start()
 
     def _is_new(self, held: _Message) -> bool:
-        """Whether a message was not emitted before; notes that it is now."""
+        """Return whether a message was not emitted before; notes that it is now."""
         if not self._source.uses_ids or not self._emitted.keeps:
             return True
         if held.correlation_id is None:

@@ -49,7 +49,7 @@ class RecordDeserializer:
 
     @property
     def has_pending_bytes(self) -> bool:
-        """Whether a record was begun and not ended."""
+        """Return whether a record was begun and not ended."""
         return self._length >= 0 or bool(self._head)
 
     def records_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:

@@ -19,7 +19,7 @@ class RecordSerializer:
 
     @property
     def has_serialized_data(self) -> bool:
-        """Whether bytes of the present record are still to be taken."""
+        """Return whether bytes of the present record are still to be taken."""
         return self._taken < len(self._framed)
 
     def add_record(self, payload: bytes) -> None:

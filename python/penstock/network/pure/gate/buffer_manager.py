@@ -54,12 +54,12 @@ class BufferManager:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a listener waits for a floating buffer."""
+        """Return whether a listener waits for a floating buffer."""
         return self._waiting
 
     @property
     def is_released(self) -> bool:
-        """Whether everything was given back."""
+        """Return whether everything was given back."""
         return self._released
 
     # -- set-up and use -------------------------------------------------------------------

@@ -103,7 +103,7 @@ class InputChannel:
 
     @property
     def has_priority(self) -> bool:
-        """Whether an event that overtakes data comes next."""
+        """Return whether an event that overtakes data comes next."""
         raise NotImplementedError
 
     def prioritize_barrier(self, checkpoint_id: int) -> bool:

@@ -267,7 +267,7 @@ class InputGate:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether `_poll_urgent` may have something."""
+        """Return whether `_poll_urgent` may have something."""
         raise NotImplementedError
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
@@ -309,7 +309,7 @@ class InputGate:
         raise NotImplementedError
 
     def is_finished(self) -> bool:
-        """Whether every channel has delivered EndOfPartition."""
+        """Return whether every channel has delivered EndOfPartition."""
         raise NotImplementedError
 
     def release_batch(self) -> None:
@@ -439,7 +439,7 @@ class SingleInputGate(InputGate):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a channel with something that overtakes data is queued."""
+        """Return whether a channel with something that overtakes data is queued."""
         return self._num_priority > 0
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
@@ -600,7 +600,7 @@ class SingleInputGate(InputGate):
             channel.send_task_event(event)
 
     def is_finished(self) -> bool:
-        """Whether every channel has ended."""
+        """Return whether every channel has ended."""
         return self._num_ended == self.num_channels
 
     def _release(self) -> None:

@@ -130,7 +130,7 @@ class LocalInputChannel(InputChannel):
 
     @property
     def has_priority(self) -> bool:
-        """Whether an event that overtakes data comes next."""
+        """Return whether an event that overtakes data comes next."""
         with self._lock:
             view = None if self._released else self._view
         return view is not None and view.has_priority

@@ -105,7 +105,7 @@ class RemoteInputChannel(InputChannel):
 
     @property
     def has_priority(self) -> bool:
-        """Whether an event that overtakes data comes next."""
+        """Return whether an event that overtakes data comes next."""
         return self._num_priority > 0
 
     @property
@@ -169,7 +169,7 @@ class RemoteInputChannel(InputChannel):
 
     @property
     def is_released(self) -> bool:
-        """Whether the channel was released."""
+        """Return whether the channel was released."""
         return self._released
 
     # -- event loop -----------------------------------------------------------------------

@@ -67,7 +67,7 @@ class UnionInputGate(InputGate):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a gate has something that overtakes data."""
+        """Return whether a gate has something that overtakes data."""
         return any(gate.is_urgent for gate in self._gates)
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
@@ -156,7 +156,7 @@ class UnionInputGate(InputGate):
             gate._on_empty()
 
     def is_finished(self) -> bool:
-        """Whether every gate has ended."""
+        """Return whether every gate has ended."""
         return all(gate.is_finished() for gate in self._gates)
 
     def _release(self) -> None:

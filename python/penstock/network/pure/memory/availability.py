@@ -24,7 +24,7 @@ class AvailabilityFuture:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was completed."""
+        """Return whether it was completed."""
         return self._event.is_set()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
@@ -64,7 +64,7 @@ class AvailabilityHelper:
 
     @property
     def is_available(self) -> bool:
-        """Whether the current future is completed."""
+        """Return whether the current future is completed."""
         return self.future.is_done
 
     def reset_unavailable(self) -> None:

@@ -72,7 +72,7 @@ class Buffer:
 
     @property
     def is_recycled(self) -> bool:
-        """Whether the segment went back."""
+        """Return whether the segment went back."""
         return self._references == 0
 
     def retain(self) -> Buffer:
@@ -230,7 +230,7 @@ class BufferSlice:
 
     @property
     def is_recycled(self) -> bool:
-        """Whether the segment went back."""
+        """Return whether the segment went back."""
         return self.parent.is_recycled
 
     @property

@@ -70,12 +70,12 @@ class BufferBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more fits."""
+        """Return whether nothing more fits."""
         return self._written == self._buffer.capacity
 
     @property
     def is_finished(self) -> bool:
-        """Whether ``finish`` was called."""
+        """Return whether ``finish`` was called."""
         return self._finished
 
     def append(self, data: bytes | bytearray | memoryview) -> int:
@@ -190,17 +190,17 @@ class BufferConsumer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the writer had finished when ``build`` was last called."""
+        """Return whether the writer had finished when ``build`` was last called."""
         return self._cached_marker < 0
 
     @property
     def is_recycled(self) -> bool:
-        """Whether the segment went back."""
+        """Return whether the segment went back."""
         return self._buffer.is_recycled
 
     @property
     def is_data_available(self) -> bool:
-        """Whether published bytes wait to be built."""
+        """Return whether published bytes wait to be built."""
         return self._reader_position < absolute_position(self._marker.value)
 
     @property

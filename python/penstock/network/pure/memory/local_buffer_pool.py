@@ -114,12 +114,12 @@ class LocalBufferPool:
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether ``lazy_destroy`` was called."""
+        """Return whether ``lazy_destroy`` was called."""
         return self._destroyed
 
     @property
     def is_available(self) -> bool:
-        """Whether the next request is served and no subpartition is at its quota."""
+        """Return whether the next request is served and no subpartition is at its quota."""
         return self._availability.is_available
 
     @property

@@ -117,7 +117,7 @@ class NetworkBufferPool:
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether ``destroy`` was called."""
+        """Return whether ``destroy`` was called."""
         return self._destroyed
 
     @property

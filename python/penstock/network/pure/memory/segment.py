@@ -131,13 +131,13 @@ class MemorySegment:
 
     @property
     def is_off_heap(self) -> bool:
-        """Whether the memory lies outside the Python heap."""
+        """Return whether the memory lies outside the Python heap."""
         self._check_freed()
         return not self._heap
 
     @property
     def is_freed(self) -> bool:
-        """Whether ``free`` was called."""
+        """Return whether ``free`` was called."""
         return self._memory is None
 
     def free(self) -> None:

@@ -52,5 +52,5 @@ class ReaderPace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether less may wait than for a quick reader."""
+        """Return whether less may wait than for a quick reader."""
         return self._quota < MAX_BUFFERS_PER_CHANNEL

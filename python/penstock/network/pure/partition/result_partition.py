@@ -378,7 +378,7 @@ class ResultPartition:
 
     @property
     def is_released(self) -> bool:
-        """Whether everything was dropped."""
+        """Return whether everything was dropped."""
         return self._released
 
     @property
@@ -419,7 +419,7 @@ class ResultPartition:
         return self.task_events.next(timeout_ms)
 
     def is_available(self) -> bool:
-        """Whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be begun without waiting for a buffer."""
         return self.pool.is_available
 
     def wait_available(self, timeout_ms: int) -> bool:

@@ -111,7 +111,7 @@ class PipelinedSubpartition(Subpartition):
         self.flush()
 
     def holds_barrier(self, checkpoint_id: int) -> bool:
-        """Whether the timeoutable barrier of a checkpoint waits for its reader."""
+        """Return whether the timeoutable barrier of a checkpoint waits for its reader."""
         with self._lock:
             return any(_is_barrier(each, checkpoint_id) for each in self._buffers)
 
@@ -311,7 +311,7 @@ class PipelinedSubpartition(Subpartition):
 
     @property
     def has_priority(self) -> bool:
-        """Whether an element with priority comes next."""
+        """Return whether an element with priority comes next."""
         return self._num_priority > 0 and not self._blocked
 
     @property
@@ -354,7 +354,7 @@ class PipelinedSubpartition(Subpartition):
 
 
 def _is_barrier(consumer: BufferConsumer, checkpoint_id: int) -> bool:
-    """Whether an element is the timeoutable barrier of a checkpoint."""
+    """Return whether an element is the timeoutable barrier of a checkpoint."""
     if not consumer.data_type.requires_announcement:
         return False
     event = parse_event(_content(consumer))

@@ -61,12 +61,12 @@ class Subpartition:
 
     @property
     def has_priority(self) -> bool:
-        """Whether an event that overtakes data comes next."""
+        """Return whether an event that overtakes data comes next."""
         return False
 
     @property
     def is_released(self) -> bool:
-        """Whether ``release`` was called."""
+        """Return whether ``release`` was called."""
         return self._released
 
     @property
@@ -97,12 +97,12 @@ class SubpartitionView(Generic[S]):
 
     @property
     def has_priority(self) -> bool:
-        """Whether an event that overtakes data comes next."""
+        """Return whether an event that overtakes data comes next."""
         return self._subpartition.has_priority
 
     @property
     def is_released(self) -> bool:
-        """Whether either end has released it."""
+        """Return whether either end has released it."""
         return self._released or self._subpartition.is_released
 
     @property

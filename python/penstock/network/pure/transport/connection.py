@@ -140,22 +140,22 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection has ended."""
+        """Return whether the connection has ended."""
         return self._closed
 
     @property
     def is_open(self) -> bool:
-        """Whether the peer has proved itself and the connection stands."""
+        """Return whether the peer has proved itself and the connection stands."""
         return self._handshake is None and not self._closed
 
     @property
     def was_open(self) -> bool:
-        """Whether the peer has proved itself, also of a connection that has ended since."""
+        """Return whether the peer has proved itself, also of a connection that has ended since."""
         return self._handshake is None
 
     @property
     def is_writable(self) -> bool:
-        """Whether it is worth to send more."""
+        """Return whether it is worth to send more."""
         return self.is_open and self._outgoing_bytes < SEND_WATERMARK_BYTES
 
     def send(self, message: wire.Message) -> None:

@@ -71,7 +71,7 @@ class EventLoop:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether the caller runs on the loop."""
+        """Return whether the caller runs on the loop."""
         return threading.current_thread() is self._thread
 
     def post(self, call: Callable[[], None]) -> bool:

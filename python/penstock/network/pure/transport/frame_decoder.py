@@ -59,7 +59,7 @@ class FrameDecoder:
 
     @property
     def is_at_frame_start(self) -> bool:
-        """Whether the stream may end here."""
+        """Return whether the stream may end here."""
         return self._message_id < 0 and not self._partial and self._header is None
 
     def feed(self, data: memoryview) -> None:

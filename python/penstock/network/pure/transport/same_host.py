@@ -79,7 +79,7 @@ def _dial(address: tuple[str, int]) -> socket.socket:
 
 
 def is_own(sock: socket.socket) -> bool:
-    """Whether the process at the other end is this user's."""
+    """Return whether the process at the other end is this user's."""
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
     _, owner, _ = _PEER_CREDENTIALS.unpack(credentials)
     return bool(owner == os.geteuid())

@@ -109,7 +109,7 @@ class SequenceViewReader:
 
     @property
     def needs_backlog_announcement(self) -> bool:
-        """Whether the consumer learns of data by announcement alone."""
+        """Return whether the consumer learns of data by announcement alone."""
         return self.initial_credit == 0 and self.credits == 0
 
     def next_buffer(self) -> BufferAndBacklog | None:
@@ -129,7 +129,7 @@ class SequenceViewReader:
         return result
 
     def has_more(self, result: BufferAndBacklog) -> bool:
-        """Whether the buffer after ``result`` can be sent."""
+        """Return whether the buffer after ``result`` can be sent."""
         following = result.next_data_type
         if following is DataType.NONE:
             return False

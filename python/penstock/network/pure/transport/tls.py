@@ -76,7 +76,7 @@ class TlsSession:
             server_hostname=None if server_side else _SERVER_NAME,
         )
         self.is_established = False
-        """Whether the peer has shown the certificate, so that data may flow."""
+        """True if the peer has shown the certificate, so that data may flow."""
 
     def shake_hands(self) -> None:
         """Goes on with the handshake as far as what was received allows.
