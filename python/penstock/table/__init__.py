@@ -1,0 +1,1 @@
+"""SQL and the Table API, with PyFlink's names."""
