@@ -1,0 +1,1 @@
+"""Relational plans: nodes, scalar expressions, name resolution and translation to operators."""
