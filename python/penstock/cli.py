@@ -67,7 +67,7 @@ _COMMANDS: Final = {
     "stop": "penstock.command_line.job_commands:stop",
     "taskexecutor": "penstock.command_line.session_commands:taskexecutor",
 }
-"""Where commands are; each is imported when it is asked for, as a job's start waits for imports."""
+"""The modules of commands; each is imported on demand, because a job's start waits for imports."""
 
 
 class _Commands(FlagGroup):

@@ -1,4 +1,4 @@
-"""Where in the user's program a call came from."""
+"""The line of the user's program that made a call."""
 
 from __future__ import annotations
 

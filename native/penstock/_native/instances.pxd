@@ -38,7 +38,7 @@ cdef enum ClassKind:
 
 @cython.final
 cdef class ClassForm:
-    """How instances of a class are written and read."""
+    """Reader and writer of a class's instances."""
 
     cdef ClassKind kind
     cdef object cls

@@ -93,7 +93,7 @@ value_layouts.on_change.append(forget_class)
 
 
 cdef class ClassForm:
-    """How instances of a class are written and read."""
+    """Reader and writer of a class's instances."""
 
     def __dealloc__(self):
         free(self.offsets)

@@ -1,4 +1,4 @@
-"""Where this interpreter keeps the frames of its threads."""
+"""Location of the interpreter's frames of its threads."""
 
 CODE_INSTRUCTIONS = PS_CODE_INSTRUCTIONS
 

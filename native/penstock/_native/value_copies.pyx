@@ -497,7 +497,7 @@ cdef object whole_copy(ValueCopier copier, object value):
 
 
 cdef int kind_of(object value) except -1:
-    """How a value is copied."""
+    """Return the way in which a value is copied."""
     cdef object cls = type(value)
     if cls is list or cls is dict or cls is tuple or cls is set or cls is frozenset:
         return BUILTIN

@@ -1,1 +1,1 @@
-"""Where checkpoints and savepoints lie: handles of state, layout, metadata, file systems."""
+"""Checkpoint storage: handles of state, layout, metadata, file systems."""

@@ -138,7 +138,7 @@ class ArrowFileSystem:
             return bool(self._fs.get_file_info(_key(path)).type.value)
 
     def size(self, path: str) -> int | None:
-        """How long an object is; None when there is none."""
+        """Return the length of an object in bytes; None if it does not exist."""
         with _naming(path):
             info = self._fs.get_file_info(_key(path))
         return int(info.size) if info.is_file else None

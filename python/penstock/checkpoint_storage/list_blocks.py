@@ -1,4 +1,4 @@
-"""How the elements of a list state are spread over another number of subtasks."""
+"""Redistribution of list state over another number of subtasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the checkpoints of a job lie (SEMANTICS F8).
+"""Storage of a job's checkpoints (SEMANTICS F8).
 
 ```
 <checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
@@ -50,7 +50,7 @@ def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> s
 
 
 def log_base(configuration: Mapping[str, str]) -> str | None:
-    """Where the files of logs of state are; None when there are none."""
+    """Return the base directory of state logs; None if there are none."""
     if not changelog.ENABLED.read(configuration):
         return None
     in_files = changelog.STORAGE.read(configuration) == "filesystem"

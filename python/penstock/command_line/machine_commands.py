@@ -87,7 +87,7 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
 def _where_set(
     option: Option[Any], layers: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, str]]:
-    """Where this process's programs find a value; the last one counts."""
+    """Return the places where this process's programs find a value; the last one counts."""
     return [
         {"where": where, "value": "******" if is_sensitive(key) else str(options[key])}
         for where, options in layers

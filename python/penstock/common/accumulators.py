@@ -198,7 +198,7 @@ class AverageAccumulator(SimpleAccumulator[float]):
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """How often each int was added, in the order of the ints."""
+    """Counts of each added int, in ascending order of the ints."""
 
     def __init__(self) -> None:
         """Starts empty."""

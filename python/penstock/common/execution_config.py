@@ -60,7 +60,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_auto_watermark_interval(self) -> int:
-        """How often watermarks are generated, in ms."""
+        """Return the interval at which watermarks are generated, in ms."""
         return pipeline.AUTO_WATERMARK_INTERVAL.read(self._configuration)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
@@ -68,7 +68,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
-        """How often sources send latency markers, in ms."""
+        """Return the interval at which sources send latency markers, in ms."""
         return pipeline.LATENCY_INTERVAL.read(self._configuration)
 
     def get_parallelism(self) -> int:
@@ -116,7 +116,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(cluster.CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
-        """How long a task may take to cancel before its process is ended, in ms."""
+        """Return the time a task has to cancel before its process is ended, in ms."""
         return cluster.CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:

@@ -45,7 +45,7 @@ def show(client: JobClient) -> None:
 
 
 def job_html(client: JobClient) -> str:
-    """How far a job is, as HTML."""
+    """Return a job's progress as HTML."""
     progress, error = client.get_progress(), client.handle.exception()
     bar = "" if progress.share is None else f'<progress value="{progress.share:.3f}"></progress> '
     said = "" if error is None else f"<pre>{escape(f'{type(error).__name__}: {error}')}</pre>"

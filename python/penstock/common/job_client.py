@@ -27,7 +27,7 @@ __all__ = [
 
 
 SavepointFormatType = Literal["CANONICAL", "NATIVE"]
-"""How a savepoint is written; the two are the same bytes."""
+"""Format of a savepoint; both produce the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class JobHandle(Protocol):
         """The running time in ms."""
 
     def progress(self) -> JobProgress:
-        """How far the job is."""
+        """The job's progress."""
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Calls back once the job has ended."""
@@ -223,7 +223,7 @@ class JobClient:
         return CompletableFuture.completed(self._handle.accumulators())
 
     def get_progress(self) -> JobProgress:
-        """How far the job is (beyond PyFlink), by what its TaskExecutors said last."""
+        """Return the job's progress (beyond PyFlink), as its TaskExecutors last reported it."""
         return self._handle.progress()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

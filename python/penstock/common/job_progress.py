@@ -10,7 +10,7 @@ _BAR: Final = 20
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is.
+    """Progress of a job.
 
     Attributes:
         name: Its name.

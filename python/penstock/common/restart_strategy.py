@@ -23,7 +23,7 @@ _OPTIONS = [value for value in vars(options).values() if type(value).__name__ ==
 
 
 class RestartStrategyConfiguration:
-    """How a failed job starts anew; for `set_restart_strategy`."""
+    """Restart strategy of a failed job, for `set_restart_strategy`."""
 
     def __init__(self, j_restart_strategy_configuration: object = None) -> None:
         """Make a description; use `RestartStrategies`.

@@ -1,4 +1,4 @@
-"""How `s3://` URLs are reached."""
+"""Settings of access to `s3://` URLs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class S3Settings:
-    """How `s3://` URLs are reached; its representation shows no secret.
+    """Settings of access to `s3://` URLs; the representation shows no secret.
 
     Attributes:
         endpoint: The URL of the server; None for Amazon's.

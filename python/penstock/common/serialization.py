@@ -1,4 +1,4 @@
-"""How elements become bytes or text outside of a job."""
+"""Conversion of records to bytes or text outside a job."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from penstock.common.constants import MIN_LONG_VALUE
 
 
 class WatermarkOutput(ABC):
-    """Where a generator sends its watermarks."""
+    """Receiver of a generator's watermarks."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:

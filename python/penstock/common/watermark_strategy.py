@@ -70,7 +70,7 @@ class IngestionTimeAssigner(TimestampAssigner):
 
 
 class WatermarkStrategy(MissingMethods):
-    """How timestamps and watermarks are made.
+    """Strategy that assigns timestamps and generates watermarks.
 
     Attributes:
         timestamp_assigner: Gives elements their timestamp; None keeps the one they have.

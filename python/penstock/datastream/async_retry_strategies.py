@@ -1,4 +1,4 @@
-"""How often and when asynchronous calls are tried again."""
+"""Strategies that decide when asynchronous calls are retried."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait after that many tries, in ms."""
+        """Return the delay after that many attempts, in ms."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
@@ -153,7 +153,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
-        """How long to wait, in ms."""
+        """Return the delay, in ms."""
         return self._backoff_time_millis
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
@@ -201,7 +201,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait after that many tries, in ms."""
+        """Return the delay after that many attempts, in ms."""
         if current_attempts <= 1:
             return self._initial_delay
         growth = self._multiplier ** (current_attempts - 1)

@@ -84,7 +84,7 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """How long after one checkpoint the next may begin, in ms."""
+        """Return the least pause between two checkpoints, in ms."""
         return options.MIN_PAUSE.read(self._configuration)
 
     def set_min_pause_between_checkpoints(
@@ -102,7 +102,7 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.MIN_PAUSE, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """How many checkpoints may be under way at a time."""
+        """Return the number of checkpoints that may run at the same time."""
         return options.MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
@@ -130,7 +130,7 @@ class CheckpointConfig(MissingMethods):
         )
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """How many checkpoints in a row may fail."""
+        """Return the number of checkpoints in a row that may fail."""
         return options.TOLERABLE_FAILURES.read(self._configuration)
 
     def set_tolerable_checkpoint_failure_number(

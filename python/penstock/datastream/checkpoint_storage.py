@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class CheckpointStorage:
-    """Where checkpoints are written; chosen by execution.checkpointing.storage and .dir."""
+    """Storage of checkpoints; chosen by execution.checkpointing.storage and .dir."""
 
     def __init__(self) -> None:
         """Makes a description; use a subclass."""
@@ -57,11 +57,11 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         )
 
     def get_checkpoint_path(self) -> str | None:
-        """Where the checkpoints' descriptions are written, if anywhere."""
+        """Return the directory of checkpoint metadata, if any."""
         return self._checkpoint_path
 
     def get_max_state_size(self) -> int:
-        """How large the state of a subtask may be, in bytes."""
+        """Return the largest state of a subtask that can be stored, in bytes."""
         return self._max_state_size
 
     def get_savepoint_path(self) -> str | None:

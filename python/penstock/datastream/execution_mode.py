@@ -8,7 +8,7 @@ __all__ = [
 
 
 class RuntimeExecutionMode(Enum):
-    """How a job is executed."""
+    """Execution mode of a job."""
 
     STREAMING = 0
     BATCH = 1

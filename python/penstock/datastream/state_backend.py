@@ -27,7 +27,7 @@ __all__ = [
 
 
 class StateBackend:
-    """Where state is kept; chosen by the configuration key state.backend.type.
+    """State backend; chosen by the configuration key state.backend.type.
 
     Attributes:
         type_name: The value of that key.
@@ -143,7 +143,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None
 
     def get_number_of_transfer_threads(self) -> int:
-        """How many threads copy files of checkpoints."""
+        """Return the number of threads that copy checkpoint files."""
         return self._transfer_threads or rocksdb.TRANSFER_THREADS.default
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:

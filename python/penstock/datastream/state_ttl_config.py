@@ -103,7 +103,7 @@ class StateTtlConfig:
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
-        """How expired values are removed."""
+        """Return the strategies that remove expired values."""
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
@@ -238,7 +238,7 @@ class StateTtlConfig:
             )
 
     class CleanupStrategies:
-        """How expired values are removed."""
+        """Strategies that remove expired values."""
 
         class Strategies(Enum):
             """The kinds of removal."""
@@ -261,7 +261,7 @@ class StateTtlConfig:
                 self._run_cleanup_for_every_record = run_cleanup_for_every_record
 
             def get_cleanup_size(self) -> int:
-                """How many entries are looked at each time."""
+                """Return the number of entries checked each time."""
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:

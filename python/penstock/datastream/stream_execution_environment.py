@@ -63,7 +63,7 @@ _default_local_parallelism: int | None = None
 
 @checks_arguments
 class StreamExecutionEnvironment(MissingMethods):
-    """Where a program begins: sources, settings, and the execution of what was built."""
+    """Entry point of a program: creates sources, holds settings, and executes the pipeline."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Makes an environment with a copy of a configuration; see `get_execution_environment`."""
@@ -366,7 +366,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """Where savepoints go when nothing else is said; None when it was not set."""
+        """Return the default directory of savepoints; None if it is not set."""
         return checkpointing.SAVEPOINT_FOLDER.read(self._configuration)
 
     # Sources ----------------------------------------------------------------------------------

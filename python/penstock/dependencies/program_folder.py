@@ -17,7 +17,7 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 def program_folder() -> Path | None:
-    """Where ``import`` finds the modules beside the running program.
+    """Return the folder in which ``import`` finds the modules beside the running program.
 
     That is the folder of ``python program.py``; for ``python -m package.program`` the folder that
     has the package.  None for what is installed (a test runner, a notebook's kernel) and for

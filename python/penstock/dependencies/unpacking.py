@@ -21,7 +21,7 @@ from penstock.errors import DependencyError
 
 MAX_MEMBERS: Final = 1_000_000
 MAX_RATIO: Final = 100
-"""How many times its own size an archive may have when it is unpacked."""
+"""Largest allowed ratio of an archive's unpacked size to its own."""
 ALWAYS_ALLOWED_BYTES: Final = 256 * 1024 * 1024
 """What any archive may have unpacked, however small it is."""
 

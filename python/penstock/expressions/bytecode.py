@@ -73,7 +73,7 @@ def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) 
 
 
 def known_table() -> ByteCode:
-    """How this interpreter's byte code is read.
+    """Return the description of this interpreter's byte code.
 
     Raises:
         NotComputedError: That is not known.
@@ -158,7 +158,7 @@ def _is_watched() -> bool:
 
 @dataclass
 class State:
-    """Where values are at one point of the code.
+    """Location of values at one point of the code.
 
     Attributes:
         stack: The registers of the values on Python's stack.

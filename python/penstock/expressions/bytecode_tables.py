@@ -26,7 +26,7 @@ COMPARISON_OPERATORS: Final = ("<", "<=", "==", "!=", ">", ">=")
 
 @dataclass(frozen=True)
 class ByteCode:
-    """How to read the code of one version.
+    """Description of one version's byte code.
 
     Attributes:
         steps: What an instruction does, by its name, as ``bytecode`` knows it; and of which kind.
@@ -150,7 +150,7 @@ _REASONS: Final = (
 
 
 def table() -> ByteCode | None:
-    """How this interpreter's byte code is read; None if that is not known."""
+    """Return the description of this interpreter's byte code; None if it is unknown."""
     if sys.implementation.name != "cpython":
         return None
     return TABLES.get(sys.version_info[:2])

@@ -288,7 +288,7 @@ def _of_millis(node: n.Call, operand: n.Node, name: str) -> Typed:
 def _member(
     node: n.Field, found: typeinfo.RowTypeInfo | typeinfo.TupleTypeInfo
 ) -> tuple[int, TypeInformation]:
-    """Where a field is in a row or tuple, and its type."""
+    """Return the position of a field in a row or tuple, and its type."""
     types = found.get_field_types()
     if isinstance(found, typeinfo.RowTypeInfo):
         names = found.get_field_names()

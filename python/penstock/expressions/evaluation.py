@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Called:
-    """That a function is called for each element.
+    """States that a function is called for each record.
 
     Attributes:
         reason: Why it is not evaluated, as what follows "it".

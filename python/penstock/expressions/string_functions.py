@@ -58,7 +58,7 @@ class StringFunctions:
         return self._call("contains", part)
 
     def find(self, part: Any) -> Expression:
-        """Where a text occurs first, from 0; -1 if it does not."""
+        """Return the position of a text's first occurrence, from 0; -1 if there is none."""
         return self._call("find", part)
 
     def length(self) -> Expression:

@@ -1,4 +1,4 @@
-"""How expressions begin."""
+"""Constructors of expressions."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class ExecutionMode(Enum):
-    """How data moves between the operators of a batch program."""
+    """Data exchange between the operators of a batch program."""
 
     PIPELINED = 0
     PIPELINED_FORCED = 1

@@ -1,4 +1,4 @@
-"""Where the event time of an input comes from: the sources and strategies before it."""
+"""Origins of an input's event time: the sources and strategies before it."""
 
 from __future__ import annotations
 

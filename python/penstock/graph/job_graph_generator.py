@@ -211,7 +211,7 @@ class JobGraphGenerator:
         )
 
     def _derived_key_groups(self, chain: _Chain) -> int:
-        """Those of the state that the chain starts from, or what its parallelism suggests."""
+        """Return the number of key groups of the initial state, or a default by parallelism."""
         parallelism = chain.head.parallelism
         for node in chain.members:
             ids = [self._ids[node.id]]

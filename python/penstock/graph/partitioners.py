@@ -1,4 +1,4 @@
-"""How the elements of one edge are spread over the consumer's subtasks, as data.
+"""Partitioners of an edge, as data.
 
 The selectors that do the spreading belong to the data plane; the graph only needs to know which
 kind an edge uses, how the kind wires producers to consumers, and what Flink calls it in a plan.
@@ -34,7 +34,7 @@ _POINTWISE = frozenset({PartitionerKind.FORWARD, PartitionerKind.RESCALE})
 
 
 class ExchangeMode(Enum):
-    """How the data of an edge is handed over; UNDEFINED lets the generator decide."""
+    """Exchange mode of an edge; UNDEFINED lets the generator decide."""
 
     UNDEFINED = "UNDEFINED"
     PIPELINED = "PIPELINED"

@@ -1,4 +1,4 @@
-"""Where checkpoints must not overtake data, as far as a job's shape tells."""
+"""Edges on which checkpoints must not overtake data, as far as a job's shape tells."""
 
 from __future__ import annotations
 

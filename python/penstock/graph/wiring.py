@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class DistributionPattern(Enum):
-    """How the subtasks of two vertices are wired."""
+    """Wiring of two vertices' subtasks."""
 
     ALL_TO_ALL = "ALL_TO_ALL"
     POINTWISE = "POINTWISE"

@@ -140,7 +140,7 @@ class FileLeadership(Leadership):
             raise self._gone(directory) from error
 
     def names_by_age(self, prefix: str, suffix: str) -> list[str]:
-        """Those first that were written first."""
+        """Return the names in the order in which they were written."""
         directory = self._led()
         written = {
             name: (directory / name).stat().st_mtime_ns
@@ -151,7 +151,7 @@ class FileLeadership(Leadership):
 
     @property
     def epoch(self) -> int:
-        """That of the directory."""
+        """The epoch of the directory."""
         self._led()
         assert self._record is not None
         return self._record.epoch
@@ -280,7 +280,7 @@ def current_epoch(root: Path) -> tuple[int, Path]:
 
 
 def _read_record(directory: Path) -> LeaderRecord | None:
-    """Who leads an epoch; None when nobody has said so yet."""
+    """Return the leader of an epoch; None before it has registered."""
     try:
         return LEADER_RECORDS.decode((directory / _LEADER).read_bytes())
     except FileNotFoundError:

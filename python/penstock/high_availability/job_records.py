@@ -49,7 +49,7 @@ _PARALLELISMS: Final = json_decoder(dict[str, int])
 
 @dataclass(frozen=True)
 class JobResult:
-    """How a job has ended, for good.
+    """Final result of a job.
 
     Attributes:
         name: Of the job.
@@ -155,7 +155,7 @@ class JobRecords:
         )
 
     def result(self) -> JobResult | None:
-        """How the job has ended; None while it has not.
+        """Return the job's final result; None while it runs.
 
         Raises:
             CheckpointStorageError: That cannot be read.

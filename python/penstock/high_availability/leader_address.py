@@ -1,4 +1,4 @@
-"""Where the leader of a cluster id is, for those who look for it: what it has published last."""
+"""Retrieval of a leader's address: the last one published for a cluster id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANSWER_S: Final = 3.0
 
 
 class LeaderAddress(msgspec.Struct, frozen=True):
-    """Where a leader listens.
+    """Address of a leader.
 
     Attributes:
         epoch: Of the leader.
@@ -44,7 +44,7 @@ class LeaderFinder(Protocol):
     """Says where the leader is, again and again; one thread at a time."""
 
     def find(self) -> LeaderAddress | None:
-        """Where the leader is; None while there is none, or it has not said yet.
+        """Return the leader's address; None while no leader has published one.
 
         Raises:
             CheckpointStorageError: What it has said cannot be read, or nobody answers.
@@ -74,7 +74,7 @@ class FileLeaderFinder:
         self._root = Path(storage_folder, cluster_id)
 
     def find(self) -> LeaderAddress | None:
-        """Where the leader is."""
+        """Return the leader's address."""
         if not self._root.exists():
             return None
         epoch, directory = current_epoch(self._root)
@@ -103,7 +103,7 @@ class ZooKeeperLeaderFinder:
         self._is_started = False
 
     def find(self) -> LeaderAddress | None:
-        """Where the leader is."""
+        """Return the leader's address."""
         if not self._is_started:
             self._session.start()
             self._is_started = True

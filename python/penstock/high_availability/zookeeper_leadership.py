@@ -244,7 +244,7 @@ class ZooKeeperLeadership(Leadership):
             logger.warning("%s stays in %s: %s", file, self._folder, error)
 
     def _remove_unnamed_files(self) -> None:
-        """Those whose node a former leader has not written any more, or has deleted."""
+        """Remove files whose node a former leader has not written, or has deleted."""
         files = set(self._files.names(self._folder))
         if files:
             nodes = (self._node(name) for name in self.names(""))
@@ -285,7 +285,7 @@ class ZooKeeperLeadership(Leadership):
         return False
 
     def _first_candidate(self) -> LeaderRecord | None:
-        """Who is before this driver; None when nobody is."""
+        """Return the candidate before this driver; None if it is the first."""
         names = self._candidates()
         if not any(self._is_own(name) for name in names):
             record = LeaderRecord(0, self._own, 0, socket.gethostname(), this_process())

@@ -656,7 +656,7 @@ class _Peer:
 
     @property
     def executor_id(self) -> str:
-        """Who it is; empty before it has registered."""
+        """The id of the executor; empty before it has registered."""
         return "" if self.executor is None else self.executor.executor_id
 
     def start(self) -> None:

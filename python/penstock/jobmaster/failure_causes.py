@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.failure import Failure
 
 GRACE_MS = EXIT_REPORT_MS + 500
-"""How long a failure that is probably a consequence waits for its cause to be reported.
+"""Time that a probable consequence waits for the report of its cause.
 
 Longer than the loss of a worker, which is the cause of many, waits to be explained.
 """

@@ -53,7 +53,7 @@ class HeartbeatMonitor:
             self._last_heard_s[peer] = now_s
 
     def silence_s(self, peer: str, now_s: float) -> float:
-        """How long a peer has not been heard; 0 of one that is not watched."""
+        """Return the time since a peer was last heard, in s; 0 if it is not monitored."""
         return max(0.0, now_s - self._last_heard_s.get(peer, now_s))
 
     def due(self, now_s: float) -> list[str]:
@@ -144,7 +144,7 @@ class HeartbeatManager:
         self._wake()
 
     def silence_s(self, name: str) -> float:
-        """How many seconds ago a peer was heard last; 0 of one that is not watched."""
+        """Return the time since a peer was last heard, in s; 0 if it is not monitored."""
         with self._lock:
             return self._monitor.silence_s(name, time.monotonic())
 

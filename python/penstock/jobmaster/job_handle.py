@@ -175,7 +175,7 @@ class JobHandle:
         return int((time.monotonic() - self._started_s) * 1000)
 
     def progress(self) -> JobProgress:
-        """How far the job is, or was when it was asked last before its end."""
+        """The job's progress; after its end the last that was read."""
         if self._read_progress is not None and not self._ended.is_set():
             # It may be busy, or end at this moment.
             with contextlib.suppress(TimeoutError):

@@ -73,7 +73,7 @@ class LocalDriver:
         return self._granted
 
     def failures(self) -> Sequence[str]:
-        """How workers ended that were not told to."""
+        """Return the reasons of workers that ended without an order."""
         with self._lock:
             return list(self._failures)
 
@@ -222,7 +222,7 @@ class InProcessDriver:
         return len(self._threads)
 
     def failures(self) -> Sequence[str]:
-        """How workers ended that were not told to."""
+        """Return the reasons of workers that ended without an order."""
         return list(self._failures)
 
     def stop(self, grace_s: float) -> None:

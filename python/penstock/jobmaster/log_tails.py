@@ -61,7 +61,7 @@ class LogTails:
         self._lock = threading.Lock()
 
     def of(self, source: str) -> LogTail:
-        """That of a worker, or of `DRIVER`."""
+        """Return the log of a worker, or of `DRIVER`."""
         with self._lock:
             found = self._tails.get(source)
             if found is None:

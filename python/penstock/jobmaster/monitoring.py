@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 SNAPSHOT_TIMEOUT_S: Final = 10.0
 ARCHIVE_TIMEOUT_S: Final = 30.0
 SCRAPED_INTERVAL_MS: Final = 10_000
-"""How often workers send for a reporter that is asked instead of reporting at an interval."""
+"""Interval of the workers' metrics for a reporter that is scraped."""
 
 
 class _Part(Protocol):

@@ -162,7 +162,7 @@ class PerJobCluster:
 
 
 def module_search_path(*, own: bool = True) -> list[str]:
-    """Where workers find the modules that job code refers to: where this process finds them.
+    """Return the paths in which workers find the modules of job code, in this process's order.
 
     Args:
         own: Whether they run under this process's interpreter; another has its own library and

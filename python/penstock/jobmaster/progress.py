@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SNAPSHOT_TIMEOUT_S: Final = 10.0
 RATE_WINDOW_MS: Final = 10_000
 ASK_EVERY_S: Final = 0.5
-"""How often workers are asked at the most, however often somebody looks."""
+"""Shortest interval at which workers are asked, however often progress is read."""
 _MEASURES: Final = ("Records", "Bytes")
 
 
@@ -39,7 +39,7 @@ class ProgressReader:
         self._assigned: dict[bytes, int] = {}
 
     def read(self) -> JobProgress | None:
-        """How far the job is, by what its workers said last; has them say it anew, now and then.
+        """Return the job's progress as its workers last reported it, and request a new report.
 
         Returns:
             None of a job that the cluster does not know.
@@ -71,7 +71,7 @@ class ProgressReader:
         )
 
     def _share(self, job: JobSnapshot) -> float | None:
-        """That of the source that has furthest to go; None if one of them says nothing."""
+        """Return the share of the source with most left to read; None if one of them is unknown."""
         shares = [self._share_of(job, v) for v in job.vertices if not v.inputs]
         known = [share for share in shares if share is not None]
         return min(known) if known and len(known) == len(shares) else None
@@ -130,7 +130,7 @@ def _own(metrics: SubtaskMetrics, what: str) -> int | None:
 
 
 def _given(metrics: SubtaskMetrics, *, has_readers: bool) -> int | None:
-    """How many records a source has given; a chain that ends in a sink counts none."""
+    """Return the number of records a source has emitted; a chain with a sink counts none."""
     assigned = [v for v in metrics.operators.values() if "assignedRecords" in v.gauges]
     if assigned:
         return sum(

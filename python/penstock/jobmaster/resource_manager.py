@@ -112,10 +112,10 @@ class TaskExecutorDriver(Protocol):
         """Asks for workers; returns at once.  A worker that ends is reported as `WorkerExit`."""
 
     def places(self) -> int | None:
-        """How many workers can run at the same time; None where no limit is known."""
+        """Number of workers that can run at the same time; None if no limit is known."""
 
     def granted(self) -> int:
-        """How many of the workers asked for have been given a place to run."""
+        """Number of requested workers that were given a place to run."""
 
     def failures(self) -> Sequence[str]:
         """Why workers could not be started or ended, the latest last, with the end of the log."""

@@ -38,12 +38,12 @@ class SlotPool:
 
     @property
     def missing(self) -> int:
-        """How many slots are needed beyond those in the pool."""
+        """Number of slots needed beyond those in the pool."""
         return max(0, self.required - len(self._slots))
 
     @property
     def num_free(self) -> int:
-        """How many slots nobody uses."""
+        """Number of unused slots."""
         return len(self._slots) - self._in_use
 
     def offer(self, offer: SlotOffer, now_ms: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 WINDOW_S = 60.0
-"""How long a failure counts."""
+"""Time during which a failure counts."""
 MAX_FAILURES = 3
 """Failures within the window before a pause, and in a row before requests are refused."""
 FIRST_PAUSE_S = 1.0
@@ -57,5 +57,5 @@ class StartFailures:
         self._in_a_row = 0
 
     def wait_s(self, now_s: float) -> float:
-        """How long no worker may be started."""
+        """Return the time until a worker may start."""
         return max(0.0, self._paused_until_s - now_s)

@@ -46,7 +46,7 @@ _CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
 
 
 class RemoteFailure(JobExecutionError):
-    """Where in the job an exception was raised: cause of the exception that reaches the caller.
+    """Remote location of an exception: cause of the exception that reaches the caller.
 
     Its text names operator and subtask and holds the traceback of the worker.
     """
@@ -91,7 +91,7 @@ def _missing_partitions(name: str, message: str) -> frozenset[bytes]:
 
 
 def _labels(task_failure: TaskFailure) -> dict[str, str]:
-    """Where in the program it happened: the operator, and the line that made it."""
+    """Return the place in the program: the operator, and the line that made it."""
     labels = {"operator": task_failure.operator}
     if task_failure.location is not None:
         labels["location"] = task_failure.location

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.resource_manager import WorkerExit
 
 EXIT_REPORT_MS = 1000
-"""How long the two reports of a worker's end wait for each other."""
+"""Time that the two reports of a worker's end wait for each other."""
 
 
 class _Waiting(NamedTuple):

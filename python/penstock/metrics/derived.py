@@ -25,7 +25,7 @@ _TIMED: Final = (
 
 
 def job_metrics(job: JobSnapshot, now_ms: int) -> MetricValues:
-    """How long a job runs, its restarts, and its checkpoints.
+    """Run time, restarts and checkpoints of a job.
 
     Args:
         job: The job.

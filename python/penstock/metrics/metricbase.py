@@ -55,7 +55,7 @@ class Distribution(Metric):
         """Notes a value."""
 
     def get_count(self) -> int:
-        """How many values were noted (beyond PyFlink)."""
+        """Return the number of recorded values (beyond PyFlink)."""
         raise NotImplementedError(type(self).__name__ + ".get_count")
 
     def recent_values(self) -> list[int]:

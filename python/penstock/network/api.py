@@ -284,7 +284,7 @@ class NetworkEnvironment(Protocol):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where other executors reach this one."""
+        """Address at which other executors reach this one."""
 
     @property
     def total_segments(self) -> int:

@@ -65,14 +65,14 @@ class SnapshotKind(enum.IntEnum):
 
 
 class SavepointFormat(enum.IntEnum):
-    """How a savepoint is written."""
+    """Format of a savepoint."""
 
     CANONICAL = 0
     NATIVE = 1
 
 
 class Alignment(enum.IntEnum):
-    """How channels are brought to one point of the stream."""
+    """Alignment of channels at a barrier."""
 
     AT_LEAST_ONCE = 0
     ALIGNED = 1

@@ -23,7 +23,7 @@ EVENTS: Final = ("/v1/events", "/events")
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask.
+    """Access control.
 
     Attributes:
         token: What a client must show; None when everybody may ask.

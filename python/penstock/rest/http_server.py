@@ -33,7 +33,7 @@ MAX_CONNECTIONS: Final = 2 * MAX_UNPROVEN
 
 MAX_HEADER_BYTES: Final = 16 * 1024
 REQUEST_TIMEOUT_S: Final = 10.0
-"""How long a client may take to say what it wants."""
+"""Time that a client has to send its request."""
 
 START_TIMEOUT_S: Final = 30.0
 CLOSE_TIMEOUT_S: Final = 10.0

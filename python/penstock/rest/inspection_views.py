@@ -29,7 +29,7 @@ DEFAULT_RECORDS: Final = 20
 DRIVER_LOG: Final = "jobmanager.log"
 WORKER_LOG: Final = "taskmanager.log"
 POSITION_HEADER: Final = "X-Log-Position"
-"""Where the log ends; ``?since=`` that gives what comes behind it."""
+"""End of the log; ``?since=`` that position returns the part behind it."""
 
 
 def driver_threads(call: Call) -> Json:  # noqa: ARG001

@@ -470,7 +470,7 @@ def _subtask(
 
 
 def _durations(shown: AttemptSnapshot, now_ms: int) -> dict[str, int]:
-    """How long the attempt was in each state that it has left or is in, but for the last one."""
+    """Return the time the attempt spent in each of its states."""
     entered = sorted(shown.timestamps.items(), key=lambda item: item[1])
     lefts = [at_ms for _, at_ms in entered[1:]] + [now_ms]
     return {

@@ -209,7 +209,7 @@ def _shares(current: Sequence[SubtaskMetrics], name: str) -> list[float]:
 
 
 def watermark_of(current: Sequence[SubtaskMetrics]) -> int | None:
-    """How far event time has come in the subtask that is behind; None when it has not begun.
+    """Return the event time of the slowest subtask; None before event time has begun.
 
     That is of what it reads, or of what a source writes.
     """

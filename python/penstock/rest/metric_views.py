@@ -147,7 +147,7 @@ def backpressure(call: Call) -> Json:
 
 
 def level_of(ratio: float) -> str:
-    """How much a task is held up by those that it sends to, in one word."""
+    """Return the level of backpressure of a task, in one word."""
     if ratio > _HIGH:
         return "high"
     return "low" if ratio > _LOW else "ok"
@@ -200,7 +200,7 @@ _AGGREGATIONS: Final[dict[str, Callable[[Sequence[float]], float]]] = {
 
 
 def skew_of(values: Sequence[float]) -> float:
-    """How far the values are from their mean, in percent of it: none when it is 0."""
+    """Return the deviation from the mean, in percent of the mean; 0 if the mean is 0."""
     mean = math.fsum(values) / len(values)
     if mean == 0:
         return 0.0

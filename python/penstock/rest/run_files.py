@@ -1,4 +1,4 @@
-"""Where the clusters of this user on this machine listen: a file for each, for the command line.
+"""Addresses of this user's clusters on this machine: one file each, for the command line.
 
 The files lie in a folder that the user alone can look into, as they hold tokens.
 """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LINGER_S: Final = 5.0
-"""How long the end of a cluster waits for those who triggered something to hear what came of it."""
+"""Time that the end of a cluster waits for clients to read the outcome of what they triggered."""
 
 
 class RestServer:

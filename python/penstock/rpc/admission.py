@@ -1,4 +1,4 @@
-"""Who may wait at a door: connections that have not proved the token yet, and how many.
+"""Admission of connections that have not proved the token yet.
 
 Whoever holds the token proves it within milliseconds.  So there is a bound on the others, and
 where it is exceeded the oldest connection of the address with the most goes: however many peers
@@ -24,7 +24,7 @@ ACCEPTS_PER_TURN = 16
 """Connections taken from the kernel before those that are there already are heard again."""
 
 ACCEPT_PAUSE_S = 0.1
-"""How long a door waits after the system had nothing left to accept a connection with."""
+"""Pause of a listener when the system has no descriptors left to accept a connection."""
 
 LOG_INTERVAL_S = 1.0
 

@@ -59,7 +59,7 @@ class ServerHandshake:
 
     @property
     def missing_bytes(self) -> int:
-        """How many bytes the peer has to send next, and no more; 0 when it has proved itself."""
+        """Number of bytes the peer still has to send; 0 once it is authenticated."""
         if self.role is not None:
             return 0
         if not self._received:

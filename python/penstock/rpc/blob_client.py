@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.rpc.control_credentials import ControlCredentials
 
 SILENCE_TIMEOUT_S = 60.0
-"""How long the driver may send nothing while a blob is on its way."""
+"""Time that the driver may stay silent during a blob's transfer."""
 
 
 class BlobClient:

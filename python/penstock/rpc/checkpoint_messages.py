@@ -23,7 +23,7 @@ snapshots.  WRITING: its state is being written.  WRITTEN: its acknowledgement i
 
 
 class TaskStanding(msgspec.Struct, frozen=True):
-    """How far one task is with a checkpoint.
+    """State of one task in a checkpoint.
 
     Attributes:
         attempt_id: The task.

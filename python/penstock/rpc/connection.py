@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 MAX_QUEUED_MESSAGES = 4096
 
 MAX_HELD_MESSAGES = 256
-"""How many messages wait for one that may not."""
+"""Number of messages that wait for a delayed one."""
 
 HELD_S = 0.01
-"""How long they do."""
+"""Time that a message may be delayed."""
 
 MAX_RECEIVED_MESSAGES = 64
-"""How many are handed on at once."""
+"""Number of messages handed on at once."""
 
 MAX_SENT_BYTES = 65_536
 """What is sent at once of several messages, but for the last one."""
@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """How many messages wait to be sent."""
+        """Number of messages waiting to be sent."""
         return self._outgoing.qsize() + len(self._held)
 
     def send(self, message: Message, *, may_wait: bool = False) -> bool:

@@ -31,7 +31,7 @@ class ControlCredentials:
 
     @staticmethod
     def of_session(token: bytes, *, insists: bool = False) -> ControlCredentials:
-        """Those of a process that knows a session by its token.
+        """Return the credentials of a process that knows a session's token.
 
         Args:
             token: The session's.
@@ -41,7 +41,7 @@ class ControlCredentials:
 
     @staticmethod
     def of_launch(specification: Mapping[str, Any]) -> ControlCredentials:
-        """Those in a worker's launch specification (`penstock.taskexecutor.worker.launch`)."""
+        """Return the credentials of a worker (`penstock.taskexecutor.worker.launch`)."""
         token = bytes.fromhex(specification["token"])
         given = specification.get("control_certificate")
         if given is None:

@@ -25,7 +25,7 @@ class Versions(msgspec.Struct, frozen=True):
 
 
 def own_versions() -> Versions:
-    """Those of this process."""
+    """Return the versions of this process."""
     return Versions(__version__, f"{sys.version_info[0]}.{sys.version_info[1]}")
 
 

@@ -74,7 +74,7 @@ class ThreadStack(msgspec.Struct, frozen=True):
 
 
 class StackCount(msgspec.Struct, frozen=True):
-    """How often a task was seen at one place; ``frames`` begin with the outermost."""
+    """Number of times a task was seen at one place; ``frames`` begin with the outermost."""
 
     frames: tuple[str, ...]
     on_cpu: bool

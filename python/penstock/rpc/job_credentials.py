@@ -45,7 +45,7 @@ class DataPlaneSecret:
         self._certificates: dict[bytes, JobCertificate] = {}
 
     def credentials(self, job_id: bytes) -> JobCredentials:
-        """Those of a job: the same each time, until it is forgotten.
+        """Return a job's credentials: the same each time, until it is forgotten.
 
         Raises:
             ConfigurationError: The package that makes certificates is not installed.

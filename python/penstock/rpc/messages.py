@@ -154,7 +154,7 @@ class AcknowledgeCheckpointEvent(Message, frozen=True):
 
 
 class ReportedWatermark(Message, frozen=True):
-    """How far the reader of an aligned source has come, in ms."""
+    """Watermark of an aligned source's reader, in ms."""
 
     job_id: bytes
     attempt_id: bytes
@@ -392,7 +392,7 @@ class NoMoreSplits(Message, frozen=True):
 
 
 class WatermarkAlignment(Message, frozen=True):
-    """How far a reader may go before it waits for the others of its group, in ms."""
+    """Largest watermark at which a reader waits for the others of its group, in ms."""
 
     attempt_id: bytes
     operator_id: bytes

@@ -181,7 +181,7 @@ class RpcServer:
             self._accept()
 
     def _wait_s(self, now_s: float) -> float | None:
-        """How long nothing is to be done unless somebody says something."""
+        """Return the time until the next deadline, in s; None if there is none."""
         first = next(iter(self._guests), None)
         times = (
             self._paused_until_s,

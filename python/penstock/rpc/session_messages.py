@@ -143,7 +143,7 @@ class JobAccepted(Message, frozen=True):
 
 
 class JobState(Message, frozen=True):
-    """How a job is."""
+    """State of a job."""
 
     status: str
     progress: JobProgress
@@ -172,7 +172,7 @@ class Values(Message, frozen=True):
 
 
 class Path(Message, frozen=True):
-    """Where a savepoint is."""
+    """Path of a savepoint."""
 
     path: str
 

@@ -15,7 +15,7 @@ from penstock.serialization import conversions
 
 @dataclass(frozen=True)
 class Conversion:
-    """How values of a type map to values of the simpler type that travels."""
+    """Mapping between a type's values and those of the simpler type that travels."""
 
     to_wire: Callable[[Any], Any]
     from_wire: Callable[[Any], Any]

@@ -34,7 +34,7 @@ MODEL: Final = 15
 
 
 class Layout(NamedTuple):
-    """How the instances of a class are taken apart and put together.
+    """Decomposition of a class's instances into fields.
 
     Attributes:
         cls: The class; of a ``FORMER`` one the function that makes instances of its fields.

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
-"""How long a program that asks for results is kept waiting before it is told to ask again."""
+"""Time that a request for results waits before the program must ask again."""
 
 TAKE_UP_TIMEOUT_S: Final = 60.0
-"""How long a program that asks for a job waits for those of a former jobmanager."""
+"""Time that a request for a job waits for the jobs of a former jobmanager."""
 
 _OF_THE_PROGRAM: Final = (TARGET.key, SESSION.key, ATTACHED.key)
 """Options that have had their effect when a job comes here."""

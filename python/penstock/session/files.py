@@ -1,4 +1,4 @@
-"""Where the sessions of this user on this machine are, by their names, and what else names one.
+"""Registry of this user's sessions on this machine, by name, and other ways to name one.
 
 A session's file lies where those of the REST interface do, in a folder that the user alone can
 look into, and is the user's alone to read: it holds the session's token.
@@ -29,7 +29,7 @@ MIN_TOKEN_CHARACTERS: Final = 32
 _MAX_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _tokens: dict[tuple[str, int], str] = {}
-"""Those that the program has given, by host and port: they are not for the job's options."""
+"""Tokens that the program has given, by host and port; they are not in the job's options."""
 
 _ADDRESS: Final = re.compile(r"(?:penstock://)?(\[[0-9a-fA-F:]+\]|[^:/\[\]]+):([0-9]{1,5})/?")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def find_by_options(configuration: Mapping[str, str]) -> SessionAddress:
-    """Where the session's jobmanager is now.
+    """Return the current address of the session's jobmanager.
 
     With ``high-availability.type``, and unless the session is named, that is where the leader of
     ``high-availability.cluster-id`` has said to be.

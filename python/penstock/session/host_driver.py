@@ -109,7 +109,7 @@ class HostDriver:
             return sum(len(host.workers) for host in self._hosts.values())
 
     def failures(self) -> Sequence[str]:
-        """How workers ended that were not told to."""
+        """Return the reasons of workers that ended without an order."""
         with self._changed:
             return list(self._failures)
 

@@ -1,4 +1,4 @@
-"""How a lost host is noticed at the end of a connection over which nothing needs to be said."""
+"""Detection of a lost host on a connection that is silent."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERRUPT_GRACE_S: Final = 10.0
-"""How long an interrupted program waits for the end of the job that it has cancelled."""
+"""Time that an interrupted program waits for the end of the job it cancelled."""
 
 
 class RemoteJobHandle:
@@ -146,7 +146,7 @@ class RemoteJobHandle:
         return int((time.monotonic() - self._started_s) * 1000)
 
     def progress(self) -> JobProgress:
-        """How far the job is."""
+        """The job's progress."""
         self._look()
         return replace(self._progress, status=self._status.value, runtime_ms=self.runtime_ms())
 

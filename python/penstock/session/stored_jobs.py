@@ -157,7 +157,7 @@ class StoredJobs:
                     self.leadership.delete(name)
 
     def _remove_unnamed_blobs(self) -> None:
-        """Those of a job whose submission a former jobmanager has not finished."""
+        """Remove the blobs of a submission that a former jobmanager has not finished."""
         needed = set[str]().union(*self._digests.values())
         for name in self.leadership.names("blob-"):
             if name.split("-")[1] not in needed:

@@ -88,7 +88,7 @@ class SparkDriver:
         return active
 
     def failures(self) -> Sequence[str]:
-        """How workers ended that were not told to, and why Spark refused others."""
+        """Return the reasons of workers that ended without an order, or that Spark refused."""
         with self._lock:
             return list(self._failures)
 

@@ -20,7 +20,7 @@ _STATUS_INTERVAL_S = 5.0
 
 
 def attempt_number() -> int:
-    """How often Spark has begun this task before."""
+    """Return the number of earlier attempts of this Spark task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -37,7 +37,7 @@ def read_to_the_end(elements: Iterable[object]) -> None:
 
 
 def spark_folders() -> list[str]:
-    """Where Spark has its executors keep temporary files."""
+    """Return the folders for temporary files of Spark's executors."""
     folders = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
     return [path for path in folders.split(",") if path]
 

@@ -29,10 +29,10 @@ MOST: Final = 100
 """Executors that are made ready at a time: no more are lost at once, as a rule."""
 
 LIMIT_S: Final = 20.0
-"""How long the tasks may take: they wait where a TaskExecutor was given the place meanwhile."""
+"""Time limit of the tasks: they wait if a TaskExecutor took their place meanwhile."""
 
 GRACE_S: Final = 2.0
-"""How long they get to end when the job does: Spark warns of tasks that are cancelled."""
+"""Time that the tasks have to end with the job; Spark warns of cancelled tasks."""
 
 _LONGEST_ERROR: Final = 500
 
@@ -77,7 +77,7 @@ class ReadyExecutors:
                 logger.info("idle executors of Spark are not made ready: %s", why)
 
     def _idle_newcomers(self) -> int:
-        """How many executors have come since the last look and run no task."""
+        """Return the number of new executors that run no task."""
         spark = self._context._jsc.sc()
         present = set(filter(None, spark.getExecutorIds().mkString(",").split(",")))
         new, self._seen = present - self._seen, present

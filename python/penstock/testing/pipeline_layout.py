@@ -27,7 +27,7 @@ def passing(num_inputs: int = 1) -> operators.OperatorDescriptor:
 
 @dataclass
 class Layout:
-    """Where the operators of a program are in the chain.
+    """Positions of a program's operators in the chain.
 
     Attributes:
         configs: The operators, receivers behind their senders.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _SURELY: Final = 0.8
-"""How alike a key and that of an option are when the one misspells the other."""
+"""Least similarity of a key and an option's key that counts as a misspelling."""
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Jobs", pipeline),

@@ -34,7 +34,7 @@ _LOCAL_FOLDERS: Final = re.compile(r"(?:\s*[A-Za-z][A-Za-z0-9+.-]*:(?=/))?[^,:|]
 
 
 class ValueType(Generic[T_co]):
-    """How the value of an option is read and written.
+    """Reader and writer of an option's value.
 
     Attributes:
         name: What a value is, with its range, as the table of options and errors say it.

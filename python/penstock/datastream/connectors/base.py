@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Source(JavaFunctionWrapper):
-    """Where elements come from; given to `StreamExecutionEnvironment.from_source`."""
+    """Source of a stream; pass it to `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self, source: Any) -> None:
         """Makes a source; subclasses say which, and pass None.
@@ -41,7 +41,7 @@ class Source(JavaFunctionWrapper):
 
 
 class Sink(JavaFunctionWrapper):
-    """Where elements go; given to `DataStream.sink_to`."""
+    """Sink of a stream; pass it to `DataStream.sink_to`."""
 
     def __init__(self, sink: Any) -> None:
         """Makes a sink; subclasses say which, and pass None.

@@ -44,7 +44,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def get_number_of_retries(self) -> int:
-        """How often it was tried before in this attempt of the task."""
+        """Return the number of earlier attempts in this attempt of the task."""
 
     @abstractmethod
     def signal_failed_with_known_reason(self, error: BaseException) -> None:

@@ -30,7 +30,7 @@ class GeneratorFunction(Function):
 
 @dataclass(frozen=True)
 class RateLimiterStrategy:
-    """How fast a source may be; made by the static methods.
+    """Rate limit of a source; created by the static methods.
 
     Attributes:
         records_per_second: Of all subtasks together, or None.

@@ -44,7 +44,7 @@ _STEP: Final = 1000
 
 @dataclass
 class HttpSplit(SourceSplit):
-    """How far a service was read.
+    """Read position of a service.
 
     Attributes:
         cursor: What was asked for last; None at the start.

@@ -99,7 +99,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
         self._waiting: dict[int, set[int]] = {}
 
     def start(self) -> None:
-        """Those of a checkpoint go on; the others wait for readers."""
+        """Resume the splits of a checkpoint; the others wait for readers."""
         for part in self._parts.values():
             part.enumerator.start()
 
@@ -193,7 +193,7 @@ class _Part(PartContext[Any]):
         return PartEvent(self._number, (event,))
 
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """Those that read the source."""
+        """Return the readers of the source."""
         found = self._context.registered_readers()
         return {subtask: found[subtask] for subtask in found if subtask in self.readers}
 

@@ -24,11 +24,11 @@ class InitContext(ABC):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
+        """Return the number of earlier starts of the subtask, from 0."""
 
     @abstractmethod
     def metric_group(self) -> Any:
-        """Where it registers its metrics."""
+        """Return the group in which it registers its metrics."""
 
     @abstractmethod
     def get_configuration(self) -> Configuration:

@@ -93,7 +93,7 @@ class JdbcSink(SinkFunction):
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """How rows are put together; made by `builder`.
+    """Batching of rows; created by `builder`.
 
     Attributes:
         batch_interval_ms: How long a row waits at most; 0 for any time.
@@ -106,15 +106,15 @@ class JdbcExecutionOptions:
     max_retries: int = 3
 
     def get_batch_interval_ms(self) -> int:
-        """How long a row waits at most, in ms; 0 for any time."""
+        """Return the longest time a row waits, in ms; 0 for no limit."""
         return self.batch_interval_ms
 
     def get_batch_size(self) -> int:
-        """How many rows are written at once."""
+        """Return the number of rows written at once."""
         return self.batch_size
 
     def get_max_retries(self) -> int:
-        """How often a batch is tried again."""
+        """Return the number of retries of a batch."""
         return self.max_retries
 
     @staticmethod

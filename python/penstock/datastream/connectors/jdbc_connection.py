@@ -1,4 +1,4 @@
-"""How a database is reached: by a URL of JDBC's, a function that connects, or SQLAlchemy."""
+"""Connections to databases: by a JDBC URL, a function that connects, or SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO: Final = ("false", "no", "disabled", "disable", "preferred")
 
 @dataclass(frozen=True)
 class _Database:
-    """How a kind of database is reached: its package, and the names that JDBC has for it."""
+    """A kind of database: its package, and the names that JDBC has for it."""
 
     package: str
     java: tuple[str, ...]
@@ -63,7 +63,7 @@ _MYSQL_DRIVERS: Final = {
 
 
 class JdbcConnectionOptions:
-    """How a database is reached; made by `JdbcConnectionOptionsBuilder`, or `of`."""
+    """Connection to a database; created by `JdbcConnectionOptionsBuilder`, or `of`."""
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ def _kind_of(url: str) -> str:
 
 
 def marks_of(sql: str) -> int:
-    """How many values a statement takes."""
+    """Return the number of values that a statement takes."""
     return sum(mark == "?" for mark in _MARKS.findall(sql))
 
 

@@ -175,7 +175,7 @@ class Publisher(Protocol):
         """Raises why the connection is of no use, or that there was none in time."""
 
     def under_way(self) -> int:
-        """How many messages the broker has not acknowledged."""
+        """Number of messages that the broker has not acknowledged."""
 
     def was_connected(self) -> bool:
         """Return whether there was a connection already."""

@@ -47,7 +47,7 @@ _numbers = itertools.count(1)
 
 
 class _Elements(Protocol):
-    """Where elements come from."""
+    """Supply of records."""
 
     def take(self, limit: int, timeout_s: float) -> tuple[list[Any], bool]:
         """Some elements, none when none come in time; and whether there will be no others."""
@@ -202,7 +202,7 @@ class Feed:
 
 @dataclass
 class QueueSplit(SourceSplit):
-    """How far a queue was read.
+    """Read position of a queue.
 
     Attributes:
         number: The next batch.
@@ -366,7 +366,7 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
         return InputStatus.NOTHING_AVAILABLE
 
     def snapshot_state(self, checkpoint_id: int) -> list[QueueSplit]:
-        """How far the split was read."""
+        """Return the read position of the split."""
         if self._split is not None:
             self._read_by_checkpoint[checkpoint_id] = self._split.number
         return super().snapshot_state(checkpoint_id)

@@ -183,7 +183,7 @@ def _close(threads: ServerThreads, client: Any) -> None:
 
 
 class _Server:
-    """Where a server is, and how to try again."""
+    """Address of a server, and retries."""
 
     def __init__(
         self, user: str, url: str, max_retries: int, retry_delay_ms: int, timeout_ms: int

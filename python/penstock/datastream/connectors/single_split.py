@@ -105,6 +105,6 @@ class SingleSplitReader(SourceReader[S], Generic[S]):
         """Emits at most a few elements of the split without blocking, and notes it there."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """How far the split was read."""
+        """Return the read position of the split."""
         del checkpoint_id
         return [] if self._split is None else [copy(self._split)]

@@ -46,11 +46,11 @@ class PartContext(SplitEnumeratorContext[S], Generic[S]):
         return event
 
     def current_parallelism(self) -> int:
-        """That of the source."""
+        """Return the parallelism of the source."""
         return self._context.current_parallelism()
 
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """Those of the source."""
+        """Return the readers of the source."""
         return self._context.registered_readers()
 
     def assign_splits(self, assignment: Mapping[int, Sequence[S]]) -> None:

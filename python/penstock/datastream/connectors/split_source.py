@@ -183,7 +183,7 @@ class SplitEnumerator(ABC, Generic[S]):
 
 
 class SourceOutput(ABC):
-    """Where the elements of a split go."""
+    """Output of a split's records."""
 
     @abstractmethod
     def collect(self, record: Any, timestamp: int | None = None) -> None:
@@ -212,7 +212,7 @@ class SourceOutput(ABC):
 
 
 class ReaderOutput(SourceOutput):
-    """Where the elements of a reader go."""
+    """Output of a reader's records."""
 
     @abstractmethod
     def create_output_for_split(self, split_id: str) -> SourceOutput:
@@ -236,7 +236,7 @@ class SourceReaderContext(ABC):
 
     @abstractmethod
     def metric_group(self) -> Any:
-        """Where the reader registers its metrics."""
+        """Return the group in which the reader registers its metrics."""
 
     @abstractmethod
     def get_configuration(self) -> Configuration:

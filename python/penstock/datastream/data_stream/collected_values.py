@@ -36,12 +36,12 @@ _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, Primitiv
 
 
 def conversion_of_elements(type_info: TypeInformation | None) -> Conversion:
-    """How elements of a type change on their way to the program."""
+    """Return the conversion of a type's records on their way to the program."""
     return _java_element if type_info == Types.BIG_DEC() else conversion_of(type_info)
 
 
 def conversion_of(type_info: TypeInformation | None) -> Conversion:
-    """How values of a type change on their way to the program, within an element."""
+    """Return the conversion of a type's values within a record on its way to the program."""
     if type_info == Types.FLOAT():
         return _shortest
     if type_info == Types.BIG_DEC():

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Order(Enum):
-    """How a partition is sorted."""
+    """Sort order of a partition."""
 
     ASCENDING = "ASCENDING"
     DESCENDING = "DESCENDING"

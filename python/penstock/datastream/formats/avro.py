@@ -91,7 +91,7 @@ class AvroSchema(CompiledSchema):
 
     @property
     def types(self) -> AvroTypes:
-        """How its values become values of the type, and back."""
+        """Return the conversions between Avro's values and those of the type."""
         return self._types
 
     def __str__(self) -> str:

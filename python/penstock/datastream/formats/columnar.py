@@ -127,7 +127,7 @@ class ColumnarFormat(BulkFormat):
 
     @abstractmethod
     def _pieces(self, opened: Any) -> int:
-        """How many pieces it has."""
+        """Return the number of pieces."""
 
     @abstractmethod
     def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:

@@ -1,4 +1,4 @@
-"""Where the rows of CSV end and what their fields are, as the state of Flink's reader has it.
+"""Row ends and fields of CSV, by the states of Flink's reader.
 
 A field that begins with a quote goes on to its closing quote, over separators and ends of lines; a
 quote anywhere else is a character as any other.  Behind a closing quote there may be blanks alone.

@@ -62,7 +62,7 @@ _LONGEST_LOOKED_AT: Final = 24
 
 @dataclass
 class CsvDialect:
-    """How fields stand in a line.
+    """Syntax of the fields in a line.
 
     Attributes:
         separator: Between two fields.

@@ -1,4 +1,4 @@
-"""How the elements of a file are found: what formats of files are for a FileSource.
+"""File formats that a FileSource can read.
 
 A format gives batches of elements, each with a position from which the same elements are found
 again: a checkpoint notes the position and how many of its elements were taken.
@@ -63,7 +63,7 @@ class FileRange(NamedTuple):
 
 
 class FileFormat(ABC):
-    """How elements lie in a file.
+    """Layout of records in a file.
 
     Attributes:
         reads_arrow: Whether `read` takes a file of pyarrow, which reads at several places.
@@ -97,7 +97,7 @@ class FileFormat(ABC):
 
 
 class BulkFormat(FileFormat):
-    """How batches of elements lie in a file."""
+    """Layout of batches of records in a file."""
 
     def __init__(self, j_bulk_format: None = None) -> None:
         """Makes a format; subclasses say which.

@@ -70,7 +70,7 @@ class LineNumbers:
 
 
 class StreamFormat(FileFormat):
-    """How elements lie in a file that is read from its start, or from some line on."""
+    """Layout of records in a file that is read from its start, or from some line on."""
 
     def __init__(self, j_stream_format: None = None) -> None:
         """Makes a format; subclasses say which.

@@ -82,7 +82,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
+        """Return the number of earlier starts of the subtask, from 0."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
@@ -130,4 +130,4 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_metrics_group(self) -> Any:
-        """Where the function registers its metrics."""
+        """Return the group in which the function registers its metrics."""

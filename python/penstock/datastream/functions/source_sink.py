@@ -27,7 +27,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
     """A source that owns its loop."""
 
     class SourceContext(ABC):
-        """Where a source emits; calls are made in the task's thread."""
+        """Output of a source; call it in the task's thread."""
 
         @abstractmethod
         def collect(self, element: Any) -> None:

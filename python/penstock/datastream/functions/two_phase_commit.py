@@ -121,7 +121,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         return None if self._current is None else self._current[0]
 
     def pending_transactions(self) -> list[tuple[int, TxnT]]:
-        """Those that wait for their checkpoint, each behind the number of that."""
+        """Return the transactions that wait for their checkpoint, each with its checkpoint's id."""
         return [(number, holder[0]) for number, holder in self._pending]
 
     def get_user_context(self) -> Any:

@@ -73,7 +73,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
-        """How the windows are written."""
+        """Return the serializer of the windows."""
 
     @abstractmethod
     def is_event_time(self) -> bool:

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class WindowStagger(Enum):
-    """How far the windows of a subtask are shifted; decided when its first element comes."""
+    """Offset of a subtask's windows; decided when its first record arrives."""
 
     #: Not at all: the windows of all subtasks begin and end together.
     ALIGNED = 0

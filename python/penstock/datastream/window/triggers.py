@@ -52,7 +52,7 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_metric_group(self) -> Any:
-            """Where the trigger registers its metrics."""
+            """Return the group in which the trigger registers its metrics."""
 
         @abstractmethod
         def get_current_watermark(self) -> int:

@@ -103,7 +103,7 @@ class CompletedCheckpointStore:
 
     @property
     def all(self) -> tuple[CompletedCheckpoint, ...]:
-        """Those that are kept, oldest first."""
+        """Return the retained checkpoints, oldest first."""
         return tuple(self._checkpoints)
 
     def end(self, status: JobStatus) -> list[CompletedCheckpoint]:

@@ -41,7 +41,7 @@ def can_be_spread(job: JobGraph) -> bool:
 
 
 class InFlightAssignment:
-    """Where the data in flight of a checkpoint goes.
+    """Assignment of a checkpoint's in-flight data to subtasks.
 
     Attributes:
         rescaled: Former channels by (vertex, subtask), where the parallelism has changed.
@@ -136,7 +136,7 @@ class InFlightAssignment:
         }
 
     def _parallelism(self, vertex: JobVertex, told: set[int]) -> int:
-        """How many subtasks a vertex had: what its neighbour saw, or what its own state says."""
+        """Return a vertex's former parallelism, by its neighbour's state or its own."""
         if told:
             return max(told)
         states = (self._state_of(identity) for identity in vertex.operators)

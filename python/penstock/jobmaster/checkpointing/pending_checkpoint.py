@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Stage(enum.Enum):
-    """How far a checkpoint has come."""
+    """Stage of a checkpoint."""
 
     LOCATION = "its directory is being made"
     COORDINATORS = "the operators' coordinators are being asked"
@@ -98,7 +98,7 @@ class PendingCheckpoint:
 
     @property
     def num_acknowledged(self) -> int:
-        """How many tasks have reported."""
+        """Number of tasks that have acknowledged."""
         return len(self._known) - len(self._waiting)
 
     @property

@@ -1,4 +1,4 @@
-"""Who takes part in a checkpoint: which tasks begin it, report and are told of its end (F14)."""
+"""Participants of a checkpoint: tasks that begin, acknowledge and are notified (F14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Participant(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """Who takes part.
+    """Participants of a checkpoint.
 
     Attributes:
         trigger: Begin the checkpoint: sources, and tasks all of whose producers have ended.

@@ -70,7 +70,7 @@ class CheckpointProperties:
         forced: bool = False,
         overtakes: bool = True,
     ) -> CheckpointProperties:
-        """Those of a checkpoint of a job whose completed ones are retained so."""
+        """Return the properties of a checkpoint with this retention."""
         return cls(
             SnapshotKind.FULL_CHECKPOINT if full else SnapshotKind.CHECKPOINT,
             forced=forced,
@@ -89,7 +89,7 @@ class CheckpointProperties:
         *,
         cancels_job: bool = False,
     ) -> CheckpointProperties:
-        """Those of a savepoint: nobody but the user deletes it.
+        """Return the properties of a savepoint: only the user deletes it.
 
         Args:
             kind: A savepoint, and whether the tasks stop with it.

@@ -1,4 +1,4 @@
-"""How a job's checkpoints are taken, with Flink's defaults."""
+"""Checkpoint settings of a job, with Flink's defaults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CheckpointSettings:
 
     @classmethod
     def of(cls, configuration: Mapping[str, str], interval_ms: int | None) -> CheckpointSettings:
-        """Those of a job, which takes periodic checkpoints unless ``interval_ms`` is None.
+        """Return the settings of a job; periodic checkpoints are off if ``interval_ms`` is None.
 
         Raises:
             ConfigurationError: An option has a value that it does not take.
@@ -75,7 +75,7 @@ class CheckpointSettings:
         )
 
     def alignment(self, properties: CheckpointProperties) -> tuple[Alignment, int]:
-        """How a checkpoint's barriers are aligned, and after how long they overtake data."""
+        """Return the alignment of a checkpoint's barriers, with its timeout."""
         is_savepoint = properties.is_savepoint
         if not self.is_exactly_once and not is_savepoint:
             return Alignment.AT_LEAST_ONCE, NO_ALIGNMENT_TIMEOUT_MS

@@ -29,7 +29,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class SerializationResult(enum.Enum):
-    """How far a record and the buffer under it have come."""
+    """State of a record and its buffer after a step."""
 
     PARTIAL_RECORD_MEMORY_SEGMENT_FULL = enum.auto()
     """Bytes remain; another buffer is needed, or a first one."""

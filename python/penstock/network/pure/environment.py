@@ -166,7 +166,7 @@ class NetworkEnvironment:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where other executors reach this one."""
+        """Address at which other executors reach this one."""
         return self._server.address
 
     @property

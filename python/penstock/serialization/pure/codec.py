@@ -214,7 +214,7 @@ class _FieldsNode(Node):
                     raise misfit.within(self.step(i)) from misfit.__cause__
 
     def step(self, index: int) -> str:
-        """How the path to a field is written."""
+        """Return the notation of a field in a path."""
         return f"[{index}]"
 
     def decode_fields(self, reader: Reader) -> tuple[int, list[Any]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AlignmentFigures:
-    """How the barriers of one checkpoint came.
+    """Figures of one checkpoint's alignment.
 
     Attributes:
         alignment_ms: From the first to the last one, or until now.
@@ -54,7 +54,7 @@ class CheckpointableInput(Protocol):
 
     @property
     def num_channels(self) -> int:
-        """How many there are."""
+        """Number of channels."""
 
     def resume_consumption(self, channel: int) -> None:
         """Lets a channel go on that has delivered an aligned barrier."""

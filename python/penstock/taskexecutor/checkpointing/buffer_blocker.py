@@ -1,4 +1,4 @@
-"""Where a `BarrierBuffer` keeps what channels deliver while they are to wait (SEMANTICS F4a).
+"""Storage of blocked channels' data for a `BarrierBuffer` (SEMANTICS F4a).
 
 A blocker takes buffers and events in order; rolled over, it hands them out as a sequence, which is
 read once, in that order.

@@ -1,4 +1,4 @@
-"""How the keyed state of a task's checkpoints is written: whole, what has changed, or a log."""
+"""Snapshots of keyed state: full, incremental, or as a log."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _PREFIX: Final = "penstock-local-state-"
 
 
 class LocalStateStores:
-    """Those of the tasks of one worker; any thread."""
+    """Local copies of the state of one worker's tasks; any thread."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         """Makes nothing yet.

@@ -181,12 +181,12 @@ class TaskCheckpoints:
 
     @property
     def last_figures(self) -> AlignmentFigures:
-        """How the barriers of the last checkpoint came."""
+        """Figures of the last checkpoint's alignment."""
         return self._coordinator.last_figures
 
     @property
     def alignment_ms(self) -> float:
-        """How long the last alignment took, or that which goes on takes until now."""
+        """Duration of the last alignment, or of the current one until now, in ms."""
         present_ms = None if self.handler is None else self.handler.alignment_until_now_ms()
         return self.last_figures.alignment_ms if present_ms is None else present_ms
 

@@ -34,7 +34,7 @@ MAX_TIMESTAMP: int = 2**63 - 1
 
 
 class Output:
-    """Where the elements of an operator go."""
+    """Output of an operator."""
 
     def collect(self, value: Any, timestamp: int) -> None:
         """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""

@@ -1,4 +1,4 @@
-"""How values of a class are copied; both copiers ask here, once for each class.
+"""Copying of a class's values; both copiers ask here once per class.
 
 A value is *unchanging* when nothing that can be reached through it ever changes: it is shared, not
 copied.
@@ -37,7 +37,7 @@ ROW: Final = 5
 
 
 class CopyPlan(NamedTuple):
-    """How the values of one class are copied.
+    """Plan for copying a class's values.
 
     Attributes:
         kind: ``UNCHANGING`` values are shared, and so are ``FROZEN`` instances whose attributes

@@ -1,4 +1,4 @@
-"""Where values are copied, so that nobody sees what others do to them later.
+"""Places where values are copied, so that later changes are not seen elsewhere.
 
 The rule is Flink's without object reuse: what an operator hands on, and what it keeps for itself,
 is not reached by later changes elsewhere.  The keyed state of functions has their own objects, as

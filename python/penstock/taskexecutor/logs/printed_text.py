@@ -26,7 +26,7 @@ _POLL_S: Final = 0.1
 
 
 class PrintedStream(Protocol):
-    """Where a print sink writes."""
+    """Output of a print sink."""
 
     def write(self, text: str, /) -> object:
         """Take a text."""

@@ -65,7 +65,7 @@ class ExternalSorter:
 
     @property
     def num_runs(self) -> int:
-        """How many runs are on disk."""
+        """Number of runs on disk."""
         return len(self._runs)
 
     def add(self, identity: Any, timestamp: int, input_number: int, value: Any) -> None:

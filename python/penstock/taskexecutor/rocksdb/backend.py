@@ -101,7 +101,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
 
     @property
     def most_cached(self) -> int:
-        """How many entries may be in memory."""
+        """Largest number of entries in memory."""
         return 0 if self._store is None else self._store.most_cached
 
     @property

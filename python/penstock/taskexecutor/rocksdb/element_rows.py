@@ -149,7 +149,7 @@ def whole_entries(
 
 
 def num_entries(database: Database, key_groups: Iterable[int], state: int) -> int:
-    """How many entries have rows."""
+    """Return the number of entries with rows."""
     found = 0
     cursor = database.cursor()
     for group in key_groups:

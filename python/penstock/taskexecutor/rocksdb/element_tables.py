@@ -113,7 +113,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     @property
     def stored_kind(self) -> StoredKind:
-        """How it is kept in the database."""
+        """Layout of the state in the database."""
         return StoredKind(self.kind, self.number, has_elements=True)
 
     def take_over(self, number: int) -> None:

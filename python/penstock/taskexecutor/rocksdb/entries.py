@@ -24,7 +24,7 @@ _ENTRY: Final = bytes((ENTRY,))
 
 
 class StoredKind(NamedTuple):
-    """How a state is kept in a database.
+    """Layout of a state in a database.
 
     Attributes:
         kind: Its kind.
@@ -38,7 +38,7 @@ class StoredKind(NamedTuple):
 
 
 def states_in(meta: Mapping[str, Any]) -> dict[str, StoredKind]:
-    """How each state is kept, by name, in the description of files.
+    """Return the layout of each state by name, from the description of files.
 
     In those of version 1 each entry of any state is a row.
     """

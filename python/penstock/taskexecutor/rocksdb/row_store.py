@@ -79,7 +79,7 @@ class CachedState(Protocol):
 
     @property
     def stored_kind(self) -> StoredKind:
-        """How it is kept in the database."""
+        """Layout of the state in the database."""
 
     def take_over(self, number: int) -> None:
         """The state has this number in the database; nothing is in memory."""
@@ -181,7 +181,7 @@ class RowStore:
 
     @property
     def most_cached(self) -> int:
-        """How many entries may be in memory: those that were written tell how large they are."""
+        """Largest number of entries in memory, estimated from the sizes written."""
         mean = self._written_bytes / self._written_rows if self._written_rows else 0
         return max(_LEAST_ROOM, int(self._cache_bytes / (_ENTRY_BYTES + _FACTOR * mean)))
 
@@ -370,7 +370,7 @@ class StoredState(StoredNamespaces):
 
     @property
     def stored_kind(self) -> StoredKind:
-        """How it is kept in the database."""
+        """Layout of the state in the database."""
         return StoredKind(self.table.kind, self.number, has_elements=False)
 
     def take_over(self, number: int) -> None:

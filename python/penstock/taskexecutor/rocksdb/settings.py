@@ -1,4 +1,4 @@
-"""How databases are set up: the options of a job, as RocksDB takes them."""
+"""RocksDB's settings, from the options of a job."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class LinkedFiles:
     """
 
     def __init__(self, path: str, version: int) -> None:
-        """Who makes it holds it."""
+        """Create a snapshot with one reference, which the creator holds."""
         self.path = path
         self.version = version
         self._holders = 1

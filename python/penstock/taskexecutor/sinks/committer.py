@@ -71,7 +71,7 @@ class _Request(CommitRequest[Any]):
         return self.committable
 
     def get_number_of_retries(self) -> int:
-        """How often it was tried before."""
+        """Return the number of earlier attempts."""
         return self.retries
 
     def signal_failed_with_known_reason(self, error: BaseException) -> None:

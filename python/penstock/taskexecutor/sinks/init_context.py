@@ -29,7 +29,7 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
         return self._context.environment.parallelism
 
     def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
+        """Return the number of earlier starts of the subtask, from 0."""
         return self._context.environment.attempt_number
 
     def current_processing_time(self) -> int:
@@ -37,7 +37,7 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
         return self._context.processing_time.now()
 
     def metric_group(self) -> Any:
-        """Where metrics are registered."""
+        """Return the group in which metrics are registered."""
         return self._context.runtime_context.get_metrics_group()
 
     def get_configuration(self) -> Configuration:

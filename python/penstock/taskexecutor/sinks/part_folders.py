@@ -1,4 +1,4 @@
-"""Where a FileSink has its part files: a folder of the machine, or of an object store."""
+"""Folders of a FileSink's part files, on this machine or in an object store."""
 
 from __future__ import annotations
 

@@ -85,11 +85,11 @@ class EnumeratedPart(SplitSource):
         self.splits: list[Any] = []
 
     def restored_splits(self) -> list[Any]:
-        """Those that a snapshot held."""
+        """Return the splits of the restored snapshot."""
         return self.splits
 
     def remaining_splits(self) -> list[Any]:
-        """Those that are not read to their end."""
+        """Return the splits that are not read to their end."""
         return self._reader().snapshot_state(self.checkpoint_id)
 
     def taken_here(self) -> Iterable[Any]:

@@ -1,4 +1,4 @@
-"""How fast a source may emit: so many elements a second, or between two checkpoints."""
+"""Rate limiters of a source: records per second, or between two checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RateLimiter(ABC):
 
     @abstractmethod
     def available(self) -> int:
-        """How many elements may be emitted now."""
+        """Number of records that may be emitted now."""
 
     @abstractmethod
     def take(self, number: int) -> None:
@@ -32,7 +32,7 @@ class RateLimiter(ABC):
 
     @abstractmethod
     def due_ms(self) -> float:
-        """How long nothing will be available, in ms; infinite if only a checkpoint helps."""
+        """Time until records are available, in ms; infinite if only a checkpoint helps."""
 
     @abstractmethod
     def notify_checkpoint_complete(self) -> None:

@@ -38,7 +38,7 @@ def create_source_function(
 
 
 class FunctionSourceContext(SourceFunction.SourceContext):
-    """Where the function emits; every call takes the lock."""
+    """Output of the function; every call takes the lock."""
 
     def __init__(self, source: SourceFunctionSource) -> None:
         """Creates the context of a source."""

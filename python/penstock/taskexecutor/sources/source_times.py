@@ -1,4 +1,4 @@
-"""How far behind a source is: metrics of its operator, from what is known after each of its steps.
+"""Lag metrics of a source, computed after each of its steps.
 
 Nothing is measured for a record: the time at which the last one of a step was emitted is that at
 which the step ended.

@@ -167,7 +167,7 @@ class _Output(SourceOutput):
 
     @property
     def watermark(self) -> int:
-        """How far this output has come, in ms."""
+        """Watermark of this output, in ms."""
         return self._part.watermark
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:

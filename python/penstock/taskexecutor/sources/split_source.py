@@ -73,7 +73,7 @@ class _ReaderContext(SourceReaderContext):
         return self._source.context.environment.parallelism  # type: ignore[no-any-return]
 
     def metric_group(self) -> Any:
-        """Where the reader registers its metrics."""
+        """Return the group in which the reader registers its metrics."""
         return self._source.context.runtime_context.get_metrics_group()
 
     def get_configuration(self) -> Configuration:
@@ -225,7 +225,7 @@ class SplitSource(SourceOperator):
         self._reader().add_splits(splits)
 
     def restored_splits(self) -> list[Any]:
-        """Those that a snapshot held."""
+        """Return the splits of the restored snapshot."""
         found: list[Any] = self.context.operator_state.list_state(_READER_STATE).get()
         return found
 

@@ -112,7 +112,7 @@ class SplitBySplit(SplitState):
         """The split that is being read, from where it goes on."""
 
     def size(self, split: Any) -> int | None:
-        """How much of `measure` a split holds; None when that is not known."""
+        """Return the size of a split in units of `measure`; None if it is unknown."""
         raise NotImplementedError(type(self).__name__ + ".size")
 
     def open(self) -> None:
@@ -149,5 +149,5 @@ class SplitBySplit(SplitState):
         return [*([self.rest()] if self.is_reading else ()), *self.waiting]
 
     def _pending(self) -> int:
-        """How much is left; asked by another thread, so that it may be a step off."""
+        """Return the amount left to read; called by another thread, so it may lag one step."""
         return sum(filter(None, map(self.size, self.remaining_splits())))

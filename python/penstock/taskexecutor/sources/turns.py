@@ -1,4 +1,4 @@
-"""How long a step of a source may take, and steps that look at the clock in between."""
+"""Time limits of a source's step, and steps that check the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a source waits without blocking the mails of its task."""
+"""Waiting of a source that leaves its task's mails free to run."""
 
 from __future__ import annotations
 

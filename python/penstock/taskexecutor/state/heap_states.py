@@ -63,7 +63,7 @@ class NoKey:
 
 
 class KeyContext:
-    """Where the current key of an operator is kept.
+    """Holder of an operator's current key.
 
     Attributes:
         current_key: Its identity, as a ``KeyReader`` gives it; ``no_key`` where there is none.

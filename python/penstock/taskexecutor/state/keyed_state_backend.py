@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeyGrouping:
-    """How the keys of an operator are in key groups.
+    """Assignment of an operator's keys to key groups.
 
     Attributes:
         kind: Kind of the declared type of keys, which their hash depends on; None for none.

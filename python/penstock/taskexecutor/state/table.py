@@ -52,7 +52,7 @@ def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
 
 
 class TableStore(Protocol):
-    """Where the entries of a table are that are not in memory."""
+    """Storage of a table's entries that are not in memory."""
 
     def read(self, contents: StateMap, key: Any) -> bytes | None:
         """The serialised value of a key that is not in memory, None when there is none."""

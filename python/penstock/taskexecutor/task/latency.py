@@ -41,7 +41,7 @@ class LatencyHistogram(metricbase.Distribution):
         self._recent.append(value)
 
     def get_count(self) -> int:
-        """How many there were in all."""
+        """Return the total count."""
         return self.count
 
     def recent_values(self) -> list[int]:

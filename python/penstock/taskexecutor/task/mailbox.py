@@ -95,7 +95,7 @@ class Mailbox:
 
     @property
     def size(self) -> int:
-        """How many mails wait; any thread."""
+        """Number of mails that wait; any thread."""
         return len(self._mails)
 
     def execute(

@@ -87,7 +87,7 @@ class Distribution(metricbase.Distribution):
         self.recent.append(value)
 
     def get_count(self) -> int:
-        """How many values were noted."""
+        """Return the number of recorded values."""
         return self.count
 
     def recent_values(self) -> list[int]:

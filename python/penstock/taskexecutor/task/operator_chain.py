@@ -102,7 +102,7 @@ class OperatorChain:
 
     @property
     def writing_positions(self) -> list[int]:
-        """Where in the chain the operators are whose output leaves it."""
+        """Return the positions of the operators whose output leaves the chain."""
         return sorted({position for position, _ in self._writers_of})
 
     def records_out(self, position: int | None) -> int:
@@ -118,7 +118,7 @@ class OperatorChain:
         )
 
     def output_watermark(self, position: int) -> int:
-        """How far event time has come in what left the chain from a position."""
+        """Return the watermark of the output that left the chain at a position."""
         return max(
             int(writer.last_watermark)
             for (of, _), writers in self._writers_of.items()
@@ -128,7 +128,7 @@ class OperatorChain:
 
     @property
     def fired_timers(self) -> int:
-        """How many timers of all operators have fired until now."""
+        """Return the number of timers that all operators have fired."""
         return sum(
             int(service.num_fired)
             for context in self.contexts

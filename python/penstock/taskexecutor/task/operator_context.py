@@ -151,7 +151,7 @@ class OperatorContext:
 
     @cached_property
     def isolation(self) -> Isolation:
-        """Where the operator copies values."""
+        """Policy for copying the operator's values."""
         is_chained = OPERATOR_CHAINING.read(self.environment.configuration)
         return Isolation(
             self.name, self.execution_config, self.evaluation, is_each_written=not is_chained
@@ -193,7 +193,7 @@ class OperatorContext:
         return OperatorStateBackend()
 
     def metric_group(self) -> OperatorMetricGroup:
-        """Where the operator and its functions register metrics."""
+        """Return the group in which the operator and its functions register metrics."""
         environment, config = self.environment, self.config
         metrics = environment.operator_metrics.setdefault((config.id, config.name), {})
         return OperatorMetricGroup(metrics, (config.name, str(environment.subtask)))

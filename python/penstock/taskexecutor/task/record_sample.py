@@ -52,7 +52,7 @@ class RecordSample:
                 self.full.set()
 
     def records(self) -> tuple[SampledRecord, ...]:
-        """Those found until now."""
+        """The records sampled so far."""
         return tuple(self._records)
 
 

@@ -55,7 +55,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._operator.environment.subtask
 
     def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
+        """Return the number of earlier starts of the subtask, from 0."""
         return self._operator.environment.attempt_number
 
     def get_task_name_with_subtasks(self) -> str:
@@ -81,7 +81,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return DistributedCache(self._operator.environment.cached_files)
 
     def get_metrics_group(self) -> OperatorMetricGroup:
-        """Where the function registers its metrics."""
+        """Return the group in which the function registers its metrics."""
         if self._metrics is None:
             operator = self._operator
             self._metrics = operator.metric_group()

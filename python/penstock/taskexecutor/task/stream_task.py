@@ -515,7 +515,7 @@ class StreamTask:
 
     @property
     def _stop_mode(self) -> StopMode | None:
-        """How the task ends because of a savepoint; None while it does not."""
+        """Mode of the stop with a savepoint; None if the task is not stopping."""
         return None if self._checkpoints is None else self._checkpoints.stop_mode
 
     def _close_checkpoints(self) -> None:
@@ -590,7 +590,7 @@ class StreamTask:
 
 
 def _next_step(step: int, took_ns: int) -> int:
-    """How many elements a source emits in its next step, given how long the last one took."""
+    """Return the number of records of a source's next step, given the last step's duration."""
     if took_ns > LONG_STEP_NS:
         return max(1, step // 2)
     return min(_SOURCE_STEP, step * 2) if took_ns < _SHORT_STEP_NS else step

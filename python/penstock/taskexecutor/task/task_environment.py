@@ -82,5 +82,5 @@ class TaskEnvironment:
 
     @cached_property
     def files(self) -> FileSystems:
-        """How the files of checkpoints and sinks are reached."""
+        """File systems of checkpoints and sinks."""
         return FileSystems(self.configuration)

@@ -1,4 +1,4 @@
-"""How the exception of a task becomes data for the driver."""
+"""Conversion of a task's exception to data for the driver."""
 
 from __future__ import annotations
 

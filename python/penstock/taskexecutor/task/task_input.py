@@ -197,11 +197,11 @@ class TaskInput:
         return sorted(self._valves)
 
     def buffers(self) -> tuple[int, int, int]:
-        """How many wait to be read, how many of them lie in the gates' own memory, of how many."""
+        """Return the numbers of waiting buffers, of those in the gates' own memory, and of all."""
         return self._gate.buffer_usage()
 
     def watermark(self, input_number: int | None) -> int:
-        """How far event time has come in an input, or in the one that is behind."""
+        """Return the watermark of an input, or of the slowest one."""
         if input_number is not None:
             return self._valves[input_number].last_watermark
         return min(valve.last_watermark for valve in self._valves.values())

@@ -154,7 +154,7 @@ def publish_task_metrics(
 
 
 class Initialization:
-    """How long a task takes until it runs."""
+    """Duration of a task's start."""
 
     def __init__(
         self, metrics: MutableMapping[str, Any], clock: Callable[[], int] = time.monotonic_ns
@@ -180,7 +180,7 @@ class Initialization:
 
 
 class MailboxLatency(metricbase.Distribution):
-    """How long mails waited lately; asking for it sends one that is measured."""
+    """Recent waiting times of mails; each read sends one that is measured."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         """Measures a mailbox."""

@@ -19,7 +19,7 @@ _LEAST_WINDOW_NS: Final = 1_000_000_000
 
 
 class TimeGauge:
-    """How many milliseconds of each second lately went into something."""
+    """Share of recent seconds spent on something, in ms per second."""
 
     def __init__(self, total_ms: Callable[[], float], clock: Callable[[], int]) -> None:
         """Creates a gauge.
@@ -46,7 +46,7 @@ class TimeGauge:
 
 
 class LongestGauge:
-    """How many milliseconds the longest of some periods lately took."""
+    """Longest of some recent periods, in ms."""
 
     def __init__(self, take_ms: Callable[[], float], clock: Callable[[], int]) -> None:
         """Creates a gauge.

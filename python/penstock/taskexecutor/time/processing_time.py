@@ -81,7 +81,7 @@ class ProcessingTimeService:
         return timer
 
     def wait_ms(self, longest_ms: int, position: int = TASK) -> int:
-        """How long the task may wait until the next timer, at most ``longest_ms``."""
+        """Return the time until the next timer, at most ``longest_ms``."""
         heap = self._heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)

@@ -90,7 +90,7 @@ def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
 
 
 def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int, Any, Any]:
-    """How elements are kept, what adds one, and what creates an accumulator."""
+    """Return how records are kept, the function that adds one, and the accumulator's factory."""
     fold: Any = descriptor.function
     if descriptor.function_kind == "reduce":
         element_type = next(iter(context.config.input_types), None)

@@ -51,7 +51,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         return self._timers.current_processing_time()
 
     def get_metric_group(self) -> Any:
-        """Where the trigger registers its metrics."""
+        """Return the group in which the trigger registers its metrics."""
         return self._operator.context.runtime_context.get_metrics_group()
 
     def get_current_watermark(self) -> int:

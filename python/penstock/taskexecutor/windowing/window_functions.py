@@ -110,7 +110,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
 
 
 def evaluation(function: Any, context: WindowContext) -> Evaluate:
-    """How a window function is called; without one the elements are emitted as they are.
+    """Return the call of a window function; without one the records are emitted unchanged.
 
     Raises:
         InvalidProgramError: It is no window function.

@@ -1,4 +1,4 @@
-"""How far the tasks of a worker are with a checkpoint, asked before it expires."""
+"""Progress of a worker's tasks in a checkpoint, read before it expires."""
 
 from __future__ import annotations
 

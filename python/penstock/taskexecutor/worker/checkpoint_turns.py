@@ -34,7 +34,7 @@ def tell_in_turn(
 
 
 class _Turns:
-    """Who has handled the message tells the next one, so that nobody wakes up to do that alone."""
+    """Turns: the thread that handled a message wakes the next one."""
 
     def __init__(self, message: ForCheckpoints, tasks: Sequence[Task]) -> None:
         self._message = message

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import psutil
 
 GRACE_S: Final = 1.0
-"""How long children get to end by themselves after SIGTERM."""
+"""Time that children have to end after SIGTERM."""
 
 LEFT_BEHIND_GRACE_S: Final = 0.3
 """The same for those that a worker left: less than the driver waits to hear how it ended."""

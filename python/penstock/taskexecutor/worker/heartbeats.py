@@ -1,4 +1,4 @@
-"""How a worker beats: by the data plane's own thread where there is one."""
+"""A worker's heartbeats, sent by the data plane's own thread if there is one."""
 
 from __future__ import annotations
 

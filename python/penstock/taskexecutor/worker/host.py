@@ -67,7 +67,7 @@ LOOK_S: Final = 0.5
 LOST_LOOK_S: Final = 0.1
 """The same while there is none: nothing runs as long."""
 END_TIMEOUT_S: Final = 12.0
-"""How long workers get to end before they are killed; more than they give themselves."""
+"""Time that workers have to end before they are killed; longer than their own limit."""
 
 
 class TaskExecutorHost:
@@ -180,7 +180,7 @@ class TaskExecutorHost:
                 return
 
     def other_than(self, address: tuple[str, int] | None) -> tuple[str, int] | None:
-        """Where another jobmanager leads; None while nothing is known of one."""
+        """Return the address of another leading jobmanager; None if none is known."""
         try:
             found = self.find()
         except (OSError, CheckpointStorageError) as error:

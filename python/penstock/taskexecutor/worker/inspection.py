@@ -192,7 +192,7 @@ def _threads_of(tasks: Sequence[Task]) -> list[threading.Thread]:
 def _look_at_python(
     threads: Sequence[threading.Thread], delay_ms: int, depth: int
 ) -> list[tuple[tuple[str, ...], bool]]:
-    """Where threads are in functions of Python, and whether each uses the processor."""
+    """Return the threads' positions in Python functions, and whether each uses the processor."""
     before = [_processor_ns(thread.native_id) for thread in threads]
     frames = sys._current_frames()
     stacks = [_stack(frames.get(thread.ident or 0), depth) for thread in threads]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JobNetworks:
-    """Those of one worker; guarded by the lock of its TaskExecutor."""
+    """Networks of one worker's jobs; guarded by the lock of its TaskExecutor."""
 
     def __init__(self, launch: LaunchSpec) -> None:
         """Makes none yet."""
@@ -47,7 +47,7 @@ class JobNetworks:
         return found
 
     def of(self, job_id: bytes) -> NetworkEnvironment:
-        """That of a job which has a slot."""
+        """Return the network of a job that has a slot."""
         return self._networks[job_id]
 
     def keep(self, job_id: bytes, partition_id: bytes, data: ResultPartition) -> None:
@@ -65,7 +65,7 @@ class JobNetworks:
         return taken
 
     def take(self, job_id: bytes) -> NetworkEnvironment | None:
-        """That of a job which has no slot any more, to be closed; None while it has data here."""
+        """Remove and return the network of a job without a slot; None while it has data here."""
         return None if job_id in self._finished else self._networks.pop(job_id, None)
 
     def take_all(self) -> list[NetworkEnvironment]:
@@ -81,7 +81,7 @@ class JobNetworks:
 
     @property
     def available_segments(self) -> int:
-        """Those of them that nobody holds; any thread."""
+        """Number of free segments; any thread."""
         return sum(network.available_segments for network in list(self._networks.values()))
 
 

@@ -26,7 +26,7 @@ EXIT_LOST_DRIVER = 3
 
 
 class LaunchSpec(msgspec.Struct, frozen=True):
-    """How to reach the driver and how to set the process up.
+    """Address of the driver and settings of the process.
 
     Attributes:
         driver: host and port of the driver's rpc server.

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class SlotResources:
-    """Those of the slots of one worker; any thread."""
+    """Resources of one worker's slots; any thread."""
 
     def __init__(self, launch: LaunchSpec) -> None:
         """Makes nothing yet."""
@@ -31,7 +31,7 @@ class SlotResources:
         self._memory: dict[bytes, MemoryManager] = {}
 
     def local_state(self, descriptor: TaskDeploymentDescriptor) -> TaskLocalStateStore | None:
-        """Where copies of a task's checkpoints are kept; None when there are to be none.
+        """Return the directory of a task's local copies; None if there are none.
 
         Args:
             descriptor: The task, with the configuration of its job and of the cluster.

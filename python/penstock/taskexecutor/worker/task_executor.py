@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TASK_END_TIMEOUT_S = 5.0
-"""How long the end of the worker waits for its tasks, all together."""
+"""Time that the end of the worker waits for all its tasks."""
 MAX_CODE_BYTES = 1024 * 1024 * 1024
 
 

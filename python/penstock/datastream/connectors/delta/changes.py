@@ -51,7 +51,7 @@ _KINDS: Final = {
 
 @dataclass
 class ChangesSplit(SourceSplit):
-    """How far a table was read; there is one for the whole of it.
+    """Read position of a table; one split covers the whole table.
 
     Attributes:
         version: The version that is being read.
@@ -262,7 +262,7 @@ class _ChangedRows:
             raise FormatError(f"DeltaSource: {self._where}: {misfit.within(name)}") from None
 
     def _value_of_partition(self, name: str, declared: Any) -> Any:
-        """That of a column which the file does not have: older ones lack those added since."""
+        """Return the value of a partition column that an old file may lack."""
         import pyarrow as pa
 
         text = self._file.partition.get(name)

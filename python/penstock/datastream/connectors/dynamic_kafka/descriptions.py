@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DynamicSourceDescription:
-    """How a DynamicKafkaSource reads.
+    """Configuration of a DynamicKafkaSource.
 
     Attributes:
         subscriber: Which streams.
@@ -37,7 +37,7 @@ class DynamicSourceDescription:
     def description_of(
         self, cluster: str, topics: Collection[str], properties: Mapping[str, str]
     ) -> KafkaSource:
-        """How one cluster is read: the cluster's properties come before the source's.
+        """Return the description of one cluster: its own properties override the source's.
 
         Raises:
             InvalidProgramError: They do not say where the cluster is.

@@ -161,7 +161,7 @@ class DynamicKafkaSourceBuilder:
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> DynamicKafkaSourceBuilder:
-        """Where to start in the partitions that are found at first of a cluster."""
+        """Set the start offsets for the partitions of a cluster that are found first."""
         self._each.set_starting_offsets(starting_offsets_initializer)
         return self
 

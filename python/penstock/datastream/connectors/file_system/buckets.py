@@ -1,4 +1,4 @@
-"""Where a FileSink puts its files, what they are called and when a new one begins."""
+"""Buckets, names and rolling of a FileSink's files."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _check_name(method: str, part: str) -> None:
 
 @checks_arguments
 class OutputFileConfig:
-    """How the files are called: prefix, subtask and number, suffix."""
+    """Names of part files: prefix, subtask and number, suffix."""
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
         """Makes a configuration."""

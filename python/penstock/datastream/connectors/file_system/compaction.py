@@ -1,4 +1,4 @@
-"""How a FileSink makes few large files of many small ones."""
+"""Compaction of a FileSink's small files into large ones."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MAX_BLOCK_MS: Final = 60_000
 
 
 class SourceDescription:
-    """How a KafkaSource reads.
+    """Configuration of a KafkaSource.
 
     Attributes:
         subscriber: Which partitions.
@@ -61,7 +61,7 @@ class SourceDescription:
 
 
 class SinkDescription:
-    """How a KafkaSink writes.
+    """Configuration of a KafkaSink.
 
     Attributes:
         guarantee: What is promised when the job fails and goes on.

@@ -1,4 +1,4 @@
-"""Where a source starts and stops to read each partition."""
+"""Start and stop offsets of each partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EARLIEST: Final = -2
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to read when there is no offset, or none that is still there."""
+    """Start position when no offset is stored, or the stored one has been deleted."""
 
     LATEST = 0
     EARLIEST = 1

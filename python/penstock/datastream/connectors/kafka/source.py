@@ -182,7 +182,7 @@ class KafkaSourceBuilder:
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Where to start; a job that goes on from a checkpoint starts where that was."""
+        """Set the start offsets; a job that resumes from a checkpoint continues where that was."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 

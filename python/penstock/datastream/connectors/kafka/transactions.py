@@ -132,7 +132,7 @@ class Transactions:
         ]
 
     def describe(self, transactional_id: str) -> KafkaCommittable:
-        """Who writes the open transaction of this name.
+        """Describe the producer of this transaction.
 
         Raises:
             TransactionEndedError: It is not open any more.

@@ -46,7 +46,7 @@ class _TlsSocket(ssl.SSLSocket):
 
 
 class MqttServer:
-    """Where a broker is, and who connects.
+    """Address and credentials of a broker.
 
     Attributes:
         shown: Host and port, for messages.

@@ -114,7 +114,7 @@ class _Publisher(MqttConnection):
         super().check()
 
     def under_way(self) -> int:
-        """How many messages the broker has not acknowledged."""
+        """Number of messages that the broker has not acknowledged."""
         return self._under_way
 
     def was_connected(self) -> bool:

@@ -42,7 +42,7 @@ class SnapshotPart:
 
 @dataclass
 class TableSplit(SourceSplit):
-    """How far the table was read; there is one for the whole of it.
+    """Read position of a table; one split covers the whole table.
 
     Attributes:
         lsn: All that was committed before this position was emitted; None until the snapshot is.

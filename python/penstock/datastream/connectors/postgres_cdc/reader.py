@@ -126,7 +126,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return self._waiting
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableSplit]:
-        """How far the table was read."""
+        """Return the read position of the table."""
         split = self._split
         if split is None:
             return []
@@ -279,7 +279,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
     def _unread(
         self, change: decoding.Change, rows: list[tuple[RowKind, list[Any]]], split: TableSplit
     ) -> list[tuple[RowKind, list[Any]]]:
-        """Those rows of a change that the snapshot has not had."""
+        """Return the rows of a change that the snapshot did not contain."""
         key_of, columns = self._rows.key_of_change, [column.name for column in split.key]
         kept = [
             (kind, texts)
@@ -401,7 +401,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
             asking.close()
 
     def _pending_bytes(self) -> int:
-        """How much of the server's log came, but is not of this job's past."""
+        """Return the bytes of the server's log that this job has not confirmed."""
         split = self._split
         lsn = None if split is None else split.lsn
         return 0 if lsn is None else max(0, self._received_lsn - lsn)

@@ -191,7 +191,7 @@ def count_before(
     bounds: list[tuple[str, ...]],
     texts: tuple[str, ...],
 ) -> int:
-    """How many bounds the server has before a key."""
+    """Return the number of bounds that the server has before a key."""
     place = _place(connection, key, texts)
     are_before = (f"({_place(connection, key, bound)} < {place})::int" for bound in bounds)
     return int(number_of(connection, " + ".join(are_before)))

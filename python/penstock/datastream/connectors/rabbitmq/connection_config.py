@@ -64,7 +64,7 @@ class BrokerAddress:
 
 
 class RMQConnectionConfig:
-    """Where a broker of RabbitMQ is; made by `RMQConnectionConfig.Builder`."""
+    """Connection to a RabbitMQ broker; created by `RMQConnectionConfig.Builder`."""
 
     def __init__(self, settings: _Settings) -> None:
         """Takes what a builder has gathered."""
@@ -87,7 +87,7 @@ class RMQConnectionConfig:
         return self._settings.virtual_host
 
     def get_user_name(self) -> str | None:
-        """Who connects; None if there is a URI."""
+        """Return the user name; None if there is a URI."""
         return self._settings.user_name
 
     def get_password(self) -> str | None:
@@ -99,7 +99,7 @@ class RMQConnectionConfig:
         return self._settings.uri
 
     def get_network_recovery_interval(self) -> int | None:
-        """How long after a failure the broker is tried again, in ms, if it was set."""
+        """Return the delay between reconnection attempts, in ms, if set."""
         return self._settings.network_recovery_interval
 
     def is_automatic_recovery(self) -> bool | None:
@@ -111,7 +111,7 @@ class RMQConnectionConfig:
         return self._settings.topology_recovery
 
     def get_connection_timeout(self) -> int | None:
-        """How long to wait for the broker at the start, in ms, if it was set."""
+        """Return the connection timeout, in ms, if set."""
         return self._settings.connection_timeout
 
     def get_requested_channel_max(self) -> int | None:
@@ -127,7 +127,7 @@ class RMQConnectionConfig:
         return self._settings.requested_heartbeat
 
     def get_prefetch_count(self) -> int | None:
-        """How many messages the broker sends before any is acknowledged, if it was set."""
+        """Return the number of unacknowledged messages that the broker sends ahead, if set."""
         return self._settings.prefetch_count
 
     def address(self) -> BrokerAddress:
@@ -164,7 +164,7 @@ class RMQConnectionConfig:
             return self._with("virtual_host", vhost)
 
         def set_user_name(self, user_name: str) -> RMQConnectionConfig.Builder:
-            """Who connects."""
+            """Set the user name."""
             return self._with("user_name", user_name)
 
         def set_password(self, password: str) -> RMQConnectionConfig.Builder:
@@ -198,11 +198,11 @@ class RMQConnectionConfig:
         def set_network_recovery_interval(
             self, network_recovery_interval: int
         ) -> RMQConnectionConfig.Builder:
-            """How long after a failure the broker is tried again, in ms; 5000 if not set."""
+            """Set the delay between reconnection attempts, in ms; 5000 by default."""
             return self._with("network_recovery_interval", network_recovery_interval)
 
         def set_connection_timeout(self, connection_timeout: int) -> RMQConnectionConfig.Builder:
-            """How long to wait for the broker at the start, in ms; 60,000 if not set."""
+            """Set the connection timeout, in ms; 60,000 by default."""
             return self._with("connection_timeout", connection_timeout)
 
         def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
@@ -210,7 +210,7 @@ class RMQConnectionConfig:
             return self._with("automatic_recovery", automatic_recovery)
 
         def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:
-            """How many messages the broker sends before any is acknowledged; 65,535 if not set."""
+            """Set the number of messages sent ahead of acknowledgements; 65,535 by default."""
             return self._with("prefetch_count", prefetch_count)
 
         def build(self) -> RMQConnectionConfig:

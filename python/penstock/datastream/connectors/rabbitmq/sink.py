@@ -115,7 +115,7 @@ class _Publisher(BrokerThread):
             self.wake()
 
     def under_way(self) -> int:
-        """How many messages the broker has not taken."""
+        """Number of messages that the broker has not accepted."""
         with self.condition:
             return len(self._waiting)
 

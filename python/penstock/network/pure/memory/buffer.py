@@ -11,7 +11,7 @@ from penstock.network.pure.memory.segment import MemorySegment
 
 
 class BufferRecycler(Protocol):
-    """Where a segment goes when its last reference is dropped."""
+    """Receiver of a segment whose last reference was dropped."""
 
     def recycle(self, segment: MemorySegment) -> None:
         """Take the segment back."""
@@ -146,7 +146,7 @@ class Buffer:
 
     @property
     def memory_segment_offset(self) -> int:
-        """Where it begins in the segment."""
+        """Offset of the buffer in its segment."""
         return 0
 
     @property
@@ -197,7 +197,7 @@ class BufferSlice:
 
     @property
     def memory_segment_offset(self) -> int:
-        """Where it begins in the segment."""
+        """Offset of the buffer in its segment."""
         return self._offset
 
     @property

@@ -1,4 +1,4 @@
-"""How large buffers should be so that what is in flight is processed in a target time.
+"""Buffer sizes with which in-flight data is processed in a target time.
 
 SEMANTICS A6: what was read while there was something to read, and the sizes that follow from it.
 """
@@ -41,7 +41,7 @@ class BufferDebloater:
         self.announced_bytes = options.max_bytes
         """The size announced last."""
         self.estimated_drain_ms = 0
-        """How long processing everything in flight takes at the measured pace."""
+        """Estimated time to process all in-flight data, in ms."""
 
     def recalculate(
         self, bytes_per_second: int, buffers_in_use: int, share: float = 1.0

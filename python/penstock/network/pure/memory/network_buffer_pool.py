@@ -55,7 +55,7 @@ class NetworkBufferPool:
             raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
         self.segment_size = segment_size
         self.memory = SharedMemory(num_segments * segment_size) if is_shared else None
-        """Where all segments lie, one behind the other, if other processes can read them."""
+        """Memory of all segments, one after the other, if other processes can read them."""
         self._total = num_segments
         self._request_timeout_ms = request_timeout_ms
         self._factory_lock = threading.RLock()

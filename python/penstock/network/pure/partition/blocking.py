@@ -115,7 +115,7 @@ def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
 
 
 class Extent(NamedTuple):
-    """Where a buffer lies in the file."""
+    """Position of a buffer in the file."""
 
     offset: int
     size: int

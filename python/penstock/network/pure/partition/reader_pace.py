@@ -1,4 +1,4 @@
-"""How many buffers may wait for a reader: no more than it takes within a second.
+"""Number of buffers that may wait for a reader: at most what it reads in a second.
 
 A reader that is quick has the whole quota.  What waits for a slow one is in the way of checkpoint
 barriers, and nothing is won by it: two buffers keep a reader busy that needs half a second for

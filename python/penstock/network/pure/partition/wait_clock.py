@@ -1,4 +1,4 @@
-"""How long a writer has waited for buffers: its hard backpressure (SEMANTICS C11)."""
+"""Time that a writer has waited for buffers: hard backpressure (SEMANTICS C11)."""
 
 from __future__ import annotations
 

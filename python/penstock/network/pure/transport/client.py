@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.01
-"""How long to stay away after a connection was dropped before it was open; doubled with each."""
+"""First delay after a connection was dropped before it opened; doubled with each."""
 
 _DOUBLINGS = 5
 

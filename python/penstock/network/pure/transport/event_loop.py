@@ -58,7 +58,7 @@ class EventLoop:
         self._wake_send.setblocking(False)
         self._selector.register(self._wake_receive, selectors.EVENT_READ, None)
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
-        """Where the connections receive, one after the other; nothing stays in it."""
+        """Buffer into which connections receive in turn; no data stays in it."""
         self._posted: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._wake_sent = False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DESCRIPTORS = 2
-"""How many a producer shows: the memory and the flag."""
+"""Number of descriptors that a producer passes: the memory and the flag."""
 
 _MIN_LENT_BYTES = 512
 """Smaller buffers are sent as they are, in bytes: a reference must be returned."""

@@ -1,4 +1,4 @@
-"""Where connections come in: the data port, and the same-host socket beside it."""
+"""Listeners of the data port and of the same-host socket beside it."""
 
 from __future__ import annotations
 
