@@ -119,7 +119,7 @@ cdef bint is_atomic(CodecNode node):
 
 
 cdef class FieldsNode(CodecNode):
-    """What TUPLE and ROW share: a header byte, a bit per None, then the other fields.
+    """Common part of TUPLE and ROW: a header byte, a bit per None, then the other fields.
 
     The commonest types are written and read here; the others by their nodes.
     """

@@ -117,7 +117,7 @@ cdef class ComputedRecords:
 
 
 cdef ComputedRecords computed_records(ChannelSelector selector, Codec codec):
-    """What writes the tuples of a writer by their fields; None if nothing can."""
+    """Return the writer of a writer's tuples by their fields; None if nothing is computed."""
     cdef ComputedRecords records
     if not isinstance(selector, KeyGroupSelector) or (<KeyGroupSelector>selector).position < 0:
         return None

@@ -239,7 +239,7 @@ cdef class Expression:
         return outcome == PS_FIELDS
 
     def over(self, values):
-        """What the function returns for each of many, made when it is asked for, undropped.
+        """Return the function's results for many values, computed on demand, without dropped ones.
 
         Raises:
             ValueError: The program is one of several arguments, or of none.
@@ -293,7 +293,7 @@ CALL.ml_doc = "Computes what the function would return, or calls it."
 
 @cython.final
 cdef class ExpressionIterator:
-    """What a function returns for each element of an iterable, without those it drops."""
+    """Results of a function for each item of an iterable, without those it drops."""
 
     def __cinit__(self, Expression expression, values):
         self.expression = expression
@@ -349,7 +349,7 @@ cdef class ExpressionIterator:
         raise StopIteration
 
     cdef Step step(self, PsMade *made, PyObject **result) except FAILED:
-        """What comes of the next element; a tuple at the program's end is left in its fields."""
+        """Return the next record; a tuple at the program's end is left in its fields."""
         cdef PyObject *value
         if self.integers is not None:
             if self.integers.position >= self.integers.end:
@@ -395,7 +395,7 @@ cdef class ExpressionIterator:
         return ps_make_tuple(made)
 
     cdef object called(self, object value):
-        """What the function itself returns, maybe what stands for an element that is dropped."""
+        """Return the result of the function itself, perhaps the mark of a dropped record."""
         try:
             return self.expression.function(value)
         except StopIteration as error:

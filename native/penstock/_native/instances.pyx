@@ -78,7 +78,7 @@ cdef PyObject *recent_forms[CLASSES]
 
 
 def forget_class(cls):
-    """What is known of a class has changed."""
+    """Forget a class, because its fields have changed."""
     cdef int i
     FORMS.pop(cls, None)
     ps_forget_meanings(&signatures)
@@ -152,7 +152,7 @@ cdef Py_ssize_t *offsets_of(ClassForm form) except? NULL:
 
 
 cdef ClassForm form_of_class(object cls):
-    """What is known of a class; kept unless the job may come to know more."""
+    """Return the form of a class; cached unless the job may learn more about it."""
     cdef size_t place = (<size_t><void *>cls >> 4 ^ <size_t><void *>cls >> 10) % CLASSES
     cdef PyObject *found
     cdef ClassForm form
@@ -204,7 +204,7 @@ cdef inline void look_for_places(ClassForm form) noexcept:
 
 
 cdef inline int write_header(Writer *writer, ClassForm form) except -1:
-    """What is written before the fields."""
+    """Write the bytes in front of the fields."""
     if writer.numbered and form.numbered is not None:
         return write_raw(writer, form.numbered)
     if noting and form.is_own:

@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef class KeyGroupEntries:
-    """What a snapshot has serialised of one table; see the pure twin."""
+    """Serialised entries of one table in a snapshot; see the pure twin."""
 
     def __cinit__(
         self, kind, int32_t max_parallelism, key_groups not None, bint has_timers, kept=()

@@ -1,4 +1,4 @@
-"""What there is to models of pydantic beside fields, as ``penstock.serialization.models`` says."""
+"""Parts of pydantic models beside fields, as ``penstock.serialization.models`` describes."""
 
 from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject, PyTypeObject

@@ -1,4 +1,4 @@
-"""What is written of instances, as ``penstock.serialization.instance_fields`` says."""
+"""Encoding of instances, as ``penstock.serialization.instance_fields`` describes."""
 
 import enum
 

@@ -70,7 +70,7 @@ cdef inline Py_ssize_t position_of(list names, object name) except -2:
 
 
 cdef class RowBase:
-    """What a row can do, but for making others."""
+    """Operations of a row, except for making others."""
 
     def __cinit__(self):
         # One list for all that are not made yet; nothing ever changes it.
@@ -182,7 +182,7 @@ cdef class RowBase:
         return position
 
     def _without(self, name):
-        """What is said where a field is missing."""
+        """Return the message for a missing field."""
         known = "its fields have no names" if self.names is None else f"it has {self.names}"
         return f"Row has no field {name!r}, {known}"
 

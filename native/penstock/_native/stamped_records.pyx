@@ -76,7 +76,7 @@ cdef class StampedRecords:
 
 
 def stamped_records(output, stamps):
-    """What writes to an output the elements that get their timestamps by an expression.
+    """Return a writer of records whose timestamps an expression computes.
 
     Returns:
         None if no element can be written there without being made.

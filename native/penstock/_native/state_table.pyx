@@ -536,7 +536,7 @@ cdef class StateTable:
             ps_release(value)
 
     def note_written(self, last=None):
-        """What `changed_rows` has given is in the store as well; see the pure twin."""
+        """Note that the result of `changed_rows` is in the store as well; see the pure twin."""
         cdef StateMap found
         cdef uint32_t written = self.epoch if last is None else last
         if last is None:
@@ -626,7 +626,7 @@ cdef class StateTable:
             self.removals = Removals(self.epoch)
 
     def open_snapshot(self, kind, max_parallelism, key_groups, kept=(), uint32_t since=0):
-        """What the table holds now, to be read in slices while it changes; see the pure twin."""
+        """Open a snapshot of the table, read in slices while it changes; see the pure twin."""
         return TableSnapshot(
             self,
             KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept),
@@ -634,7 +634,7 @@ cdef class StateTable:
         )
 
     def open_unwritten(self, kind, max_parallelism, key_groups):
-        """What is not in the store now, to be read in slices; see the pure twin."""
+        """Open a snapshot of entries that are not in the store; see the pure twin."""
         return self.open_snapshot(kind, max_parallelism, key_groups, (), self.written + 1)
 
     def load(self, data not None, KeyReader keys not None):

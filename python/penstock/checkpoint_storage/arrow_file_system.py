@@ -44,7 +44,7 @@ _REFUSALS: Final = {
 
 
 class ArrowFileSystem:
-    """What a URL names, by `pyarrow.fs`, or by `fsspec` where pyarrow does not know the scheme.
+    """File system of a URL, by `pyarrow.fs`, or by `fsspec` if pyarrow does not know the scheme.
 
     Objects of an object store appear with all of their content when they are closed.
     """
@@ -188,7 +188,7 @@ class _NamedStream:
 
 
 def _key(url: str) -> str:
-    """What the store calls an object: all of a URL behind its scheme."""
+    """Return the store's key of an object: the URL without its scheme."""
     parts = urlsplit(url)
     return f"{parts.netloc}{parts.path}".rstrip("/") if parts.scheme != "hdfs" else parts.path
 

@@ -1,4 +1,4 @@
-"""What a completed checkpoint or savepoint consists of: the content of its ``_metadata`` file."""
+"""Metadata of a completed checkpoint or savepoint: the content of its ``_metadata`` file."""
 
 from __future__ import annotations
 

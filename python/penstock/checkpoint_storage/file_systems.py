@@ -35,7 +35,7 @@ _LASTING: Final = frozenset(
 
 
 class FileSystem(Protocol):
-    """What a checkpoint storage needs; paths are whole, as the storage was configured.
+    """File system of a checkpoint storage; paths are absolute, as configured.
 
     Every method raises an `OSError` that names the path.
     """
@@ -181,7 +181,7 @@ class FileSystems:
         return self._local if urlsplit(path).scheme in ("", "file") else self.store(path)
 
     def store(self, url: str) -> ArrowFileSystem:
-        """What a URL names beyond the disks of the machine.
+        """Return the file system of a URL that is not on a local disk.
 
         Raises:
             ConfigurationError: The scheme is not known here, or the URL is not as it must be.

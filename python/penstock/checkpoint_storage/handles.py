@@ -117,7 +117,7 @@ class OperatorStateHandle(msgspec.Struct, frozen=True):
 
 
 class ChannelStateHandle(msgspec.Struct, frozen=True):
-    """What was in flight in one channel or subpartition at an unaligned checkpoint.
+    """In-flight data of one channel or subpartition at an unaligned checkpoint.
 
     Attributes:
         index: Of the gate of the task, or of its partition.
@@ -190,7 +190,7 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TaskStateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one subtask reports for a checkpoint, or starts from.
+    """State that one subtask reports for a checkpoint, or starts from.
 
     Attributes:
         operators: State by operator id, 16 bytes each; stateless operators are left out.

@@ -1,4 +1,4 @@
-"""What a job is to start from, as its configuration says."""
+"""State that a job starts from, as its configuration says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecoverySource:
 
     @staticmethod
     def of(configuration: Mapping[str, str]) -> RecoverySource | None:
-        """What the configuration names; None for a job that starts without state.
+        """Return the state that the configuration names; None for a job without initial state.
 
         Raises:
             ConfigurationError: The job cannot start from a checkpoint at all.

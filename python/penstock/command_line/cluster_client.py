@@ -116,7 +116,7 @@ class ClusterClient:
         return answer.decode("utf-8", "replace"), int(headers.get(POSITION_HEADER, 0))
 
     def pictures(self, job_id: str) -> Iterator[dict[str, Any]]:
-        """What a job is at, as it comes, until its cluster ends.
+        """Yield the job's pictures as they arrive, until its cluster ends.
 
         Raises:
             ClickException: The cluster says no.

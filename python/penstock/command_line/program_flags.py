@@ -47,7 +47,7 @@ _KEYS: Final[dict[str, str]] = {
 
 
 class Program(NamedTuple):
-    """What is run.
+    """Program to run.
 
     Attributes:
         name: A file, a module, or - for standard input.

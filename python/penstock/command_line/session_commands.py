@@ -282,7 +282,7 @@ def taskexecutor(
 def _jobmanager_and_token(
     address: str | None, configuration: Mapping[str, str], token: str | None
 ) -> tuple[Callable[[], tuple[str, int] | None], str]:
-    """What says where the jobmanager is, and the session's token.
+    """Return the source of the jobmanager's address, and the session's token.
 
     Raises:
         ConfigurationError: One of them cannot be had.

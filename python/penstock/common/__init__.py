@@ -1,4 +1,4 @@
-"""What programs and the runtime share: types, rows, time, configuration, job handles."""
+"""Types, rows, time, configuration and job handles that programs and the runtime share."""
 
 from typing import TYPE_CHECKING
 

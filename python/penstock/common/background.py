@@ -1,4 +1,4 @@
-"""What connectors wait for, so that their tasks can do other things, or be cancelled meanwhile."""
+"""Waiting of connectors that leaves their tasks free to run mails or be cancelled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLOSE_S: Final = 0.5
 
 
 def _nothing() -> None:
-    """What is done last where nothing is to be done."""
+    """Do nothing: the last step of a wait that needs none."""
 
 
 def pause(delay_s: float, closed: Event) -> None:

@@ -27,7 +27,7 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 class _ElementTypeInfo(TypeInformation):
-    """What the array and list types share: the type of the elements."""
+    """Base of array and list types, which have an element type."""
 
     def __init__(self, element_type: TypeInformation) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ def _is_ours(kind: type) -> bool:
 
 
 def _parts(given: Any) -> list[Any]:
-    """What an object of penstock's holds."""
+    """Return the parts of an object of penstock's own."""
     if isinstance(given, dict):
         return list(given.values())
     if not _is_ours(type(given)):
@@ -74,7 +74,7 @@ def _parts(given: Any) -> list[Any]:
 
 
 def _asynchronous(function: Any) -> str | None:
-    """What a function gives instead of a result, if it is asynchronous."""
+    """Return the kind of object an asynchronous function returns instead of a result."""
     if inspect.iscoroutinefunction(function):
         return _COROUTINE
     if inspect.isasyncgenfunction(function):

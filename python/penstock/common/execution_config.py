@@ -193,7 +193,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.OBJECT_REUSE.read(self._configuration)
 
     def get_global_job_parameters(self) -> dict[str, str]:
-        """What functions may ask their runtime context for."""
+        """Return the parameters that functions read from their runtime context."""
         return dict(pipeline.JOB_PARAMETERS.read(self._configuration))
 
     def set_global_job_parameters(

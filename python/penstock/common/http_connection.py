@@ -86,7 +86,7 @@ def with_given(own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[
 
 
 class Answer(NamedTuple):
-    """What a service says.
+    """Response of a service.
 
     Attributes:
         status: The status.

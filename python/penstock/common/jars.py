@@ -1,4 +1,4 @@
-"""What the jars of a program would bring, told by their names: penstock needs none of them."""
+"""Jars of a program, recognised by their names: penstock needs none of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUILT_IN: Final = {
         "|log4j|logback|guava|commons-|lz4|snappy|zstd|protobuf|py4j)"
     ),
 }
-"""What penstock has built in, by patterns of the names of the jars that bring it to Flink."""
+"""Built-in features, by name patterns of the jars that bring them to Flink."""
 
 
 def notes_on_jars(paths: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a notebook shows of a job: how far it is, until it has ended, and a button that stops it.
+"""Cell of a notebook that shows a job's progress until it ends, with a button that stops it.
 
 The button needs ipywidgets; without it the cell says what to call.
 """

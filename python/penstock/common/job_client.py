@@ -32,7 +32,7 @@ SavepointFormatType = Literal["CANONICAL", "NATIVE"]
 
 @dataclass(frozen=True)
 class SavepointWish:
-    """What is asked of a job.
+    """Request for a savepoint of a job.
 
     Attributes:
         directory: The savepoint's own directory is made in it; None for the configured one.
@@ -61,7 +61,7 @@ class SavepointWish:
 
 
 class JobHandle(Protocol):
-    """What an execution target gives for a job that it took."""
+    """Handle of a job that an execution target accepted."""
 
     job_id: bytes
     job_name: str
@@ -82,7 +82,7 @@ class JobHandle(Protocol):
         """Waits for the end; the accumulators, or raises what made the job fail."""
 
     def exception(self) -> BaseException | None:
-        """What `result` raises, of a job that has ended."""
+        """Return the exception that `result` raises for a job that has ended."""
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
@@ -122,7 +122,7 @@ class JobClient:
         return f"<JobClient of job {self._handle.job_name!r} ({self.get_job_id()}): {status}>"
 
     def _ipython_display_(self) -> None:
-        """What a notebook shows: how far the job is, until it has ended, with a button to stop."""
+        """Show the job's progress in a notebook until it ends, with a button to stop it."""
         from penstock.common.job_cell import show
 
         show(self)
@@ -242,7 +242,7 @@ class JobClient:
         return JobExecutionResult(self.get_job_id(), self._handle.runtime_ms(), accumulators)
 
     def detached_result(self) -> JobExecutionResult:
-        """What `execute` gives of a job that it does not wait for."""
+        """Return the result of `execute` for a job that it does not wait for."""
         return DetachedJobExecutionResult(self.get_job_id())
 
     def _savepoint(self, wish: SavepointWish) -> CompletableFuture[str]:

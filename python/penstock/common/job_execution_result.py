@@ -63,7 +63,7 @@ class JobExecutionResult:
 
 
 class DetachedJobExecutionResult(JobExecutionResult):
-    """What is known of a job that nobody waits for: its id."""
+    """Result of a job that nobody waits for: its id."""
 
     def __init__(self, job_id: JobID) -> None:
         """Makes a result."""

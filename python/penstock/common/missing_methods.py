@@ -1,4 +1,4 @@
-"""What to do instead of a method that a stream, or the environment, has not."""
+"""Hints for methods that a stream or the environment does not have."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ _JAVA: Final = {
     "_j_execution_config": "there is no Java object: use the methods of this one, or options",
     **dict.fromkeys(("_j_function", "_j_source", "_j_sink", "_j_typeinfo"), _FUNCTIONS),
 }
-"""What to use instead of PyFlink's private members."""
+"""Public replacements of PyFlink's private members."""
 
 _JAVA_SERIALIZERS: Final = (
     *("add_default_kryo_serializer", "disable_auto_type_registration", "register_kryo_type"),

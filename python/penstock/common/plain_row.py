@@ -13,7 +13,7 @@ _ATTRIBUTES = frozenset({"_fields", "_values", "_row_kind"})
 
 
 class RowBase:
-    """What a row can do, but for making others."""
+    """Operations of a row, except for making others."""
 
     _fields: list[str]
     _values: list[Any]
@@ -109,7 +109,7 @@ class RowBase:
         return fields.index(name)
 
     def _without(self, name: Any) -> str:
-        """What is said where a field is missing."""
+        """Return the message for a missing field."""
         fields = self.__dict__.get("_fields")
         known = "its fields have no names" if fields is None else f"it has {fields}"
         return f"Row has no field {name!r}, {known}"

@@ -131,7 +131,7 @@ class RestartStrategies:
             return timedelta(milliseconds=self._delay_ms)
 
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """What the cluster's configuration says."""
+        """Restart strategy of the cluster's configuration."""
 
         def __init__(self, j_restart_strategy: object = None) -> None:
             """Make a description."""

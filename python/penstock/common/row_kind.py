@@ -1,4 +1,4 @@
-"""What a row says about a table that changes."""
+"""Change that a row makes to a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.common.jvm import requires_jvm
 
 
 class RowKind(Enum):
-    """What a row says about a table that changes."""
+    """Change that a row makes to a table."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

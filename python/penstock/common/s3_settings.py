@@ -42,7 +42,7 @@ class S3Settings:
 
     @staticmethod
     def of(configuration: Mapping[str, str]) -> S3Settings:
-        """What the configuration says.
+        """Return the settings of the configuration.
 
         Raises:
             ConfigurationError: The options do not fit together.

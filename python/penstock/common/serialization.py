@@ -87,7 +87,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 def produced_type(schema: DeserializationSchema) -> TypeInformation | None:
-    """What a schema says of the elements that it makes; None if it says nothing."""
+    """Return the type that a schema declares for its records; None if it declares none."""
     produced = getattr(schema, "get_produced_type", None)
     return None if produced is None else produced()
 
@@ -131,7 +131,7 @@ class Encoder:
         return Encoder(charset_name)
 
     def encode(self, element: Any) -> bytes:
-        """What is appended to the file for an element."""
+        """Return the bytes appended to the file for a record."""
         return f"{element}\n".encode(self.charset_name)
 
 

@@ -40,7 +40,7 @@ class CheckpointConfig(MissingMethods):
         return self.get_checkpoint_interval() > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What checkpoints guarantee; AT_LEAST_ONCE as long as none are taken."""
+        """Return the guarantee of checkpoints; AT_LEAST_ONCE while checkpoints are off."""
         if not self.is_checkpointing_enabled():
             return CheckpointingMode.AT_LEAST_ONCE
         return CheckpointingMode[options.MODE.read(self._configuration)]
@@ -159,7 +159,7 @@ class CheckpointConfig(MissingMethods):
         return self.get_externalized_checkpoint_retention() is not none
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """What happens to checkpoints when the job is cancelled."""
+        """Return the retention of checkpoints when the job is cancelled."""
         return ExternalizedCheckpointRetention[options.RETENTION.read(self._configuration)]
 
     def is_unaligned_checkpoints_enabled(self) -> bool:

@@ -8,7 +8,7 @@ __all__ = [
 
 
 class CheckpointingMode(Enum):
-    """What a checkpoint guarantees for state."""
+    """Guarantee of a checkpoint for state."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

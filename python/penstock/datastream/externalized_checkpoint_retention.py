@@ -8,7 +8,7 @@ __all__ = [
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """What happens to the last checkpoints when a job ends."""
+    """Retention of the last checkpoints when a job ends."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1

@@ -75,7 +75,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """What is kept."""
+        """Return the current value."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -420,7 +420,7 @@ class FoldingStateDescriptor(AggregatingStateDescriptor):
         self._fold_function = fold_function
 
     def get_initial_value(self) -> Any:
-        """What each key begins with."""
+        """Return the initial value of each key."""
         return self._initial_value
 
     def get_fold_function(self) -> FoldFunction | Callable[[Any, Any], Any]:

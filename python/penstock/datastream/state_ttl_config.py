@@ -20,7 +20,7 @@ class StateTtlConfig:
     """The time to live of a state; build one with `new_builder`."""
 
     class UpdateType(Enum):
-        """What prolongs the life of a value."""
+        """Operations that extend the life of a value."""
 
         Disabled = 0
         OnCreateAndWrite = 1
@@ -83,7 +83,7 @@ class StateTtlConfig:
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
-        """What prolongs the life of a value."""
+        """Return the operations that extend the life of a value."""
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:

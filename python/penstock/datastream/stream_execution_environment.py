@@ -329,11 +329,11 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What checkpoints guarantee."""
+        """Return the guarantee of checkpoints."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """What checkpoints guarantee."""
+        """Return the guarantee of checkpoints."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
@@ -454,7 +454,7 @@ class StreamExecutionEnvironment(MissingMethods):
     def from_queue(
         self, queue: Any, type_info: TypeArgument = None, *, end: Any = None
     ) -> DataStream[Any]:
-        """What the program puts into a queue while the job runs (beyond PyFlink).
+        """Create a stream of values that the program queues while the job runs (beyond PyFlink).
 
         With checkpoints each element is read once as long as the program lives; without them
         what is under way when a task fails is lost.
@@ -473,7 +473,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
 
     def from_async_iterator(self, elements: Any, type_info: TypeArgument = None) -> DataStream[Any]:
-        """What an asynchronous iterator gives, to its end (beyond PyFlink).
+        """Create a stream of an asynchronous iterator's values, to its end (beyond PyFlink).
 
         It is iterated in this process, in an event loop of its own; otherwise as `from_queue`.
 
@@ -655,24 +655,24 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._start(job_name)
 
     def get_stream_graph(self) -> StreamGraph:
-        """What was built since the last execution, before chaining (beyond PyFlink)."""
+        """Return the graph built since the last execution, before chaining (beyond PyFlink)."""
         return self._job.stream_graph(
             DEFAULT_JOB_NAME, self.get_parallelism(), self.get_buffer_timeout()
         )[0]
 
     def get_execution_plan(self) -> str:
-        """What was built since the last execution, as JSON that Flink's plan viewer reads."""
+        """Return the plan built since the last execution, as JSON for Flink's plan viewer."""
         return self._job.execution_plan(self.get_parallelism(), self.get_buffer_timeout())
 
     def explain(self) -> str:
-        """What was built since the last execution, as text for people (beyond PyFlink)."""
+        """Return the plan built since the last execution, as text (beyond PyFlink)."""
         return self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
 
     def __repr__(self) -> str:
         return f"<StreamExecutionEnvironment of parallelism {self.get_parallelism()}>"
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows: a picture of what was built since the last execution."""
+        """Return a picture of the plan built since the last execution, for a notebook."""
         return self._job.picture(self.get_parallelism(), self.get_buffer_timeout())
 
     def close(self) -> None:

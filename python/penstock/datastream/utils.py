@@ -1,4 +1,4 @@
-"""What PyFlink's utils convert between Python and Java: here there is no Java side."""
+"""PyFlink's conversions between Python and Java: here there is no Java side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's configuration says of its code and files, checked.
+"""Code and files that a program's configuration declares, checked.
 
 A path is one of the driver's machine, plain or as a ``file:`` URI.  The forms are Flink's:
 ``python.files`` and ``python.archives`` are separated by commas, an archive's folder and the

@@ -1,4 +1,4 @@
-"""What a driver tells its workers' hosts of the code and files that they are to fetch."""
+"""Manifest of the code and files that the workers' hosts fetch from a driver."""
 
 from __future__ import annotations
 

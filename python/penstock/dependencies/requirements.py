@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CORE_PACKAGES: Final = ("cloudpickle", "msgspec", "psutil", "pyarrow", "rocksdict")
-"""What a worker's penstock imports; another version of it may not read what the driver sends."""
+"""Packages that a worker's penstock imports; another version may not read the driver's data."""
 
 PROBE_TIMEOUT_S: Final = 120.0
 _VERSIONS: Final = """

@@ -23,7 +23,7 @@ MAX_MEMBERS: Final = 1_000_000
 MAX_RATIO: Final = 100
 """Largest allowed ratio of an archive's unpacked size to its own."""
 ALWAYS_ALLOWED_BYTES: Final = 256 * 1024 * 1024
-"""What any archive may have unpacked, however small it is."""
+"""Unpacked size that any archive may have, however small it is."""
 
 _COPIED_BYTES: Final = 1024 * 1024
 _MAX_LINK_BYTES: Final = 4096
@@ -38,7 +38,7 @@ _DAMAGES: Final = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What the archive modules raise over bytes that are none, and a disk over good ones."""
+"""Errors that archive modules raise for invalid bytes, and a disk for valid ones."""
 
 
 def unpack(archive: Path, packing: str, folder: Path) -> None:

@@ -33,7 +33,7 @@ MANIFEST = "dependencies"
 
 @dataclass(frozen=True)
 class WorkerEnvironment:
-    """What a worker's process is started with.
+    """Environment of a worker's process.
 
     Attributes:
         interpreter: None when it is the host's own.

@@ -1,4 +1,4 @@
-"""What functions compute, as data: expressions, byte code, programs.
+"""Computations of functions as data: expressions, byte code, programs.
 
 Expressions are written by `field` and the functions beside it, and are taken wherever an operator
 takes a function:

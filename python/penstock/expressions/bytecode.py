@@ -110,7 +110,7 @@ class PlainFunction:
 
 
 def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
-    """What can be looked at of a function or bound method.
+    """Return the parts of a function or bound method that can be inspected.
 
     Args:
         function: What is called.

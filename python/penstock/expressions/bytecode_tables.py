@@ -1,4 +1,4 @@
-"""What the instructions of each tested version of CPython do.
+"""Instruction tables of each tested version of CPython.
 
 A version is here once the tests of the front end have run on it.  On any other nothing is
 evaluated: byte code changes with every version, and is no promise of the language.
@@ -173,7 +173,7 @@ def is_method(instruction: dis.Instruction) -> bool:
 
 
 def why_refused(instruction: dis.Instruction) -> str:
-    """What a function does that is more than computing."""
+    """Return the reason why a function does more than computing."""
     name = instruction.opname
     reason = next((text for begin, text in _REASONS if name.startswith(begin)), f"uses {name}")
     positions = instruction.positions

@@ -53,7 +53,7 @@ Typed = tuple[n.Node, TypeInformation | None]
 
 
 def kind_of(type_info: TypeInformation | None) -> str:
-    """What sort of values a type has; ``any`` if that is not known."""
+    """Return the kind of a type's values; ``any`` if it is unknown."""
     match type_info:
         case None | typeinfo.PickledBytesTypeInfo():
             return "any"

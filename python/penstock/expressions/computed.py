@@ -83,7 +83,7 @@ def computed(
     wanted: str = "any",
     also: tuple[str, ...] = (),
 ) -> Any:
-    """What an operator takes: an expression as a function of its elements, or what was given.
+    """Return an operator's function: an expression becomes a function of its records.
 
     Args:
         given: What the user gave.

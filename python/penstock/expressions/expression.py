@@ -30,7 +30,7 @@ _CASTS = {
 
 
 def as_node(value: Any) -> n.Node:
-    """What an operand stands for: an expression, or a value that is always the same.
+    """Return the node of an operand: an expression or a constant.
 
     Raises:
         InvalidProgramError: It is neither.

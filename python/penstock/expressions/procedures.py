@@ -58,7 +58,7 @@ _LAST_STEPS: Final = frozenset({"pop", "load constant", "jump"})
 
 @dataclass(frozen=True)
 class Procedure:
-    """What a process function computes and does.
+    """Computation and effects of a process function.
 
     Attributes:
         program: Gives a tuple of what the actions are done with, from ``VALUE``, ``KEY``,
@@ -73,7 +73,7 @@ class Procedure:
 
 
 def procedure_of(function: Any, types: Types = ()) -> Procedure:
-    """What ``function(value, context)`` does, be it a generator or not.
+    """Return the procedure of ``function(value, context)``, which may be a generator.
 
     Raises:
         NotComputedError: It does more than compute, set timers and emit one element at its end.

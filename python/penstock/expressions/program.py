@@ -50,7 +50,7 @@ Origin = tuple[FunctionType, CodeType, tuple[Any, ...] | None]
 
 @dataclass(frozen=True)
 class Program:
-    """What a function computes.
+    """Computation of a function.
 
     Attributes:
         parameters: How many arguments it is given: the first registers.
@@ -201,7 +201,7 @@ class ProgramBuilder:
         return register
 
     def constant_in(self, register: int) -> Any:
-        """What a register holds from the beginning, None if nothing."""
+        """Return the initial value of a register, None if there is none."""
         return self._constants.get(register)
 
     def declare(self, register: int, type_info: Any) -> None:

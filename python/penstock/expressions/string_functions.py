@@ -9,7 +9,7 @@ from penstock.expressions.expression import Expression, as_node
 
 
 class StringFunctions:
-    """What can be made of a text."""
+    """Functions of a text."""
 
     __slots__ = ("_expression",)
 

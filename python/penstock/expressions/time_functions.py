@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TimeFunctions:
-    """What can be taken from a time."""
+    """Parts of a time."""
 
     __slots__ = ("_expression",)
 

@@ -1,4 +1,4 @@
-"""What PyFlink 1 had and PyFlink 2 has not, built on what took its place.
+"""Names of PyFlink 1 that PyFlink 2 removed, built on their replacements.
 
 A name is imported when a program asks for it, and the log says once what to write instead.
 """

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class ExternalizedCheckpointCleanup(Enum):
-    """What happens to the last checkpoints when a job is cancelled."""
+    """Retention of the last checkpoints when a job is cancelled."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _DISCOVERY: Final = "flink.partition-discovery.interval-millis"
 _NO_DISCOVERY: Final = "-1"
 _OF_THE_CONNECTOR: Final = "flink."
-"""What the keys of the former connector's own properties begin with."""
+"""Prefix of the former connector's own properties."""
 
 _RESETS: Final = {
     "earliest": KafkaOffsetResetStrategy.EARLIEST,
@@ -43,7 +43,7 @@ _RESETS: Final = {
 
 
 class FlinkKafkaConsumerBase(SourceFunction):
-    """What the consumers of all versions of Kafka share."""
+    """Common part of the consumers of all Kafka versions."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ FlinkKafkaConsumer010 = FlinkKafkaConsumer011 = FlinkKafkaConsumer
 
 
 class Semantic(Enum):
-    """What a FlinkKafkaProducer promises; the values are PyFlink's."""
+    """Guarantee of a FlinkKafkaProducer; the values are PyFlink's."""
 
     EXACTLY_ONCE = (0,)
     AT_LEAST_ONCE = (1,)
@@ -167,7 +167,7 @@ class Semantic(Enum):
 
 
 class FlinkKafkaProducerBase(SinkFunction):
-    """What the producers of all versions of Kafka share."""
+    """Common part of the producers of all Kafka versions."""
 
     def __init__(
         self,

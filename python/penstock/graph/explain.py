@@ -25,7 +25,7 @@ class PlanText(str):
         return plan
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Return the picture for a notebook."""
         return self._svg
 
 

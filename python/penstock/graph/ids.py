@@ -44,7 +44,7 @@ class ExecutionAttemptID(NamedTuple):
 
 
 class ResultPartitionID(NamedTuple):
-    """What one attempt of a producer writes for one data set."""
+    """Id of what one attempt of a producer writes for one data set."""
 
     dataset_id: bytes
     partition: int

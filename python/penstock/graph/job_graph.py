@@ -133,7 +133,7 @@ class ChainConfig:
 
 @dataclass
 class IntermediateDataSet:
-    """What a vertex produces for one consumer.
+    """Output of a vertex for one consumer.
 
     Attributes:
         id: IntermediateDataSetID, 16 bytes.
@@ -168,7 +168,7 @@ class JobEdge:
 
 
 class OperatorIdentity(NamedTuple):
-    """What the control plane knows of one operator: its id, uid, alternative id and name."""
+    """Identity of an operator in the control plane: its id, uid, alternative id and name."""
 
     id: bytes
     uid: str | None

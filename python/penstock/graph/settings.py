@@ -1,4 +1,4 @@
-"""What the generators need to know about the job as a whole."""
+"""Settings of the whole job that the generators need."""
 
 from __future__ import annotations
 

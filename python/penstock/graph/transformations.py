@@ -238,7 +238,7 @@ class SinkWriterTransformation(OneInputTransformation):
 
 
 class CompactorTransformation(OneInputTransformation):
-    """What makes few committables of many, in front of the committer."""
+    """Compaction of committables in front of the committer."""
 
 
 class CommitterTransformation(SinkTransformation):

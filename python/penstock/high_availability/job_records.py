@@ -1,4 +1,4 @@
-"""What a driver leaves to the next one of a job: checkpoints, its parallelism, or how it has ended.
+"""Records for the next driver of a job: checkpoints, parallelism, or its result.
 
 Files of the leader's epoch, each beginning with the job's id:
 
@@ -67,7 +67,7 @@ class JobResult:
 
 
 class JobRecords:
-    """What belongs to one job among what leaders leave to each other.
+    """Records of one job that a leader passes to the next.
 
     Attributes:
         leadership: Of this driver.

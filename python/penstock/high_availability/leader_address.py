@@ -121,7 +121,7 @@ class ZooKeeperLeaderFinder:
 
 
 def _address(data: bytes, epoch: int, where: str) -> LeaderAddress | None:
-    """What a leader has said; None if it was one of another epoch."""
+    """Return a leader's published address; None if it belongs to another epoch."""
     try:
         address = _ADDRESSES.decode(data)
     except msgspec.MsgspecError as error:

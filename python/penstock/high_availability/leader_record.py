@@ -1,4 +1,4 @@
-"""What a leader says of itself, and whether its machine knows that it has ended."""
+"""Record of a leader, and whether its machine knows that it has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.common.decoders import json_decoder
 
 
 class LeaderRecord(msgspec.Struct, frozen=True):
-    """What a leader says of itself.
+    """Record of a leader.
 
     Attributes:
         epoch: Its epoch.

@@ -30,7 +30,7 @@ _CLUSTER_ID: Final = re.compile(r"/?([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 
 
 class _OfProcess:
-    """What the jobs of this process have in common that have the same cluster id.
+    """High-availability services that jobs of this process with one cluster id share.
 
     Attributes:
         begun: How many there were: the next driver begins the same ones, in the same order.
@@ -49,7 +49,7 @@ _of_process: defaultdict[str, _OfProcess] = defaultdict(_OfProcess)
 
 @dataclass(frozen=True)
 class HighAvailabilityServices:
-    """What outlives the driver of a program.
+    """Services that outlive the driver of a program.
 
     Attributes:
         storage_folder: Where it is kept, or with a ZooKeeper what is large of it.
@@ -69,7 +69,7 @@ class HighAvailabilityServices:
     def of(
         configuration: Mapping[str, str], *, takes_checkpoints: bool, collects: bool
     ) -> HighAvailabilityServices | None:
-        """What is configured; None when a job ends with its driver.
+        """Return the configured services; None if a job ends with its driver.
 
         Args:
             configuration: Of a job.
@@ -88,7 +88,7 @@ class HighAvailabilityServices:
 
     @staticmethod
     def configured(configuration: Mapping[str, str]) -> HighAvailabilityServices | None:
-        """What the options say; None when nothing outlives a driver.
+        """Return the services in the options; None if nothing outlives a driver.
 
         Raises:
             ConfigurationError: Options do not fit together.
@@ -159,7 +159,7 @@ class HighAvailabilityServices:
         return ZooKeeperLeadership(self.zookeeper, self.storage_folder, self.cluster_id, self.files)
 
     def finder(self) -> LeaderFinder:
-        """What says where the leader is; to be closed.
+        """Return the finder of the leader; the caller closes it.
 
         Raises:
             DependencyError: A package is missing.

@@ -200,7 +200,7 @@ class ZooKeeperLeadership(Leadership):
     # ---- inside: what is kept ------------------------------------------------------------------
 
     def _request(self, begin: Callable[[Any], Any]) -> Any:
-        """What a leader asks: without an answer it may have been lost meanwhile."""
+        """Send a leader's request: without an answer leadership may be lost."""
         try:
             return self._session.request(begin)
         except ConnectionError:
@@ -208,7 +208,7 @@ class ZooKeeperLeadership(Leadership):
             raise
 
     def _get(self, name: str) -> tuple[bytes, Any] | None:
-        """What a node holds, and ZooKeeper's record of it; None when there is none."""
+        """Return a node's data and ZooKeeper's record of it; None if there is none."""
         path = self._nodes.of(name)
         try:
             value, stat = self._request(lambda client: client.get_async(path))

@@ -1,4 +1,4 @@
-"""What the scheduler asks its surroundings to do: the only way out of the state machines.
+"""Actions of the scheduler: the only way out of the state machines.
 
 Every event method of `Scheduler` returns a list of these, to be carried out in order.  Carrying
 one out may fail; the failure comes back as another event.

@@ -1,4 +1,4 @@
-"""What a TaskExecutor needs to run one attempt, computed from the ExecutionGraph."""
+"""Deployment of one attempt to a TaskExecutor, computed from the ExecutionGraph."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 10.0
 MAX_EVENTS = 65_536
-"""What of a kind may wait for the main thread at a time that nobody could hold back."""
+"""Number of uncontrollable events of a kind that may wait for the main thread."""
 
 
 class DuplicateJobSubmissionError(JobExecutionError):
@@ -584,7 +584,7 @@ class Dispatcher:
 
     @contextlib.contextmanager
     def _breaking(self, master: JobMaster) -> Iterator[None]:
-        """What is raised within ends one job, and what is done for others goes on."""
+        """End one job on an exception raised within; work for others goes on."""
         try:
             yield
         except Exception as error:

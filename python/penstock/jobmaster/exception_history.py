@@ -45,7 +45,7 @@ class ExceptionHistoryEntry:
 
     @property
     def repetition(self) -> str:
-        """What to tell of a failure that comes again and again; empty for one that does not."""
+        """Return the message about a failure that repeats; empty for one that does not."""
         if self.occurrences < TOLD_FROM:
             return ""
         return f"failed {self.occurrences} times at the same place with the same error"

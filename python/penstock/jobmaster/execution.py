@@ -40,7 +40,7 @@ class IllegalExecutionStateError(RuntimeError):
 
 
 class Cancellation(Enum):
-    """What a request to cancel did."""
+    """Outcome of a request to cancel."""
 
     IGNORED = auto()
     """The attempt has ended, or is being cancelled already."""

@@ -84,7 +84,7 @@ class RestartPipelinedRegionFailoverStrategy:
         )
 
     def _missing(self, failed: ExecutionVertex, failure: Failure) -> frozenset[bytes]:
-        """What a subtask reads from files and did not find, as far as that is known.
+        """Return the results a subtask reads from files and did not find, as far as known.
 
         A TaskExecutor that has lost one file has lost others: each of them by itself would take a
         restart to be found.

@@ -30,7 +30,7 @@ SECONDARY_FAILURES: Final = frozenset(
         "penstock.errors.ProducerFailedError",
     }
 )
-"""What a task reports when another one failed: the consequence, seldom the cause."""
+"""Errors of a task when another one failed: the consequence, seldom the cause."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ class JobHandle:
         return self._final_accumulators
 
     def exception(self) -> BaseException | None:
-        """What `result` raises, of a job that has ended."""
+        """Return the exception that `result` raises for a job that has ended."""
         return self._error
 
     def accumulators(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _refuse_another_runtime(configuration: Mapping[str, str]) -> None:
 
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:
-    """What starts workers for the configured local target."""
+    """Return the starter of workers for the configured local target."""
     target = TARGET.read(configuration) or "local"
     factory = TARGETS.get(target)
     if factory is None:

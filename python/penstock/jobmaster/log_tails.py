@@ -45,7 +45,7 @@ class LogTail:
                 self._characters -= len(self._lines.popleft())
 
     def read(self, since: int = 0) -> tuple[str, int]:
-        """What came behind a position, as far as it is kept, and the position at its end."""
+        """Return the retained log behind a position, and the position at its end."""
         with self._lock:
             text = "".join(self._lines) if since < self._position else ""
             start = self._position - self._characters

@@ -1,4 +1,4 @@
-"""What workers print, written to the streams of the driver by a thread of its own."""
+"""Output of workers, written to the driver's streams by a thread of its own."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class ProgressReader:
 
 
 def _own(metrics: SubtaskMetrics, what: str) -> int | None:
-    """What the sources of a task say of themselves; None where they say nothing."""
+    """Return the figures of a task's sources; None if they report none."""
     found = [
         int(values.gauges[f"{what}{measure}"])
         for values in metrics.operators.values()

@@ -163,7 +163,7 @@ class _Start(NamedTuple):
 
 
 class SlotListener(Protocol):
-    """What a job hears of its slot requests."""
+    """Callbacks of a job's slot requests."""
 
     def slots_not_available(self, *, recoverable: bool) -> None:
         """Workers cannot be started; another request may find that they can, if recoverable."""
@@ -333,7 +333,7 @@ class ResourceManager:
         return held + max(0, free_places) * (self._slots_per_executor or 0)
 
     def describe(self) -> str:
-        """What is there, for the message of a request that cannot be served."""
+        """Return the available slots, for the message of a request that cannot be served."""
         slots = sum(len(e.allocations) + len(e.free_slots) for e in self.executors.values())
         text = (
             f"{len(self.executors)} TaskExecutors with {slots} slots are registered, "

@@ -169,7 +169,7 @@ class ExponentialDelayRestartStrategy:
         return self._attempt <= self._attempts_before_reset
 
     def backoff_ms(self, now_ms: int) -> int:
-        """What is left until the next restart."""
+        """Return the time until the next restart, in ms."""
         if self._next_restart_ms is None:
             return 0
         return max(0, self._next_restart_ms - now_ms)

@@ -103,7 +103,7 @@ class VertexSnapshot:
     slot_sharing_group: str
     operator_names: tuple[str, ...]
     wanted_parallelism: int
-    """What it has where there are slots for it."""
+    """The parallelism it has when there are enough slots."""
     inputs: tuple[tuple[bytes, str, str], ...]
     """Producer, ship strategy, and kind of the exchange, of each edge that leads here."""
     subtasks: tuple[SubtaskSnapshot, ...]

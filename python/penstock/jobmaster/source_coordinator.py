@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_CALLS: Final = 65_536
-"""What of a kind may wait for the thread of an enumerator at a time."""
+"""Number of calls of a kind that may wait for an enumerator's thread."""
 
 
 @dataclass(frozen=True)

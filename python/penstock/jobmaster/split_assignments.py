@@ -26,7 +26,7 @@ class SplitAssignments:
         self._since.setdefault(subtask, []).extend(splits)
 
     def checkpoint(self, checkpoint_id: int) -> None:
-        """What was assigned until now is covered by this checkpoint, if it completes."""
+        """Cover the assignments until now by this checkpoint, if it completes."""
         self._before[checkpoint_id] = self._since
         self._since = {}
 

@@ -28,7 +28,7 @@ _HOPELESS: Final = frozenset(
         "penstock.errors.WrongArgumentError",
     }
 )
-"""What program or configuration are to blame for, which a restart runs again as they are."""
+"""Errors of program or configuration, which a restart would repeat."""
 
 _NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
 _PARTITION: Final = re.compile(r"\bpartition ([0-9a-f]{120})\b")
@@ -133,7 +133,7 @@ def unopened(failure: Failure) -> BaseException:
 
 
 def exception_of_task(task_failure: TaskFailure, task_name: str) -> BaseException:
-    """What `unopened` left to the program, as itself."""
+    """Return the program's own exception that `unopened` left."""
     return exception_of(failure_of(task_failure, task_name, ""))
 
 

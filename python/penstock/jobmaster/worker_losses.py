@@ -1,4 +1,4 @@
-"""What is known of the end of a registered worker, put together: a state machine without a clock.
+"""Combination of the reports of a registered worker's end: a state machine without a clock.
 
 A worker that dies is seen to from two sides: its connection breaks, and its host reports how its
 process ended.  Whichever comes first waits a while for the other, so that the error of a lost

@@ -12,7 +12,7 @@ __all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]
 
 
 class Metric(ABC):  # noqa: B024 (PyFlink's, which has no methods either)
-    """What can be registered under a name."""
+    """Metric that can be registered under a name."""
 
 
 class Counter(Metric):

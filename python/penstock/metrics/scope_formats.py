@@ -1,4 +1,4 @@
-"""What metrics are called by reporters that know names only: Flink's formats of scopes.
+"""Names of metrics for reporters without variables: Flink's scope formats.
 
 A format is text with variables in brackets, as ``<host>.taskmanager.<tm_id>``; one that begins
 with ``*`` goes on where that of the enclosing thing ends.

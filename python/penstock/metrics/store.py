@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SubtaskMetrics:
-    """What an attempt said last.
+    """Last metrics of an attempt.
 
     Attributes:
         attempt: Its number.
@@ -85,12 +85,12 @@ class MetricStore:
             self._subtasks.pop(job_id, None)
 
     def subtasks(self, job_id: bytes, vertex_id: bytes) -> dict[int, SubtaskMetrics]:
-        """What is known of the subtasks of a vertex, by their index."""
+        """Return the metrics of a vertex's subtasks, by their index."""
         with self._lock:
             return dict(self._subtasks.get(job_id, {}).get(vertex_id, {}))
 
     def workers(self) -> dict[str, MetricValues]:
-        """What is known of the workers, by their ids."""
+        """Return the metrics of the workers, by their ids."""
         with self._lock:
             return dict(self._workers)
 

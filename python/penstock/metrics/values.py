@@ -1,4 +1,4 @@
-"""What metrics say at one moment: the form in which they leave a worker.
+"""Values of metrics at one moment: the form in which they leave a worker.
 
 A metric of a kind keeps that kind on its way, so that a reporter can tell a count from a level.
 """

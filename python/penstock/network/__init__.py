@@ -89,7 +89,7 @@ _SHARED = {
     "SpillingAdaptiveSpanningRecordDeserializer": "penstock.network.legacy.spanning",
     "codec_for": "penstock.serialization.codec",
 }
-"""What both runtimes have in common: written in Python, over what is theirs."""
+"""Names that both runtimes share: written in Python, on top of theirs."""
 
 _MODULES: dict[Runtime, dict[str, str]] = {
     "native": _SHARED

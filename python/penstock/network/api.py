@@ -1,4 +1,4 @@
-"""What both runtimes of the data plane provide, for the type checker and for readers.
+"""Interface of both runtimes of the data plane, for the type checker and for readers.
 
 Nothing here is instantiated: ``penstock.network`` resolves the same names to the native or the
 pure classes.
@@ -18,7 +18,7 @@ ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
 
 class ResultPartition(Protocol):
-    """What one subtask produces for all consumers of one exchange."""
+    """Output of one subtask for all consumers of one exchange."""
 
     @property
     def num_subpartitions(self) -> int:
@@ -132,7 +132,7 @@ class ResultPartition(Protocol):
 
 
 class InputGate(Protocol):
-    """What one task reads from one exchange, or from several."""
+    """Input of one task from one exchange, or from several."""
 
     @property
     def num_channels(self) -> int:

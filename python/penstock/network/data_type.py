@@ -1,4 +1,4 @@
-"""What a network buffer carries; the ordinal travels on the wire, so the order is fixed."""
+"""Contents of a network buffer; the ordinal travels on the wire, so the order is fixed."""
 
 from __future__ import annotations
 

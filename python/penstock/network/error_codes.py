@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ErrorCode(IntEnum):
-    """What went wrong."""
+    """Code of an error."""
 
     INSUFFICIENT_BUFFERS = 1
     CANCEL_TASK = 2
@@ -82,7 +82,7 @@ def code_of(error: PenstockError) -> int:
 
 
 def class_at_consumer(code: int) -> type[PenstockError]:
-    """What an error of the producer's side is to the consumer.
+    """Return the consumer's exception class for an error of the producer's side.
 
     In any other case neither the producer nor the connection is at fault, but the exchange.
     """

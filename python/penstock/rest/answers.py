@@ -1,4 +1,4 @@
-"""What servers of this room answer with: JSON, errors, and the files of the page."""
+"""Answers of this room's servers: JSON, errors, and the files of the page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def error_answer(status: int, message: str) -> Response:
 
 
 def page_routes() -> list[Route]:
-    """What serves the page."""
+    """Return the routes of the page."""
     return [Route(path, _serving(path), methods=["GET"]) for path in PAGE]
 
 
@@ -81,4 +81,4 @@ async def _defect(request: Request, error: Exception) -> Response:
 
 
 EXCEPTION_HANDLERS: Final[Any] = {HTTPException: _http_error, Exception: _defect}
-"""What becomes of requests that no route answers, and of defects."""
+"""Handlers of requests without a route, and of defects."""

@@ -55,7 +55,7 @@ class RestError(Exception):
 
 
 def not_found(what: str) -> RestError:
-    """What is asked for is not there."""
+    """Return the error for a missing object."""
     return RestError(404, f"{what} not found")
 
 

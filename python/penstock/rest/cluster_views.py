@@ -57,7 +57,7 @@ def config(call: Call) -> Json:
 def interface(
     interval_ms: int, *, can_cancel: bool, can_rescale: bool, is_history: bool
 ) -> dict[str, Any]:
-    """What an interface is and can do, of a cluster or of a history server."""
+    """Return the description of an interface, of a cluster or of a history server."""
     return {
         "refresh-interval": interval_ms,
         "timezone-name": time.tzname[time.localtime().tm_isdst > 0],
@@ -188,7 +188,7 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
 
 
 def _resource(slots: int, call: Call) -> dict[str, Any]:
-    """What slots stand for; memory in MiB, as in Flink.  Heaps have no bounds."""
+    """Return the resources of slots; memory in MiB, as in Flink.  Heaps have no bounds."""
     per_worker = max(1, call.gateway.settings.slots_per_executor or 1)
     return {
         "cpuCores": float(slots),

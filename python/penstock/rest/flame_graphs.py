@@ -38,7 +38,7 @@ _KINDS: Final = {"FULL": None, "ON_CPU": True, "OFF_CPU": False}
 
 @dataclass
 class _Seen:
-    """What was seen of some subtasks.
+    """Samples of some subtasks.
 
     Attributes:
         ended_ms: When the look ended, wall clock; None while the first is under way.
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class FlameGraphs:
-    """What was seen lately; used by the server's thread only."""
+    """Recent samples; used by the server's thread only."""
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
         """Reads the options.

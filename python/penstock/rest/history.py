@@ -69,7 +69,7 @@ class Archives:
 
     @property
     def overviews(self) -> list[Any]:
-        """What ``/jobs/overview`` says of each job, the latest first."""
+        """Return the overview of each job for ``/jobs/overview``, the latest first."""
         return sorted(self._overviews.values(), key=lambda job: -job["start-time"])
 
     def check(self) -> None:

@@ -108,7 +108,7 @@ class HttpServer:
 
     @property
     def link(self) -> str:
-        """What to open in a browser."""
+        """The URL to open in a browser."""
         return f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What the processes of a cluster are at: threads, logs, and records on their way."""
+"""Inspection of a cluster's processes: threads, logs, and sampled records."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _handler(path: str) -> Any:
 
 
 def _choices(job: JobSnapshot, names: frozenset[str]) -> Iterator[dict[str, str]]:
-    """What the variable parts of a path can be, for one job."""
+    """Return the values that the variable parts of a path can take for one job."""
     whole = {"jobid": job.id.hex()}
     checkpoints = [record.checkpoint_id for record in job.checkpoints.history]
     numbers = [{"checkpointid": str(one)} for one in checkpoints]

@@ -158,7 +158,7 @@ def picture(call: Call) -> dict[str, Any]:
 
 
 def vertex_figures(call: Call, job: JobSnapshot, vertex: VertexSnapshot) -> dict[str, Any]:
-    """What a vertex is at: state, rates, shares of its time, event time, spread over subtasks."""
+    """Return a vertex's figures: state, rates, shares of time, event time, spread over subtasks."""
     metrics = call.gateway.metrics.subtasks(job.id, vertex.id)
     current = [
         found

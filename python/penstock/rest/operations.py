@@ -1,4 +1,4 @@
-"""What changes a job: cancel, stop, savepoints, rescaling; and the answers asked for later.
+"""Operations on a job: cancel, stop, savepoints, rescaling; and their later answers.
 
 A trigger is answered at once with an id; under that id its outcome is kept for `KEEP_S` seconds
 after it is known.
@@ -268,7 +268,7 @@ def checkpoint_status(call: Call) -> Json:
 
 
 def operation_status(call: Call, kind: str, job_id: bytes, result: str | None) -> Json:
-    """What came of an operation, under the name of its result if it has one."""
+    """Return the status of an operation, with its result under its name if it has one."""
     operation = call.operations.status(kind, job_id, call.path["triggerid"])
     if not operation.outcome.done():
         return {"status": {"id": "IN_PROGRESS"}, "operation": None}

@@ -1,4 +1,4 @@
-"""What the REST interface needs beyond penstock itself, and who is told that it is missing."""
+"""Requirements of the REST interface beyond penstock itself, and the message if one is missing."""
 
 from penstock.errors import ConfigurationError
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """What the server is told of TLS; nothing when it is off.
+    """Return the server's TLS options; empty if TLS is off.
 
     Raises:
         ConfigurationError: A file is not named or not what it should be; names the key.

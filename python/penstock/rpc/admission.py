@@ -39,7 +39,7 @@ def is_scarcity(error: OSError) -> bool:
 
 
 def origin_of(host: str) -> str:
-    """What counts as one address: of IPv6 the network, in which a host takes what it likes."""
+    """Return the unit that counts as one address: for IPv6 the network, which a host controls."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

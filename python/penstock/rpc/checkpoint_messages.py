@@ -1,4 +1,4 @@
-"""What the driver asks workers about a checkpoint that is about to expire, and the answers."""
+"""Questions of the driver about a checkpoint that is about to expire, and the answers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1024 * 1024
 
 PIECE_BYTES: Final = 16 * 1024
-"""What a socket takes at once that says it has room: so much that the wait for it is seen."""
+"""Bytes sent at once to a socket that has room: few enough that waiting for it is noticed."""
 
 UNREAD_S: Final = 10.0
 """A wait for the driver that is told of: its program does not read the results."""

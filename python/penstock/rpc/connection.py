@@ -41,7 +41,7 @@ MAX_RECEIVED_MESSAGES = 64
 """Number of messages handed on at once."""
 
 MAX_SENT_BYTES = 65_536
-"""What is sent at once of several messages, but for the last one."""
+"""Bytes of several messages sent at once, except for the last one."""
 
 CLOSE_TIMEOUT_S = 2.0
 
@@ -215,7 +215,7 @@ class Connection:
         return self._encode_held(held)
 
     def _next(self) -> list[bytes] | None:
-        """What is to be sent next; None at the end."""
+        """Return the next bytes to send; None at the end."""
         bodies = self._outgoing.get()
         if bodies is None or bodies:
             return bodies

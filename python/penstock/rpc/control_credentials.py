@@ -1,4 +1,4 @@
-"""What a peer of the control plane shows to the driver, and what it asks of it."""
+"""Credentials that a peer of the control plane shows to the driver, and requires from it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ControlCredentials:
         )
 
     def identity(self, *, server_encrypts: bool) -> tuple[bytes, bytes] | None:
-        """What to encrypt with; None for a connection that is not encrypted.
+        """Return the identity to encrypt with; None for a plain connection.
 
         Args:
             server_encrypts: What the server has proved.

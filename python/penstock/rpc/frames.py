@@ -27,7 +27,7 @@ MAX_FRAME_BYTES = 10 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 _READ_BYTES = 65_536
-"""What a `FrameReader` asks the kernel for."""
+"""Bytes that a `FrameReader` reads from the kernel at once."""
 
 
 def write_frame(sock: socket.socket, body: bytes) -> None:

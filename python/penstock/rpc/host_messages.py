@@ -15,7 +15,7 @@ ROLE_HOST_HEARTBEAT = "host heartbeat"
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """What both ends of a session have to have in common: job code is pickled."""
+    """Versions that both ends of a session must share: job code is pickled."""
 
     penstock: str
     python: str

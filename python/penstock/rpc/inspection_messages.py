@@ -1,4 +1,4 @@
-"""What the driver asks a worker about itself on behalf of somebody who looks, and the answers.
+"""Questions of the driver to a worker on behalf of an observer, and the answers.
 
 A request has a number, and its answer the same one.  Nothing of it changes a job.
 """
@@ -89,7 +89,7 @@ class SampledRecord(msgspec.Struct, frozen=True):
 
 
 class FoundState(msgspec.Struct, frozen=True):
-    """What a state has of a key; ``namespace`` is empty outside of windows."""
+    """State of a key; ``namespace`` is empty outside of windows."""
 
     operator: str
     key: str

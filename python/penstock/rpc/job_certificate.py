@@ -30,7 +30,7 @@ SERVER_NAME = "executor.penstock.internal"
 _NOT_BEFORE = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 """Long ago, so that the clocks of hosts need not agree."""
 _NOT_AFTER = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
-"""What RFC 5280 (4.1.2.5) has for "no date"."""
+"""Date that RFC 5280 (4.1.2.5) uses for "no date"."""
 
 
 class JobCertificate(NamedTuple):

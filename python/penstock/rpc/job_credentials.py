@@ -1,4 +1,4 @@
-"""What the TaskExecutors of one job show each other: each job's is its own.
+"""Credentials that the TaskExecutors of one job show each other: each job has its own.
 
 A worker that serves several jobs has a network stack for each of them, with its own port and its
 own memory, so that whoever holds what belongs to one job is a stranger at all doors of another.

@@ -41,7 +41,7 @@ ROLE_BLOB = "blob"
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
-    """What is known of an exception that ended a task, without the exception itself.
+    """Description of an exception that ended a task, without the exception itself.
 
     ``location`` is the line of the user's program that made the operator.  ``pickled`` is the
     exception by cloudpickle where that is possible; only the driver that shipped the job may
@@ -246,7 +246,7 @@ class PrintedText(Message, frozen=True):
 
 
 class TaskMetrics(Message, frozen=True):
-    """What the metrics of an attempt say now, and by name those of its operators."""
+    """Current metrics of an attempt, and by name those of its operators."""
 
     job_id: bytes
     attempt_id: bytes
@@ -255,7 +255,7 @@ class TaskMetrics(Message, frozen=True):
 
 
 class WorkerMetrics(Message, frozen=True):
-    """What the metrics of a worker's process say now."""
+    """Current metrics of a worker's process."""
 
     values: MetricValues
 

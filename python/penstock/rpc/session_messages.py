@@ -150,7 +150,7 @@ class JobState(Message, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """What ended a job: an exception of its user code where there is a task, else of penstock."""
+    """Cause of a job's failure: an exception of user code if there is a task, else of penstock."""
 
     failure: TaskFailure
     task_name: str | None

@@ -1,4 +1,4 @@
-"""What a task needs in order to run, as the driver sends it to a TaskExecutor."""
+"""Deployment of a task, as the driver sends it to a TaskExecutor."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class GateDescriptor(msgspec.Struct, frozen=True):
 
 
 class RestoredState(msgspec.Struct, frozen=True):
-    """What a subtask starts from: its part of a checkpoint, and the checkpoint's id."""
+    """Initial state of a subtask: its part of a checkpoint, and the checkpoint's id."""
 
     checkpoint_id: int
     state: TaskStateSnapshot

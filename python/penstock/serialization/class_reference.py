@@ -26,7 +26,7 @@ _registering: Final = Lock()
 
 
 class _Noted(local):
-    """What the current thread writes, if it wants to know."""
+    """Classes that the current thread writes, if it collects them."""
 
     classes: dict[type, None] | None = None
 

@@ -54,7 +54,7 @@ def takes_former_fields() -> bool:
 
 
 def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """What makes an instance of a class of the values of its former fields.
+    """Return the function that makes an instance of a class from its former fields' values.
 
     Args:
         cls: The class.

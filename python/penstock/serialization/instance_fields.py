@@ -1,4 +1,4 @@
-"""What is written of an instance whose class has a layout, and whether it may be written so.
+"""Encoding of an instance whose class has a layout, and whether it may be used.
 
 The native twin is ``penstock._native.plain_instances``.
 """

@@ -168,7 +168,7 @@ def _nested(value: Any, depth: int) -> bytes:
 
 
 def _taken_apart(value: Any) -> Any:
-    """What pickle would write of an object, as a value; the pickle if that is no such thing."""
+    """Return the parts that pickle would write of an object; the pickle if it has none."""
     reducer = copyreg.dispatch_table.get(type(value))
     reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
     if not isinstance(reduced, tuple) or not 2 <= len(reduced) <= 5:

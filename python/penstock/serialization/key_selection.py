@@ -21,7 +21,7 @@ def field_of(selector: Callable[[Any], Any]) -> int | None:
 
 
 class Part(NamedTuple):
-    """What of a value is its key.
+    """Part of a value that is its key.
 
     Attributes:
         is_attribute: Whether it is an attribute, else what the value has under a name.

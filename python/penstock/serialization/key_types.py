@@ -1,4 +1,4 @@
-"""What the declared type of keys means: which keys are of it already, and how others become so."""
+"""Declared type of keys: which values belong to it, and the conversion of others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ UNDECLARED = KeyType()
 
 
 def key_type_of(type_info: TypeInformation | None) -> KeyType:
-    """What a declared type of keys means; None is none.
+    """Return the key type of a declared type; None without one.
 
     Raises:
         SerializationError: The type has no codec.
@@ -68,7 +68,7 @@ def key_type_of(type_info: TypeInformation | None) -> KeyType:
 def sent_key_type(
     type_info: TypeInformation | None, elements: TypeInformation | None, position: int | None
 ) -> tuple[KeyType, Codec | None]:
-    """What a sender must know to take the key that the receiver will take of what it gets.
+    """Return the key type by which a sender finds the key that the receiver will use.
 
     Args:
         type_info: The declared type of the keys.

@@ -71,7 +71,7 @@ def attachments_of(value: Any) -> tuple[Any, Any]:
 
 
 def rest_of(value: Any, names: Sequence[str]) -> Any:
-    """What there is to an instance beside its fields; None if it is to travel otherwise.
+    """Return the part of an instance beside its fields; None if it must travel otherwise.
 
     The fields that were set are a number, whose bits stand for the fields and then for the extra
     attributes.  Private and extra attributes, if there is room for them, stand with it in a tuple.
@@ -122,7 +122,7 @@ def _set_slots(value: Any, fields_set: set[str], private: Any, extra: Any) -> No
 
 
 def state_of(value: Any) -> tuple[dict[str, Any], tuple[set[str], Any, Any, tuple[str, ...]]]:
-    """What the dict of an instance holds, and its rest as :func:`model_of` takes it.
+    """Return an instance's dict, and the rest for :func:`model_of`.
 
     Raises:
         AttributeError: The instance was not made as models are.

@@ -27,7 +27,7 @@ def attributes_of(cls: Any) -> Collection[str]:
 
 
 def _declared_slots(cls: type) -> list[str]:
-    """What ``__slots__`` says: a class that was pickled by value comes back without its slots."""
+    """Return the slots in ``__slots__``: a class that was pickled by value loses its slots."""
     declared = vars(cls)["__slots__"]
     names = [declared] if isinstance(declared, str) else list(declared)
     return [

@@ -25,7 +25,7 @@ TAGS: Final[dict[type, int]] = {
 
 
 def content_of(value: Any) -> list[Any] | dict[Any, Any] | None:
-    """What is in a collection, in its order; None if there is more to the collection.
+    """Return a collection's items in order; None if there is more to the collection.
 
     Attributes of a ``Counter`` are no part of it: pickling leaves them, too.
     """

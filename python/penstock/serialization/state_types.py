@@ -63,7 +63,7 @@ class IncompatibleTypesError(Exception):
 
 
 def recorded_type(type_info: TypeInformation | None, *, ttl: bool = False) -> StateType:
-    """What is recorded of a declared type; of one without a codec its name alone."""
+    """Return the recorded form of a declared type; of one without a codec only its name."""
     try:
         schema = schema_of(type_info)
     except SerializationError:
@@ -96,7 +96,7 @@ def read_type(text: str) -> StateType:
 
 
 def migration(old: StateType, new: StateType) -> Migration:
-    """What makes values of the new type of those of the old one; None if they are the same.
+    """Return the conversion of old values to the new type; None if they are the same.
 
     Raises:
         IncompatibleTypesError: Values of the one type are none of the other.

@@ -1,4 +1,4 @@
-"""What the codecs know of a declared type: its wire kind, without the TypeInformation classes.
+"""Schema of a declared type for the codecs: its wire kind, without TypeInformation.
 
 Both runtimes compile a codec from the same :class:`TypeSchema`, so that neither needs to know
 the public ``Types`` and both refuse the same values.

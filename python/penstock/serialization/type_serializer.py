@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TypeSerializerSchemaCompatibility:
-    """What becomes of values that were written under another snapshot.
+    """Compatibility of values that were written under another snapshot.
 
     Attributes:
         migrate: Gives a value of the new type; None if nothing is to be done, or nothing can be.
@@ -105,7 +105,7 @@ class TypeSerializerSnapshot:
     def migration_from(
         self, old: TypeSerializerSnapshot, state: str
     ) -> Callable[[Any], Any] | None:
-        """What makes values of this type of those that ``old`` describes; None if they are.
+        """Return the conversion from values that ``old`` describes; None if they need none.
 
         Args:
             old: The snapshot that was kept beside the values.
@@ -152,7 +152,7 @@ class TypeSerializer(Generic[T]):
         return TypeSerializerSnapshot(recorded_type(self._type_info, ttl=self._ttl))
 
     def snapshot_configuration(self) -> TypeSerializerSnapshot:
-        """What is kept beside the values."""
+        """Return the configuration that is stored beside the values."""
         return self._snapshot
 
 

@@ -126,7 +126,7 @@ def layout_signed(signature: str) -> Layout:
 def _former_layout(
     reference: str, signature: str, written: list[str], layout: Layout | None
 ) -> Layout:
-    """What makes instances of a class that had other fields, if that is allowed now."""
+    """Return the layout of a class that had other fields, if that is allowed now."""
     why = ""
     is_builtin = (written[0][:1] == "*" and written != [REST]) or (
         layout is not None and layout.kind == BUILTIN

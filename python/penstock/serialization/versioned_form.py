@@ -32,7 +32,7 @@ class VersionedForm:
     version: int = 1
 
     def write(self, *values: Any) -> tuple[Any, ...]:
-        """What is kept: the version, and the values of the fields."""
+        """Return the stored form: the version, and the values of the fields."""
         assert len(values) == len(self.fields), "a value for each field"
         return (self.version, *values)
 

@@ -59,7 +59,7 @@ class SessionAddress:
 
     @property
     def credentials(self) -> ControlCredentials:
-        """What is shown to its jobmanager."""
+        """Return the credentials for its jobmanager."""
         return ControlCredentials.of_session(self.token.encode(), insists=self.must_encrypt)
 
 

@@ -130,7 +130,7 @@ class RemoteJobHandle:
         return self._values
 
     def exception(self) -> BaseException | None:
-        """What `result` raises, of a job that has ended."""
+        """Return the exception that `result` raises for a job that has ended."""
         return self._error
 
     def accumulators(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class RemoteJobHandle:
             self._end(JobStatus.SUSPENDED, lost, {}, None)
 
     def _receive(self) -> messages.ToClient:
-        """What comes next, from whichever jobmanager has the job.
+        """Return the next message, from whichever jobmanager has the job.
 
         Raises:
             PenstockError: It is lost, and nobody takes the job up.

@@ -90,7 +90,7 @@ class SessionClient:
         write_frame(self._socket, encode_message(message))
 
     def receive(self) -> messages.ToClient:
-        """What the session says next.
+        """Return the session's next message.
 
         Raises:
             JobExecutionError: It has gone.
@@ -116,7 +116,7 @@ class SessionClient:
         return self.answer(kind)
 
     def answer(self, *kinds: type[A]) -> A:
-        """What the session answers.
+        """Return the session's answer.
 
         Raises:
             PenstockError: It says no, or has gone.

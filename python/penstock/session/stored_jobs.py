@@ -41,7 +41,7 @@ _SUBMISSIONS: Final = msgpack_decoder(SubmitJob)
 
 
 class StoredJobs:
-    """What a leading jobmanager leaves to the next one, beside the jobs' records.
+    """Jobs that a leading jobmanager passes to the next one, beside the jobs' records.
 
     Its methods raise a `LeadershipLostError` once another one leads, an `OSError` when the storage
     fails, and a `CheckpointStorageError` for what cannot be read.

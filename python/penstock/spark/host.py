@@ -1,4 +1,4 @@
-"""What runs inside the Spark task: it starts one TaskExecutor process and supervises it.
+"""Host of a Spark task: it starts one TaskExecutor process and supervises it.
 
 The TaskExecutor is a child process with a fresh interpreter, because Spark's Python workers are
 forked from a daemon and are reused between tasks.
@@ -86,7 +86,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class HostingTask:
-    """What a Spark task does.
+    """Work of a Spark task.
 
     The launch specification is a part of the task's code: the elements of a collection, which it
     could be too, are written to a file on their way into Spark, and the job's token with them.

@@ -1,4 +1,4 @@
-"""What the name of a Spark's master says, and how many tasks it runs at the same time."""
+"""Number of tasks that a Spark runs at the same time, from its master's name."""
 
 import re
 import socket

@@ -98,7 +98,7 @@ class SparkHosts:
 
 
 class HostingSession:
-    """What the Spark task does; the token is a part of its code, as in `spark.host`."""
+    """Work of a session's Spark task; the token is a part of its code, as in `spark.host`."""
 
     def __init__(self, address: tuple[str, int], token: str, slots: int) -> None:
         self._address = address

@@ -25,7 +25,7 @@ _ATOMIC: Final = ("file", "hdfs", "viewfs")
 
 
 def write_batches(folder: str) -> Callable[[Any, int], None]:
-    """What `DataStreamWriter.foreachBatch` is to call: each batch becomes a folder, once.
+    """Return the function for `DataStreamWriter.foreachBatch`: each batch becomes a folder, once.
 
     Args:
         folder: Where to, for one query alone; all executors and TaskExecutors reach it.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _OperatorTestHarness:
-    """What all harnesses share.
+    """Common part of all harnesses.
 
     Time stands still until `set_processing_time` or `process_watermark` moves it.  Use it in a
     ``with`` statement, or call `open` and `close`.

@@ -177,7 +177,7 @@ class PipelineTestHarness:
         self._opened().notify_checkpoint_aborted(checkpoint_id)
 
     def output(self, sink: str) -> TestOutput:
-        """What a stream has emitted: elements, timestamps, watermarks."""
+        """Return the output of a stream: records, timestamps, watermarks."""
         return self._outputs[sink]
 
     def values(self, sink: str) -> list[Any]:

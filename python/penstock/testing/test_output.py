@@ -1,4 +1,4 @@
-"""What an operator under test emitted."""
+"""Output of an operator under test."""
 
 from __future__ import annotations
 

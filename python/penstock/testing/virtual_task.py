@@ -1,4 +1,4 @@
-"""What operators under test have instead of a task: virtual time, a mailbox and no network."""
+"""Task of operators under test: virtual time, a mailbox and no network."""
 
 from __future__ import annotations
 

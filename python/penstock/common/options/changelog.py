@@ -95,7 +95,7 @@ _ABSENT: Final = (
     "discard.",
     "download.",
 )
-"""What the names of Flink's other options of the files of the log begin with."""
+"""Prefixes of Flink's other options for log files."""
 
 
 def check_changelog(configuration: Mapping[str, str]) -> None:

@@ -41,10 +41,10 @@ _OVERTAKING_IS_EXACTLY_ONCE: Final = (
 )
 
 SPARK_PREFIX: Final = "spark."
-"""What the keys begin with that are Spark's."""
+"""Prefix of Spark's keys."""
 
 PREFIX: Final = "penstock."
-"""What the keys begin with that are penstock's alone."""
+"""Prefix of keys that only penstock has."""
 
 
 def check_values(configuration: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ _FAMILIES: Final = (
     "flink.hadoop.", "flink.yarn.", "kubernetes.", "yarn.", "fs.", "gs.", "oss.", "azure.", "hive.",
     "table.", "sql-client.", "sql-gateway.", "akka.", "pekko.", "zookeeper.",
 )  # fmt: skip
-"""What keys begin with that hold a name of the user's choice, or are another system's."""
+"""Prefixes of keys that hold a name of the user's choice, or belong to another system."""
 
 
 def is_flink_key(key: str) -> bool:

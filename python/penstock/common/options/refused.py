@@ -332,11 +332,11 @@ _FAMILIES: Final = (
         "own; for S3 set s3.access-key and s3.secret-key",
     ),
 )
-"""What the keys of options begin with that are errors, whatever follows; with why."""
+"""Prefixes of options that are errors, with the reasons."""
 
 
 _SWITCH: Final = ".enabled"
-"""What the keys of options end with that turn a provider of tokens on or off."""
+"""Suffix of the options that turn a provider of tokens on or off."""
 
 
 def refusal_of(key: str, value: str) -> str | None:

@@ -57,7 +57,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
 
 
 def options_of(module: ModuleType) -> list[Option[Any]]:
-    """What a module declares, in the order in which it does."""
+    """Return the options that a module declares, in their order."""
     return [value for value in vars(module).values() if isinstance(value, Option)]
 
 

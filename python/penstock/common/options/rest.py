@@ -164,7 +164,7 @@ _SENSITIVE: Final = (
     "password", "secret", "token", "credential", "apikey", "api-key", "auth-params",
     "service-key", "account.key", "basic-auth", "jaas.config", "http-headers", "authorization",
 )  # fmt: skip
-"""What a key contains whose value is nobody's business, as in Flink."""
+"""Parts of keys whose values are secret, as in Flink."""
 
 
 def is_sensitive(key: str) -> bool:

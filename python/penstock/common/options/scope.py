@@ -1,4 +1,4 @@
-"""What of a configuration is of the cluster, and what of a job."""
+"""Split of a configuration into the cluster's part and a job's part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_of_cluster(key: str) -> bool:
 
 
 def job_part(configuration: Mapping[str, str]) -> dict[str, str]:
-    """What a job may decide; the rest is as the cluster has it."""
+    """Return the part that a job may decide; the rest is as the cluster has it."""
     return {key: text for key, text in configuration.items() if not is_of_cluster(key)}
 
 

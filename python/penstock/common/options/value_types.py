@@ -1,4 +1,4 @@
-"""What the value of an option can be, and how its text is read: as Flink reads it."""
+"""Types of option values, and parsing of their texts as Flink parses them."""
 
 from __future__ import annotations
 

@@ -82,11 +82,11 @@ class SupportsPreprocessing(ABC):
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """What changes the stream, or None."""
+        """Return the transformation of the stream, or None."""
 
 
 class DeliveryGuarantee(Enum):
-    """What a sink promises when a job fails and goes on."""
+    """Guarantee of a sink when a job fails and recovers."""
 
     EXACTLY_ONCE = (0,)
     AT_LEAST_ONCE = (1,)

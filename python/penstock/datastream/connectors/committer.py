@@ -40,7 +40,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def get_committable(self) -> CommT:
-        """What is to be committed."""
+        """Return the committable."""
 
     @abstractmethod
     def get_number_of_retries(self) -> int:
@@ -83,7 +83,7 @@ class Committer(ABC, Generic[CommT]):
 
 
 class CommitterInitContext(InitContext):
-    """What a committer may ask when it is made."""
+    """Context of a committer's creation."""
 
 
 class SupportsCommitter(ABC, Generic[CommT]):

@@ -80,7 +80,7 @@ class RateLimiterStrategy:
 
 
 class DataGeneratorSource(Source):
-    """What a function makes of the numbers from 0 to ``count - 1``, divided among the subtasks.
+    """Source that maps the numbers from 0 to ``count - 1``, divided among the subtasks.
 
     A checkpoint holds the numbers that are left, so that a job that goes on makes each element
     once, at any parallelism.  A function that only computes is evaluated without a call.

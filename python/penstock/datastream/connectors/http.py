@@ -158,7 +158,7 @@ class _HttpWriter(SinkWriter[Any]):
         self._threads.close(self._connection.close, self._connection.interrupt)
 
     def _post(self, body: bytes | bytearray) -> tuple[str | None, bool, BaseException | None]:
-        """What went wrong, None if nothing did, whether it will again, and why."""
+        """Return the error or None, whether it is final, and its reason."""
         try:
             answer = self._connection.ask("POST", self._sink.url, body, self._sink.headers)
         except (OSError, http.client.HTTPException) as error:

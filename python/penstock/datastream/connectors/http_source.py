@@ -167,7 +167,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What the schema makes."""
+        """Return the type of the schema's records."""
         return None if self.schema is None else produced_type(self.schema)
 
     def first_split(self) -> HttpSplit:

@@ -37,7 +37,7 @@ class HybridSplit(SourceSplit):
 
 
 class Signal(Enum):
-    """What the reader of a source and its enumerator tell each other."""
+    """Message between the reader of a source and its enumerator."""
 
     REGISTERED = 0
     SPLIT_WANTED = 1
@@ -132,7 +132,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
             part.enumerator.handle_source_event(subtask_id, event[0])
 
     def snapshot_state(self, checkpoint_id: int) -> dict[int, Any]:
-        """What the enumerators know, by the numbers of their sources."""
+        """Return the state of the enumerators, by the numbers of their sources."""
         return {
             number: part.enumerator.snapshot_state(checkpoint_id)
             for number, part in self._parts.items()
@@ -177,7 +177,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
 
 
 class _Part(PartContext[Any]):
-    """What the enumerator of a source may do, for the subtasks that read it."""
+    """Context of one source's enumerator, for the subtasks that read it."""
 
     def __init__(self, context: SplitEnumeratorContext[HybridSplit], number: int) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""What writers and committers of sinks have in common to ask."""
+"""Common context of sink writers and committers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["InitContext"]
 
 
 class InitContext(ABC):
-    """What a writer or a committer may ask when it is made."""
+    """Context of the creation of a writer or a committer."""
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:

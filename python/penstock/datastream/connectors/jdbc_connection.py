@@ -162,7 +162,7 @@ class JdbcConnectionOptions:
 
     @property
     def paramstyle(self) -> str:
-        """What the package marks values by."""
+        """Return the package's style of placeholders."""
         return self._paramstyle if self._connect is not None else self.load().paramstyle
 
     def load(self) -> Any:

@@ -64,7 +64,7 @@ def is_unreadable(error: BaseException) -> bool:
 
 
 def remedy(error: BaseException) -> str:
-    """What to do about an error that is final; empty where its code does not tell."""
+    """Return the remedy of a final error; empty if its code does not tell."""
     state = _state(_of_package(error)) or ""
     found = _REMEDIES.get(state) or _REMEDIES.get(state[:2])
     return "" if found is None else f"; {found}"

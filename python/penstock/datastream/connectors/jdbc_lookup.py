@@ -99,7 +99,7 @@ class JdbcLookup(AsyncFunction[Any, Any]):
             self._asking.close()
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """What is emitted for an element."""
+        """Return the records emitted for a record."""
         assert self._asking is not None, "opened"
         parameters = tuple(_several("parameters", self._parameters(value)))
         if len(parameters) != self._marks:
@@ -111,7 +111,7 @@ class JdbcLookup(AsyncFunction[Any, Any]):
 
 
 def _several(function: str, given: Any) -> Iterable[Any]:
-    """What a function of the program has made, if it is several things and no text.
+    """Return the values that a function of the program made, and reject a text or single value.
 
     Raises:
         InvalidProgramError: It is not.

@@ -1,4 +1,4 @@
-"""What sources and sinks share whose broker keeps messages until they are acknowledged.
+"""Sources and sinks whose broker keeps messages until they are acknowledged.
 
 A connection has a thread that hears the broker; what it shares with the task's thread is guarded by
 the connection's condition.
@@ -99,13 +99,13 @@ class EmittedMessages(Generic[M]):
         self._by_checkpoint[checkpoint_id], self._emitted = self._emitted, []
 
     def completed(self, checkpoint_id: int) -> list[M]:
-        """What is to be acknowledged, in the order of its emission, as the checkpoint holds it."""
+        """Return the checkpoint's messages to acknowledge, in the order of emission."""
         held = sorted(number for number in self._by_checkpoint if number <= checkpoint_id)
         return [message for number in held for message in self._by_checkpoint.pop(number)]
 
 
 class DeadLetters:
-    """What becomes of what a reader cannot make elements of."""
+    """Handling of messages that a reader cannot decode."""
 
     def __init__(self, policy: Policy, remedy: str, context: SourceReaderContext) -> None:
         """Registers the counter ``numRecordsInErrors``.

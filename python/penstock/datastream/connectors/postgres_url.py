@@ -1,4 +1,4 @@
-"""What a URL of PostgreSQL says, before anybody connects."""
+"""Parts of a PostgreSQL URL, parsed before a connection is made."""
 
 from __future__ import annotations
 

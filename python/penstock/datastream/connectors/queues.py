@@ -54,7 +54,7 @@ class _Elements(Protocol):
 
 
 class _QueueElements:
-    """What a program puts into a queue."""
+    """Values that a program puts into a queue."""
 
     def __init__(self, elements: Any, end: Any) -> None:
         self._queue = elements
@@ -74,7 +74,7 @@ class _QueueElements:
 
 
 class _AsyncElements:
-    """What an asynchronous iterator gives; it runs in an event loop of its own, while asked."""
+    """Values of an asynchronous iterator, which runs in an event loop of its own while asked."""
 
     def __init__(self, make: Callable[[], AsyncIterator[Any]]) -> None:
         self._make = make
@@ -134,7 +134,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the reader asks for.
+    """Request of a reader.
 
     Attributes:
         number: The batch, or the next that there is.
@@ -147,7 +147,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Read:
-    """What the reader tells when a checkpoint is complete.
+    """Message of a reader when a checkpoint is complete.
 
     Attributes:
         number: The batch that the checkpoint has as the next; those before it are of no use.
@@ -247,7 +247,7 @@ class QueueSource(PythonSource[Any, QueueSplit]):
 
     @staticmethod
     def of_async_iterator(elements: Any) -> QueueSource:
-        """What an asynchronous iterator gives.
+        """Return the values of an asynchronous iterator.
 
         Args:
             elements: What ``async for`` takes, or a function without arguments that makes it.
@@ -372,7 +372,7 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
         return super().snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What the checkpoint has as read need not be kept.
+        """Drop the values that the checkpoint contains as read.
 
         The reader says it, since only its own state knows it: where the enumerator saw it ask for
         more, it may have failed since and begun again further in front.

@@ -134,7 +134,7 @@ class RedisLookup(AsyncFunction[Any, Any]):
             _close(self._threads, self._client)
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """What is emitted for an element."""
+        """Return the records emitted for a record."""
         assert self._threads is not None, "opened"
         command = _parts(self._command(value), "RedisLookup")
         ask = partial(self._server.execute, self._client, [command], self._threads.closed)

@@ -1,4 +1,4 @@
-"""What sources share that one subtask reads: of one thing that has an order."""
+"""Sources of a single ordered split that one subtask reads."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class PartContext(SplitEnumeratorContext[S], Generic[S]):
-    """What the enumerator of a part may do, by what that of the whole may.
+    """Context of a part's enumerator, on top of that of the whole.
 
     Attributes:
         enumerator: That of the part, which is made with this context.

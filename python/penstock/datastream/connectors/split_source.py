@@ -46,7 +46,7 @@ class Boundedness(Enum):
 
 
 class InputStatus(Enum):
-    """What `SourceReader.poll_next` found."""
+    """Outcome of `SourceReader.poll_next`."""
 
     MORE_AVAILABLE = 0
     NOTHING_AVAILABLE = 1
@@ -79,7 +79,7 @@ class ReaderInfo:
 
 
 class SplitEnumeratorContext(ABC, Generic[S]):
-    """What an enumerator may do.  Call it in the enumerator's thread only."""
+    """Context of an enumerator.  Call it in the enumerator's thread only."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
@@ -224,7 +224,7 @@ class ReaderOutput(SourceOutput):
 
 
 class SourceReaderContext(ABC):
-    """What a reader may ask and do."""
+    """Context of a reader."""
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:

@@ -1,4 +1,4 @@
-"""What the connectors of tables have in common."""
+"""Helpers that the connectors of tables share."""
 
 from __future__ import annotations
 

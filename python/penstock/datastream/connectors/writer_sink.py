@@ -35,7 +35,7 @@ class SinkWriter(ABC, Generic[T]):
     """Writes the elements of one subtask."""
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def current_watermark(self) -> int:
@@ -69,7 +69,7 @@ class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
 
     @abstractmethod
     def prepare_commit(self) -> Iterable[CommT]:
-        """What makes visible all that was written since the last call.
+        """Return the committables of everything written since the last call.
 
         Called after `flush`, at the barrier of a checkpoint and at the end of the input.
         Committables are values that the job can serialize; they are committed when the checkpoint
@@ -101,7 +101,7 @@ class SupportsWriterState(ABC, Generic[T, StateT]):
 
 
 class WriterInitContext(InitContext):
-    """What a writer may ask when it is made."""
+    """Context of a writer's creation."""
 
     @abstractmethod
     def current_processing_time(self) -> int:

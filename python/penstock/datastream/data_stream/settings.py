@@ -1,4 +1,4 @@
-"""What may be set on the operator behind a stream."""
+"""Settings of the operator behind a stream."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StreamSettings(MissingMethods):
 
     @property
     def transformation(self) -> Transformation:
-        """What makes the elements."""
+        """The transformation that produces the stream."""
         return self._transformation
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:

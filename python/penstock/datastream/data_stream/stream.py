@@ -581,7 +581,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self
 
     def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
-        """What an operator calls for each element: an expression becomes a function of them."""
+        """Return the function of an operator: an expression becomes a function of its records."""
         return computed(func, where, [self._plain().get_type()], wanted=wanted)
 
     def _keys(self) -> tuple[Any, TypeInformation | None]:

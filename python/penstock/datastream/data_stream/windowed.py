@@ -44,7 +44,7 @@ WINDOW_STATE_NAME = "window-contents"
 
 
 class _AnyWindowedStream(MissingMethods, Generic[T]):
-    """What windows per key and windows over all elements share.
+    """Common part of windows per key and windows over all records.
 
     Subclasses say which window functions they take and how parallel the operator is.
     """

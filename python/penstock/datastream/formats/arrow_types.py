@@ -298,7 +298,7 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
 
 
 def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
-    """What makes what Arrow takes of values of a type; None where they are the same."""
+    """Return the conversion of a type's values to Arrow's; None if they are the same."""
     convert: Callable[[Any], Any] | None = None
     if isinstance(declared, LISTS) and declared != BYTES:
         element = value_writer(declared.element_type)

@@ -114,7 +114,7 @@ class AvroTypes:
         return self._named.get(schema, schema) if isinstance(schema, str) else schema
 
     def reader(self) -> Callable[[Any], Any]:
-        """What makes values of the type of what fastavro has read."""
+        """Return the conversion of fastavro's values to those of the type."""
         return self._reader(self.parsed, {})
 
     def _reader(self, schema: Any, made: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:

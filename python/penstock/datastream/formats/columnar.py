@@ -230,7 +230,7 @@ def _slices(batch: Any, size: int) -> Iterator[Any]:
 
 
 class RowsOfColumns(ColumnarFormat):
-    """What formats have in common that are made for the type of a row alone."""
+    """Base of formats made for a row type only."""
 
     def __init__(
         self, row_type: Any, batch_size: int = 2048, is_case_sensitive: bool = True

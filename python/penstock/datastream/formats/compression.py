@@ -45,7 +45,7 @@ def _zlib(file: BinaryIO) -> Any:
 
 
 class _Inflated:
-    """What a zlib stream holds."""
+    """Contents of a zlib stream."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -138,7 +138,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def decompressed(path: str, file: BinaryIO) -> BinaryIO:
-    """What a compressed file holds.
+    """Return the contents of a compressed file.
 
     Raises:
         DependencyError: A package that reads such files is not installed.

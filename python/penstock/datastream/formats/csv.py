@@ -189,7 +189,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
-            """What stands for None; nothing by default."""
+            """Set the text that stands for None; unset by default."""
             self._dialect.null = null_literal
             return self
 
@@ -298,7 +298,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             return self
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
-            """What stands for None; nothing at all by default."""
+            """Set the text that stands for None; unset by default."""
             self._dialect.null = s
             return self
 

@@ -210,7 +210,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     @cached_property
     def _as_texts(self) -> Any:
-        """What makes texts of the columns of whole numbers."""
+        """Return the conversion of integer columns to texts."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 

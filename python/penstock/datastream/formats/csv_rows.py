@@ -150,7 +150,7 @@ class CsvRowReader:
 def text_reader(
     declared: TypeInformation, dialect: CsvDialect, array_separator: str
 ) -> Callable[[str], Any]:
-    """What makes values of a type of the texts of fields; it raises `Misfit`.
+    """Return the function that parses a field's text; it raises `Misfit`.
 
     Raises:
         InvalidProgramError: CSV has no form of the type.
@@ -320,7 +320,7 @@ class CsvRowWriter:
 def text_writer(
     declared: TypeInformation, dialect: CsvDialect, array_separator: str
 ) -> tuple[Callable[[Any], str], bool]:
-    """What makes texts of values of a type, and whether they may need quotes.
+    """Return the function that formats a value, and whether its texts may need quotes.
 
     Raises:
         InvalidProgramError: CSV has no form of the type.

@@ -26,7 +26,7 @@ _NUMBERS: Final = (
 
 @dataclass(frozen=True)
 class CsvSettings:
-    """What a schema says beside its columns.
+    """Settings of a schema beside its columns.
 
     Attributes:
         dialect: How fields stand in a line.
@@ -216,7 +216,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """What stands for None; nothing by default."""
+        """Set the text that stands for None; unset by default."""
         self._dialect.null = null_value
         return self
 

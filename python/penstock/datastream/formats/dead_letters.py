@@ -1,4 +1,4 @@
-"""What becomes of bytes that are no element: an error, nothing, or a dead letter (beyond PyFlink).
+"""Handling of malformed bytes: an error, a skip, or a dead letter (beyond PyFlink).
 
 A dead letter is a row in a side output: where the bytes came from, what is wrong, and the bytes.
 """
@@ -100,7 +100,7 @@ def required_tag(where: str, tag: Any) -> OutputTag:
 
 
 class Policy(NamedTuple):
-    """What becomes of what is malformed: it fails the job unless one of the two is set.
+    """Policy for malformed input: it fails the job unless one of the two is set.
 
     Attributes:
         skips: Whether it is left out.
@@ -112,7 +112,7 @@ class Policy(NamedTuple):
 
     @staticmethod
     def of(where: str, *, skip_malformed: bool, dead_letters: OutputTag | None) -> Policy:
-        """What a caller has chosen.
+        """Return the policy that a caller has chosen.
 
         Raises:
             InvalidProgramError: The side output is none, or both are given.
@@ -169,7 +169,7 @@ class DeserializeFunction(ProcessFunction):
         self._errors: Any = None
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What the schema says of the elements, for the ``output_type`` of ``process``."""
+        """Return the schema's type of records, for the ``output_type`` of ``process``."""
         return produced_type(self._schema)
 
     def open(self, runtime_context: RuntimeContext) -> None:

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class DeadLetter:
-    """What stands among the elements of a file for one that cannot be read."""
+    """Placeholder among the records of a file for one that cannot be read."""
 
     __slots__ = ("row", "tag")
 
@@ -47,7 +47,7 @@ class DeadLetter:
 
 
 class FileRange(NamedTuple):
-    """What of a file is to be read.
+    """Range of a file to read.
 
     Attributes:
         path: The file, for errors and dead letters.

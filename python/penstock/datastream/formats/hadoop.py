@@ -1,4 +1,4 @@
-"""What PyFlink takes of Hadoop's settings."""
+"""Hadoop settings as PyFlink accepts them."""
 
 from __future__ import annotations
 

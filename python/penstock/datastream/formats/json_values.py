@@ -62,7 +62,7 @@ _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 def from_json(
     declared: TypeInformation, *, missing_fails: bool, misfits_are_none: bool
 ) -> Callable[[Any], Any]:
-    """What makes values of a type of decoded JSON; it raises `Misfit`.
+    """Return the function that converts decoded JSON to values of a type; it raises `Misfit`.
 
     Args:
         declared: The type.
@@ -176,7 +176,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[Any], Any]:
 
 
 def whole_reader(bits: int) -> Callable[[Any], int]:
-    """What makes whole numbers of so many bits of numbers and texts.
+    """Return the function that converts numbers and texts to integers of this size.
 
     As in Flink, fractions are cut off where there are 32 bits or more, and else are a misfit.
     """
@@ -330,7 +330,7 @@ def named_row(names: list[str], values: Iterable[Any]) -> Row:
 
 
 def to_json(declared: TypeInformation) -> Callable[[Any], Any]:
-    """What makes of values of a type what `msgspec.json.encode` writes; it raises `Misfit`.
+    """Return the function that converts a type's values for `msgspec.json.encode`; raises `Misfit`.
 
     Raises:
         InvalidProgramError: The format has no form of the type.

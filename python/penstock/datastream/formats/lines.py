@@ -155,7 +155,7 @@ def _lines(block: bytes, charset: str) -> list[str]:
 
 
 class DeserializedLines(StreamFormat):
-    """What a schema makes of the bytes of each line."""
+    """Records that a schema makes of the bytes of each line."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class DeserializedLines(StreamFormat):
         return True
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What the schema says."""
+        """Return the schema's type."""
         return produced_type(self._schema)
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
@@ -209,7 +209,7 @@ class DeserializedLines(StreamFormat):
 
 
 def malformed(error: Exception, path: str, line: int, data: bytes, policy: Policy) -> DeadLetter:
-    """What stands for a line that cannot be read.
+    """Return the placeholder of a line that cannot be read.
 
     Raises:
         FormatError: It is neither to be left out nor to become a dead letter.

@@ -1,4 +1,4 @@
-"""What a value of a format does not fit: the field, and why."""
+"""Mismatch of a value and a format: the field, and why."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class SchemaRegistry:
         self._timeout_ms = timeout_ms
 
     def schema(self, number: int) -> dict[str, Any]:
-        """What the registry says of the schema of a number: ``schema``, a text, and what it needs.
+        """Return the registry's entry for a schema id: ``schema``, a text, and its references.
 
         Raises:
             FormatError: There is none.
@@ -102,7 +102,7 @@ class SchemaRegistry:
         return number
 
     def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
-        """What the registry answers, None where it has nothing; asked by a thread of its own."""
+        """Return the registry's answer, or None; runs in a thread of its own."""
         connection = HttpConnection(self._timeout_ms)
         threads = ServerThreads("schema-registry")
         try:

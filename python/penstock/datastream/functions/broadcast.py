@@ -25,10 +25,10 @@ KEY = TypeVar("KEY")
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What both broadcast functions share."""
+    """Common part of both broadcast functions."""
 
     class BaseContext(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def timestamp(self) -> int:
@@ -65,10 +65,10 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     """Processes a plain stream and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """What the broadcast side knows."""
+        """Context of the broadcast side."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
-        """What the other side knows."""
+        """Context of the other side."""
 
     @abstractmethod
     def process_element(
@@ -87,10 +87,10 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """Processes a keyed stream and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """What the broadcast side knows."""
+        """Context of the broadcast side."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
-        """What the keyed side knows."""
+        """Context of the keyed side."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -101,7 +101,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """The key of the element or timer."""
 
     class OnTimerContext(ReadOnlyContext, ABC):
-        """What is known about a timer that fires."""
+        """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FunctionInitializationContext(ABC):
-    """What a function gets to create its state with."""
+    """Context in which a function creates its state."""
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -65,7 +65,7 @@ class OperatorStateCheckpointOutputStream(ABC):
 
     @abstractmethod
     def start_new_partition(self) -> None:
-        """What is written from here on is another partition."""
+        """Start another partition for what is written from here on."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
@@ -81,7 +81,7 @@ class KeyedStateCheckpointOutputStream(ABC):
 
     @abstractmethod
     def start_new_key_group(self, key_group_id: int) -> None:
-        """What is written from here on belongs to the key group.
+        """Start the part of a key group for what is written from here on.
 
         Raises:
             ValueError: It is not one of this subtask's, or was started before.

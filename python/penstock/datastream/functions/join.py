@@ -39,7 +39,7 @@ class ProcessJoinFunction(Function):
     """Joins two elements of one key whose timestamps lie within an interval."""
 
     class Context(ABC):
-        """What is known about a pair; all times in ms."""
+        """Context of a pair; all times in ms."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:

@@ -21,7 +21,7 @@ class ProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -40,7 +40,7 @@ class KeyedProcessFunction(Function):
     """Makes any number of elements of each, with state and timers per key."""
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -55,7 +55,7 @@ class KeyedProcessFunction(Function):
             """The element's timestamp in ms, -2**63 when it has none."""
 
     class OnTimerContext(Context):
-        """What is known about a timer that fires."""
+        """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
@@ -77,7 +77,7 @@ class CoProcessFunction(Function):
     """Makes any number of elements of those of two streams."""
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -100,7 +100,7 @@ class KeyedCoProcessFunction(Function):
     """Makes any number of elements of those of two streams that share their keys."""
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -115,7 +115,7 @@ class KeyedCoProcessFunction(Function):
             """The element's timestamp in ms, -2**63 when it has none."""
 
     class OnTimerContext(Context):
-        """What is known about a timer that fires."""
+        """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:

@@ -62,7 +62,7 @@ class KeyedStateStore(ABC):
 
 
 class RuntimeContext(KeyedStateStore):
-    """What a function may ask about the subtask that runs it."""
+    """Context of a function: the subtask that runs it, and its state."""
 
     @abstractmethod
     def get_task_name(self) -> str:

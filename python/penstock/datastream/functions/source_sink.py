@@ -73,7 +73,7 @@ class SinkFunction(JavaFunctionWrapper, Function):
     """A sink called once per element."""
 
     class Context(ABC):
-        """What is known about the current element."""
+        """Context of the current record."""
 
         @abstractmethod
         def current_processing_time(self) -> int:

@@ -125,7 +125,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         return [(number, holder[0]) for number, holder in self._pending]
 
     def get_user_context(self) -> Any:
-        """What `initialize_user_context` made, perhaps in an earlier attempt."""
+        """Return the result of `initialize_user_context`, perhaps from an earlier attempt."""
         return self._user_context
 
     def set_transaction_timeout(

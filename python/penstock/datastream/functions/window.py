@@ -40,7 +40,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Evaluates a window of one key, with state."""
 
     class Context(ABC, Generic[W2]):
-        """What is known about the window that fires."""
+        """Context of the window that fires."""
 
         @abstractmethod
         def window(self) -> W2:
@@ -76,7 +76,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Evaluates a window of all elements, with state."""
 
     class Context(ABC, Generic[W2]):
-        """What is known about the window that fires."""
+        """Context of the window that fires."""
 
         @abstractmethod
         def window(self) -> W2:

@@ -51,7 +51,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """Puts elements into windows."""
 
     class WindowAssignerContext(ABC):
-        """What an assigner may use."""
+        """Context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -98,7 +98,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
 
 class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
-    """What the assigners of fixed time windows share; subclasses set `_event_time`."""
+    """Base of the assigners of fixed time windows; subclasses set `_event_time`."""
 
     _event_time: bool
 

@@ -25,13 +25,13 @@ class Evictor(ABC):
     def evict_before(
         self, elements: list[TimestampedElement], window: Window, watermark: int
     ) -> list[TimestampedElement]:
-        """What the window function sees."""
+        """Return the records that the window function sees."""
 
     @abstractmethod
     def evict_after(
         self, elements: list[TimestampedElement], window: Window, watermark: int
     ) -> list[TimestampedElement]:
-        """What stays in the window after the function was called."""
+        """Return the records that stay in the window after the function was called."""
 
 
 class _OnceEvictor(Evictor):

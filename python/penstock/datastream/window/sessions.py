@@ -37,7 +37,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """What all session assigners share; subclasses set `_event_time` and say the gap."""
+    """Base of all session assigners; subclasses set `_event_time` and return the gap."""
 
     _event_time: bool
 

@@ -24,7 +24,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
-    """What a window does now; the value says (fires, drops its contents)."""
+    """Decision of a trigger; the value is (fires, drops its contents)."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -44,7 +44,7 @@ class Trigger(ABC, Generic[T, W]):
     """Decides when a window is evaluated."""
 
     class TriggerContext(ABC):
-        """What a trigger may use; all for the current key and window."""
+        """Context of a trigger, for the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -79,7 +79,7 @@ class Trigger(ABC, Generic[T, W]):
             """State of the current key and window."""
 
     class OnMergeContext(TriggerContext):
-        """What a trigger may use when windows merge."""
+        """Context of a trigger when windows merge."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

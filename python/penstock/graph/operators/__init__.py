@@ -1,4 +1,4 @@
-"""What operators do, as data: a class for each kind, with its arguments.
+"""Descriptions of operators as data: a class for each kind, with its arguments.
 
 The graph never runs an operator.  The API describes one, and the TaskExecutor builds the operator
 that belongs to the class when the chain that holds it is deployed.  The classes are called by

@@ -1,4 +1,4 @@
-"""What every description of an operator has in common."""
+"""Common part of all operator descriptions."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ class SourceDescriptor(OperatorDescriptor):
 
     @property
     def enumerating(self) -> Any:
-        """What makes the enumerator beside the JobMaster; None of a source that has none."""
+        """Return the factory of the enumerator; None for a source without one."""
         return None

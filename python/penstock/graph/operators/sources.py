@@ -53,7 +53,7 @@ class ColumnSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class DataGeneratorSource(SourceDescriptor):
-    """What a function makes of the numbers from 0 on, divided among the subtasks.
+    """Source that maps the numbers from 0 on, divided among the subtasks.
 
     Attributes:
         function: Makes an element of its number.
@@ -137,7 +137,7 @@ class HybridSource(SourceDescriptor):
 
     @property
     def enumerating(self) -> Any:
-        """What makes the enumerators of its sources."""
+        """Return the factory of its sources' enumerators."""
         return self.parts_enumerating
 
 

@@ -1,4 +1,4 @@
-"""What the checkpoint coordinator asks its surroundings to do, and how they answer.
+"""Actions of the checkpoint coordinator, and their answers.
 
 | action | answering event of `CheckpointCoordinator` |
 |---|---|

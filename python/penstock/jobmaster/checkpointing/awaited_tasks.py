@@ -1,4 +1,4 @@
-"""What a checkpoint waits for: the text that explains why it expired."""
+"""Reasons why a checkpoint expired: the subtasks it waited for."""
 
 from __future__ import annotations
 

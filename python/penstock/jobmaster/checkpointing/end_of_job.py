@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class EndOfJob:
-    """What follows when all is deleted, or when that has taken too long; in the main thread."""
+    """Final step after all is deleted, or after a timeout; in the main thread."""
 
     def __init__(
         self, storage: CheckpointStorage, timeout_s: float, then: Callable[[], None]

@@ -113,7 +113,7 @@ class InFlightAssignment:
                     self.rescaled[(consumer.id, subtask)].append(found)
 
     def _inputs(self, vertex: JobVertex, gate: int) -> dict[tuple[int, int], ChannelStateHandle]:
-        """What consumers had kept of an exchange, by producer and consumer."""
+        """Return the consumers' in-flight data of an exchange, by producer and consumer."""
         state = self._state_of(vertex.operators[0]) if vertex.operators else None
         return {
             (handle.channel, subtask): handle
@@ -125,7 +125,7 @@ class InFlightAssignment:
     def _outputs(
         self, vertex: JobVertex, partition: int
     ) -> dict[tuple[int, int], ChannelStateHandle]:
-        """What producers had kept of an exchange, by producer and consumer."""
+        """Return the producers' in-flight data of an exchange, by producer and consumer."""
         return {
             (subtask, handle.channel): handle
             for identity in vertex.operators

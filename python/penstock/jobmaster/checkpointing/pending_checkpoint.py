@@ -32,7 +32,7 @@ class Stage(enum.Enum):
 
 
 class Acknowledgement(enum.Enum):
-    """What a report of a task was."""
+    """Outcome of a task's report."""
 
     SUCCESS = enum.auto()
     DUPLICATE = enum.auto()
@@ -109,7 +109,7 @@ class PendingCheckpoint:
 
     @property
     def states(self) -> tuple[TaskStateSnapshot, ...]:
-        """What was reported until now."""
+        """Return the states reported so far."""
         return tuple(self._states.values())
 
     def takes_part(self, attempt_id: ExecutionAttemptID) -> bool:

@@ -1,4 +1,4 @@
-"""What a checkpoint is for, which decides how it is taken and when it is deleted (F11)."""
+"""Purpose of a checkpoint, which decides how it is taken and when it is deleted (F11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.network.events import SavepointFormat, SnapshotKind
 
 
 class Retention(enum.Enum):
-    """What becomes of completed checkpoints when the job ends."""
+    """Retention of completed checkpoints when the job ends."""
 
     NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
     DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"

@@ -46,7 +46,7 @@ class CheckpointRequest:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do now.
+    """Next step.
 
     Attributes:
         start: The request to serve, if any.
@@ -80,7 +80,7 @@ class CheckpointRequestDecider:
     def choose(
         self, *, pending: int, cleaning: int, last_completion_ms: int | None, now_ms: int
     ) -> Decision:
-        """What to start now.
+        """Choose the request to start now.
 
         Args:
             pending: Checkpoints under way.

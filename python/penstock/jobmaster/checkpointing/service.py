@@ -139,7 +139,7 @@ class CheckpointService:
     def start_from(
         self, sources: Sequence[RecoverySource]
     ) -> dict[tuple[bytes, int], RestoredState]:
-        """What the subtasks of the job start from; before anything else happens.
+        """Return the initial state of the job's subtasks; call it before anything else.
 
         Args:
             sources: Checkpoints, oldest first; the last is the one.
@@ -175,7 +175,7 @@ class CheckpointService:
         return _restored(checkpoint, assigned, assigned)
 
     def coordinator_states(self) -> dict[bytes, bytes]:
-        """What the coordinators of the sources start from, by operator."""
+        """Return the initial states of the sources' coordinators, by operator."""
         latest = self.coordinator.store.latest
         return {} if latest is None else coordinator_states(self._job, latest.metadata.operators)
 
@@ -274,7 +274,7 @@ class CheckpointService:
     def restored(
         self, subtasks: Iterable[tuple[bytes, int]], *, is_global: bool
     ) -> dict[tuple[bytes, int], RestoredState]:
-        """What subtasks start from, which are about to be deployed anew.
+        """Return the initial states of subtasks that are about to be redeployed.
 
         The coordinators of their sources are brought to the same point.
 

@@ -36,7 +36,7 @@ SPLIT, UNION, BROADCAST = "split", "union", "broadcast"
 def assign_states(
     job: JobGraph, operators: Mapping[bytes, OperatorState], *, allow_non_restored: bool = False
 ) -> dict[tuple[bytes, int], TaskStateSnapshot]:
-    """What each subtask starts from; subtasks without state are left out.
+    """Assign the state that each subtask starts from; subtasks without state are left out.
 
     Args:
         job: The job to be started.

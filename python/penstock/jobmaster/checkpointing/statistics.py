@@ -102,7 +102,7 @@ class Summary:
 
 
 class CompletedFigures(NamedTuple):
-    """What summaries are made of: sizes in bytes, the duration in ms."""
+    """Figures of one completed checkpoint: sizes in bytes, the duration in ms."""
 
     checkpointed_size: int
     state_size: int

@@ -53,7 +53,7 @@ def prometheus_text(metrics: Iterable[tuple[Scope, MetricValues]]) -> str:
 
 
 _Sample = tuple[str, dict[str, str], float]
-"""What is appended to the family's name, further labels, and the value."""
+"""Suffix of the family's name, further labels, and the value."""
 
 
 class _Page:

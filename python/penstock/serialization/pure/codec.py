@@ -195,7 +195,7 @@ class _ConvertedNode(Node):
 
 
 class _FieldsNode(Node):
-    """What TUPLE and ROW share: a header byte, a bit per None, then the other fields."""
+    """Common part of TUPLE and ROW: a header byte, a bit per None, then the other fields."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)

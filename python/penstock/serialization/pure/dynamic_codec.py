@@ -103,7 +103,7 @@ def decode_dynamic(reader: Reader) -> Any:
 
 
 def instance_header(layout: Layout, numbered: bool) -> bytes:
-    """What is written before the fields of an instance."""
+    """Return the bytes in front of an instance's fields."""
     if numbered:
         assert layout.number is not None, "the job knows the class"
         return bytes((NUMBERED,)) + U32.pack(layout.number)

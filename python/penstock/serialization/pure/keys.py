@@ -74,7 +74,7 @@ def is_plain(key: Any, depth: int) -> bool:
 
 
 def identity_of(key: Any) -> Any:
-    """What stands for a key of any type in dictionaries.
+    """Return the identity of a key of any type in dictionaries.
 
     Raises:
         SerializationError: The key cannot be serialised.

@@ -1,4 +1,4 @@
-"""What barriers at a task's inputs mean: when the task's snapshot is to be taken (F4-F6).
+"""Handling of barriers at a task's inputs: when to take the task's snapshot (F4-F6).
 
 A handler is told of barriers, cancellations and ends of its channels, in the task's thread, and
 calls the task back.  Nothing is copied or held back here: a channel that has delivered an aligned
@@ -98,7 +98,7 @@ class CheckpointTarget(Protocol):
 
 
 class BarrierHandler(Protocol):
-    """What `TaskInput` tells of its channels."""
+    """Receiver of channel events from `TaskInput`."""
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
         """A barrier was read from a channel."""

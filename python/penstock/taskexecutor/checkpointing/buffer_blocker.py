@@ -21,7 +21,7 @@ _HEADER: Final = struct.Struct(">iiB")
 
 
 class BufferOrEvent(NamedTuple):
-    """What a channel delivers.
+    """Buffer or event of a channel.
 
     Attributes:
         channel: The channel.
@@ -35,7 +35,7 @@ class BufferOrEvent(NamedTuple):
 
 
 class BufferSequence(Protocol):
-    """What was kept during one alignment."""
+    """Data kept during one alignment."""
 
     @property
     def size(self) -> int:
@@ -63,7 +63,7 @@ class BufferBlocker(Protocol):
         """
 
     def roll_over(self) -> BufferSequence | None:
-        """What was kept since the last time; None if that is nothing."""
+        """Return the data kept since the last call; None if there is none."""
 
     def close(self) -> None:
         """Gives up what is kept."""
@@ -103,7 +103,7 @@ class CachedBufferBlocker:
         self.size += _HEADER.size + len(element.data)
 
     def roll_over(self) -> QueuedSequence | None:
-        """What was kept since the last time; None if that is nothing."""
+        """Return the data kept since the last call; None if there is none."""
         if not self._elements:
             return None
         sequence = QueuedSequence(self._elements, self.size)
@@ -175,7 +175,7 @@ class BufferSpiller:
         self.size += _HEADER.size + len(element.data)
 
     def roll_over(self) -> SpilledSequence | None:
-        """What was kept since the last time; None if that is nothing."""
+        """Return the data kept since the last call; None if there is none."""
         if self._file is None:
             return None
         sequence = SpilledSequence(self._file, self.size)

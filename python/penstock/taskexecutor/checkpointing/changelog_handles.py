@@ -1,4 +1,4 @@
-"""What a checkpoint has of keyed state whose changes are logged: a whole, and segments of the log.
+"""Checkpoint parts of keyed state with a change log: a full snapshot, and log segments.
 
 `docs/formats/checkpoint.md` has the description that goes with the handle.
 """
@@ -76,7 +76,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class LoggedState:
-    """What a checkpoint has of one operator.
+    """Logged state of one operator in a checkpoint.
 
     Attributes:
         whole: What was written as a whole.

@@ -48,7 +48,7 @@ _MOST_INLINE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class ChangelogBase(LogBase):
-    """What a checkpoint goes on from, of one operator.
+    """Base of an operator's next checkpoint.
 
     Attributes:
         state: What is there, and is referred to.
@@ -58,7 +58,7 @@ class ChangelogBase(LogBase):
 
 
 class ChangelogStates:
-    """What the operators of a task have written, for later checkpoints to refer to.
+    """Written state of a task's operators, to which later checkpoints refer.
 
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """

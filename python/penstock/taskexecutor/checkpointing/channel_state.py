@@ -1,4 +1,4 @@
-"""What is in flight at a task when an unaligned checkpoint passes (SEMANTICS F6)."""
+"""In-flight data of a task when an unaligned checkpoint passes (SEMANTICS F6)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ChannelStateCapture:
         return not self._gates
 
     def take(self) -> list[Buffers]:
-        """What was kept, by gate and channel: in order, and as it came."""
+        """Return the data kept, by gate and channel, in order of arrival."""
         if self._begun is None:
             return []
         begun = iter(self._begun)
@@ -86,7 +86,7 @@ class ChannelStateCapture:
 
 @dataclass(frozen=True)
 class InFlight:
-    """What was in flight at one task.
+    """In-flight data of one task.
 
     Attributes:
         inputs: By gate.
@@ -204,7 +204,7 @@ class InFlightRecovery:
             gates[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
 
     def rescaled_channels(self) -> Iterable[tuple[RescaledChannel, bytes]]:
-        """What was in flight in channels of another parallelism: whole records of each.
+        """Return in-flight data of channels of another parallelism: whole records of each.
 
         Raises:
             CheckpointStorageError: A stream cannot be read.

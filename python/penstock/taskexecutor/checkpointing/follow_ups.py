@@ -1,4 +1,4 @@
-"""What state backends do after a snapshot, in the task's thread, with a share of its time."""
+"""Work of state backends after a snapshot, in the task's thread, with a share of its time."""
 
 from __future__ import annotations
 

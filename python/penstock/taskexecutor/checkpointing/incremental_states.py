@@ -35,7 +35,7 @@ _NO_CHECKPOINT: Final = -1
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a handle takes from one stream.
+    """Part of a stream to which a handle refers.
 
     Attributes:
         stream: The stream.
@@ -49,7 +49,7 @@ class _Piece:
 
 
 class IncrementalBase:
-    """What a complete checkpoint has of an operator, for a later one to refer to.
+    """State of an operator in a complete checkpoint, to which a later one refers.
 
     Attributes:
         checkpoint_id: The complete checkpoint.
@@ -82,20 +82,20 @@ class IncrementalBase:
 
 
 class IncrementalBases:
-    """What a checkpoint may refer to, by operator.
+    """Complete checkpoints to which a new one may refer, by operator.
 
     That there is a base says that the checkpoint is an incremental one: each operator has one, also
     where there is nothing to refer to.
     """
 
     def __init__(self, checkpoint_id: int, written: Mapping[bytes, Mapping[str, _Piece]]) -> None:
-        """What each operator has written of the complete checkpoint."""
+        """Create the bases of a complete checkpoint from each operator's written state."""
         self._checkpoint_id = checkpoint_id
         self._written = written
         self._asked_for: dict[bytes, IncrementalBase] = {}
 
     def of(self, operator_id: bytes) -> IncrementalBase:
-        """What it may refer to of an operator; the same whenever it is asked for."""
+        """Return an operator's base; the same on every call."""
         base = self._asked_for.get(operator_id)
         if base is None:
             pieces = self._written.get(operator_id)
@@ -105,7 +105,7 @@ class IncrementalBases:
 
 
 class IncrementalStates:
-    """What the operators of a task have written, for later checkpoints to refer to.
+    """Written state of a task's operators, to which later checkpoints refer.
 
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """

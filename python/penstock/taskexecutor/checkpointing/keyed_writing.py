@@ -28,7 +28,7 @@ _Handles = tuple["IncrementalKeyGroupsHandle", ...]
 
 
 class KeyedWriting:
-    """What a task's checkpoints have written, for later ones to refer to.
+    """State written by a task's checkpoints, to which later ones refer.
 
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """

@@ -363,7 +363,7 @@ class OperatorSnapshotReader:
         )
 
     def _entries_beside(self, meta: dict[str, Any]) -> list[LogSegment]:
-        """What a description of files has of states that is newer than their rows."""
+        """Return the entries in a description of files that are newer than the rows."""
         changed: _Groups = {
             CHANGED + str(name): (
                 str(kind),
@@ -488,7 +488,7 @@ class _Block:
         return self._data[start : start + size]
 
     def unpacked(self) -> _Block:
-        """What is compressed here, behind its length."""
+        """Return the uncompressed block."""
         try:
             return _Block(self._name, zlib.decompress(self.take(self.u64())), 0)
         except zlib.error as error:

@@ -67,7 +67,7 @@ _WAIT_MS: Final = 100
 
 @dataclass(frozen=True)
 class OutputEdge:
-    """What a task's checkpoints know of one of its partitions.
+    """Partition of a task, as its checkpoints see it.
 
     Attributes:
         operator_id: The operator that in-flight output belongs to.
@@ -185,7 +185,7 @@ class SubtaskCheckpointCoordinator:
         self._inline_bytes = INLINE_THRESHOLD.read(environment.configuration)
 
     def data_ended(self) -> None:
-        """What is taken from now on holds the end of the task."""
+        """Note that every later snapshot contains the end of the task."""
         self._data_has_ended = True
 
     @property

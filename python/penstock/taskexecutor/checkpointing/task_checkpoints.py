@@ -276,7 +276,7 @@ def _barrier(
     alignment: int,
     aligned_timeout_ms: int,
 ) -> CheckpointBarrier:
-    """What a message says; one for all tasks of a worker, which none of them can change."""
+    """Return the barrier of a message; one for all tasks of a worker, and immutable."""
     snapshot_kind = SnapshotKind(kind)
     return CheckpointBarrier(
         checkpoint_id,

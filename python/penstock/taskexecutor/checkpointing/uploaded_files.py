@@ -40,7 +40,7 @@ _Uploaded = tuple[str, "StreamHandle"]
 
 
 class UploadedFiles:
-    """What the databases of a task have written to checkpoints.
+    """Database files of a task that its checkpoints have uploaded.
 
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """

@@ -81,7 +81,7 @@ class SumFieldOperator(KeyedReduceOperator):
         return value
 
     def kept_of(self, key: Any, value: Any) -> Any:
-        """What is kept of a key whose last result is ``value``."""
+        """Return the stored form of a key whose last result is ``value``."""
         if type(value) is not tuple:
             return [value]
         fields: tuple[Any, ...] = value

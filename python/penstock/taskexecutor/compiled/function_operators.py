@@ -37,7 +37,7 @@ class MapOperator(FunctionOperator):
 
 
 def truth(answer: Any) -> bool:
-    """What an answer of a filter function means that is neither True nor False.
+    """Return the truth of a filter's answer that is neither True nor False.
 
     Raises:
         TypeError: It is a coroutine, which is always true.

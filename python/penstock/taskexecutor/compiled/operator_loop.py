@@ -64,7 +64,7 @@ class Output:
 
 
 class Input:
-    """What feeds one input of an operator."""
+    """Feeder of one input of an operator."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""

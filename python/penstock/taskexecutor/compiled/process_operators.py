@@ -69,7 +69,7 @@ TimerService.register(KeyedTimerService)
 
 
 class ElementContext:
-    """What process functions see of the current element; one object for all elements.
+    """Context of process functions for the current record; one object for all records.
 
     Attributes:
         current_timestamp: The timestamp of the element or timer, in ms.
@@ -90,7 +90,7 @@ class ElementContext:
 
 
 class KeyedElementContext(ElementContext):
-    """What keyed process functions see of the current element or timer."""
+    """Context of keyed process functions for the current record or timer."""
 
     def __init__(self, timers: Any, state: Any) -> None:
         """Creates the context around a timer service and a keyed state backend."""

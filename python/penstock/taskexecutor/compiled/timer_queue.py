@@ -169,5 +169,5 @@ class TimerQueue(TimerHeap):
 
 
 def _timer_of(key: Any, namespace: Any) -> Any:
-    """What stands for a timer among those of its time."""
+    """Return the identity of a timer among those of its time."""
     return key if namespace is None and type(key) is not tuple else (key, namespace)

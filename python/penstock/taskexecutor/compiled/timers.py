@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Triggerable(Protocol):
-    """What an operator with timers implements."""
+    """Callbacks of an operator with timers."""
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """An event-time timer fired; the current key is ``key``."""

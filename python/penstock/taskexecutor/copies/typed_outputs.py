@@ -41,7 +41,7 @@ _UNCHANGED: Final = (Types.STRING(), Types.BYTE(), Types.SHORT(), Types.INT(), T
 
 
 def typed_output(target: Input, declared: TypeInformation) -> ChainingOutput:
-    """What hands elements of a declared type to an input, in their form."""
+    """Return an output that passes records to an input in their declared form."""
     codec = codec_for(declared)
     exact = next((cls for kind, cls in _EXACT if kind == declared), None)
     return TypedChainingOutput(target, codec.encode, codec.decode, exact)

@@ -151,7 +151,7 @@ class FeedbackChannel:
 
     @property
     def num_spilled(self) -> int:
-        """What waits in the file."""
+        """Number of records in the file."""
         return len(self._spilled)
 
     def _content(self) -> list[FedBack]:

@@ -30,7 +30,7 @@ _ATTEMPT_PREFIX_BYTES: Final = 16
 
 
 def channel_key(context: OperatorContext, iteration: str) -> Hashable:
-    """What the head and the tail of one subtask, and nobody else in the process, have in common."""
+    """Return the key of the channel that only the head and the tail of one subtask share."""
     environment = context.environment
     return (
         environment.executor_id,

@@ -1,4 +1,4 @@
-"""What the sinks of ``print()`` write: to this worker's streams, or to those of the driver.
+"""Output of ``print()`` sinks: to this worker's streams, or to those of the driver.
 
 A worker whose streams are somebody else's, as those of Spark's executors, sends the text over the
 control connection.  So much of it is on its way at a time that the driver's streams keep up with.

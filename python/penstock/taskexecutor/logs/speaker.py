@@ -87,7 +87,7 @@ def current_speaker() -> Speaker | None:
 
 
 def prefix(operator: str, subtask: int, parallelism: int) -> str:
-    """What stands before a message."""
+    """Return the prefix of a message."""
     return f"{operator} ({subtask + 1}/{parallelism}): "
 
 

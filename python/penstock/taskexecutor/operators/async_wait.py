@@ -129,7 +129,7 @@ class AsyncWaitOperator(FunctionOperator):
         self.context.run_until(self._is_empty)
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:  # noqa: ARG002
-        """What was called for before the marker of an iteration leaves before it."""
+        """Emit all pending results before the marker of an iteration."""
         self.finish()
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._complete(entry, "async_invoke", partial(_results_of, future))
 
     def _argument(self, value: Any) -> Any:
-        """What the function gets; the element stays for a timeout, a retry or a checkpoint."""
+        """Return the function's argument; the record stays for a timeout, retry or checkpoint."""
         return value if self.copier is None else self.copier.copied(value)
 
     def _timed_out(self, value: Any) -> Any:

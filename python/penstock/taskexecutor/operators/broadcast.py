@@ -47,7 +47,7 @@ def create_keyed_broadcast_process(
 
 
 class _Times:
-    """What both sides may ask about the current element."""
+    """Times of the current record, for both sides."""
 
     operator: BroadcastProcessOperator
 
@@ -87,10 +87,10 @@ class _Times:
 class BroadcastSideContext(
     _Times, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context
 ):
-    """What the broadcast side sees: it may change the state."""
+    """Context of the broadcast side: it may change the state."""
 
     def open_state(self, kind: str, descriptor: Any) -> Any:
-        """What `get_broadcast_state` gives first."""
+        """Return the first result of `get_broadcast_state`."""
         del kind
         context = self.operator.context
         return context.operator_state.broadcast_state(
@@ -105,12 +105,12 @@ class ReadOnlySideContext(
     BroadcastProcessFunction.ReadOnlyContext,
     KeyedBroadcastProcessFunction.OnTimerContext,
 ):
-    """What the other side sees: it may read the state, and on keyed streams use timers."""
+    """Context of the other side: it may read the state, and on keyed streams use timers."""
 
     domain: TimeDomain
 
     def open_state(self, kind: str, descriptor: Any) -> Any:
-        """What `get_broadcast_state` gives first, a view that only reads."""
+        """Return the first result of `get_broadcast_state`, a read-only view."""
         del kind
         context = self.operator.context
         return context.operator_state.read_only_broadcast_state(

@@ -141,7 +141,7 @@ class ExternalSorter:
         return heapq.merge(*self._runs, self._sorted(), key=_BY_KEY_AND_TIME)
 
     def _sorted(self) -> Iterator[_Record]:
-        """What is in memory, which it leaves."""
+        """Yield the records in memory in order, and release them."""
         encode = TypeSerializer[Any]().serialize
         keys = [(encode(key_of(identity)), identity) for identity in self._groups]
         keys.sort(key=itemgetter(0))

@@ -1,4 +1,4 @@
-"""What the operators around process functions share: emitting results, and firing timers."""
+"""Common parts of operators around process functions: emitting results, firing timers."""
 
 from __future__ import annotations
 

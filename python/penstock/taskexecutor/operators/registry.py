@@ -92,7 +92,7 @@ def create_operator(context: OperatorContext) -> StreamOperator:
 
 
 def factory_of(kind: type[OperatorDescriptor]) -> Callable[[OperatorContext, Any], StreamOperator]:
-    """What builds operators of a kind that is registered."""
+    """Return the factory of a registered kind of operator."""
     module, name = FACTORIES[kind]
     with IMPORT_LOCK:
         loaded = import_module(_PACKAGE + module)

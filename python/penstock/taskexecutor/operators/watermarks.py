@@ -154,7 +154,7 @@ class WatermarksOperator(TimestampsOperator):
             self._schedule()
 
     def begin_split(self) -> None:
-        """What follows is of another split of a source, and has a generator of its own."""
+        """Start another split of a source, with a generator of its own."""
         self.generator = self.new_generator()
         self.on_event = self.generator.on_event
         if self.tracks_maximum:

@@ -193,7 +193,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
     def _log_of_rows(
         self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase, failure: Exception | None
     ) -> RocksDBLog | None:
-        """What has changed since; None when that is not known any more."""
+        """Return the changes since then; None if they are no longer known."""
         self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
         self._row_log.begin(checkpoint_id)
         changes = self._row_log.since(base.snapshot_id)

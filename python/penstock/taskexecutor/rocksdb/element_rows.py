@@ -45,7 +45,7 @@ decode: Final = _SERIALIZER.deserialize
 
 
 def element_prefix(row: bytes, tail: bytes) -> bytes:
-    """What the keys of the elements of an entry begin with.
+    """Return the key prefix of an entry's elements.
 
     Args:
         row: The key of the row that the entry would be.
@@ -56,7 +56,7 @@ def element_prefix(row: bytes, tail: bytes) -> bytes:
 
 
 def pair_suffix(key: Any) -> bytes:
-    """What follows in the key of a pair's row: the same for keys that are equal.
+    """Return the key suffix of a pair's row: the same for keys that are equal.
 
     Raises:
         SerializationError: The key cannot be serialised.
@@ -115,7 +115,7 @@ def without_original(prefix: bytes, tail: bytes, value: bytes) -> tuple[bytes, b
 
 
 def prefix_in(key: bytes, tail: bytes) -> bytes:
-    """What the keys of all elements of the entry of an element begin with."""
+    """Return the key prefix of all elements of an element's entry."""
     start = GROUP_BYTES + len(tail)
     return key[: start + _KEY_LENGTH.size + _KEY_LENGTH.unpack_from(key, start)[0]]
 

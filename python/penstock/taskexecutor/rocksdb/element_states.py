@@ -202,7 +202,7 @@ class ElementMapState(ElementState):
         return next(self._pairs(), None) is None
 
     def _suffix(self, key: Any) -> bytes:
-        """What the key of a pair's row ends with."""
+        """Return the key suffix of a pair's row."""
         kind = type(key)
         if kind is not int and kind is not str:
             # It may be equal to one that is written otherwise.

@@ -246,7 +246,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
     # What all states do with it.
 
     def part(self, contents: Contents[P], key: Any) -> P:
-        """What is in memory of an entry; for one access, since it may be let go of later."""
+        """Return the entry's part in memory; for one access, since it may be evicted later."""
         if self.room <= 0:
             self._store.make_room()
         part = contents.parts.get(key)

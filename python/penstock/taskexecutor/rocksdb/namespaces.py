@@ -27,12 +27,12 @@ HEAD_BYTES: Final = GROUP_BYTES + _HEAD.size
 
 
 def state_tail(state: int) -> bytes:
-    """What the tails of all namespaces of a state begin with."""
+    """Return the prefix of a state's namespace tails."""
     return struct.pack(">H", state)
 
 
 def tail_of(state: int, namespace: Any) -> tuple[bytes, bytes]:
-    """What says state and namespace in the keys of rows, and what precedes their values."""
+    """Return the state and namespace part of row keys, and the prefix of their values."""
     original = b""
     if namespace is None:
         written = b""

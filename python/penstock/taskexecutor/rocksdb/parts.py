@@ -1,4 +1,4 @@
-"""What is in memory of maps and lists of which each element is a row.
+"""Parts in memory of maps and lists whose elements are rows.
 
 A part is the cache of one entry: of a map some pairs, of a list what was appended, or all of it.
 What has changed in it is in it alone until it is written back.
@@ -30,7 +30,7 @@ MOST_PIECES: Final = 8
 
 
 class Part:
-    """What is in memory of the entry of one key in one namespace.
+    """Part in memory of one key's entry in one namespace.
 
     Attributes:
         contents: The namespace.
@@ -76,7 +76,7 @@ class Part:
         raise NotImplementedError
 
     def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """What has changed: key and value of a row, and the number of elements in it."""
+        """Yield the changes: key and value of a row, and the number of elements in it."""
         raise NotImplementedError
 
     def written(self) -> int:
@@ -122,7 +122,7 @@ class MapPart(Part):
         return [self.prefix + suffix for suffix in self.removed]
 
     def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """What has changed: key and value of a row, and the number of elements in it."""
+        """Yield the changes: key and value of a row, and the number of elements in it."""
         for suffix in self.changed:
             value = pair_value(self.original, suffix, self.pairs[suffix])
             yield self.prefix + suffix, value, 1
@@ -208,7 +208,7 @@ class ListPart(Part):
         return []
 
     def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """What has changed: key and value of a row, and the number of elements in it."""
+        """Yield the changes: key and value of a row, and the number of elements in it."""
         added = self.values[self.num_written :]
         if added:
             if self.sequence < 0:

@@ -21,7 +21,7 @@ _ROWS_OF_FILE: Final = 65_536
 
 
 class RestingEntries:
-    """What is in memory alone, of some states up to an epoch of each.
+    """Entries that are only in memory, of some states up to an epoch of each.
 
     An entry that changes before its row is written is left out, and one that changes later is newer
     than its row.  Until the last row is written each entry counts as changed.

@@ -205,7 +205,7 @@ def _overlap(one: range, other: range) -> int:
 
 
 def _renumbered(states: States, others: States) -> dict[int, bytes]:
-    """What the numbers of other states become here; new states are added to ``states``."""
+    """Return the new numbers of other states; new states are added to ``states``."""
     numbers = {}
     for name, other in others.items():
         if name not in states:

@@ -1,4 +1,4 @@
-"""What is written to a database, as a log: rows that were set or removed, in order (F15).
+"""Log of rows written to a database: set or removed, in order (F15).
 
 It is kept in memory from the snapshot on that a segment may go on from.
 """
@@ -63,7 +63,7 @@ class RowLog:
             self._add(len(first) + len(end))
 
     def since(self, snapshot_id: int) -> list[list[Change]] | None:
-        """What has changed since a snapshot up to the last one; None when it is not known."""
+        """Return the changes from a snapshot to the last one; None if they are unknown."""
         ids = list(self._by_snapshot)
         if snapshot_id not in self._by_snapshot:
             return None

@@ -64,7 +64,7 @@ _LEAST_ROOM: Final = 16
 
 
 class CachedState(Protocol):
-    """What is in memory of a state."""
+    """Cache of a state in memory."""
 
     #: Entries, or elements of entries, that may be added before the store makes room.
     room: int
@@ -88,7 +88,7 @@ class CachedState(Protocol):
         """Writes what has changed; not ``unwritten`` leaves out what `open_unwritten` gives."""
 
     def note_written(self, *, unwritten: bool) -> None:
-        """What was to be written is in rows."""
+        """Note that the pending entries are in rows."""
 
     def let_go(self, wanted: int) -> int:
         """Lets go of about so much that has not changed, and says of how much."""
@@ -236,11 +236,11 @@ class RowStore:
     def changed_rows(
         self, table: StateTable, most: int = BATCH_ROWS, last: int | None = None
     ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[Any]]]:
-        """What has changed in a table, as `StateTable.changed_rows` gives it."""
+        """Return the changes of a table, as `StateTable.changed_rows` does."""
         return table.changed_rows(self.rows, most, self._batch_bytes, last)
 
     def open_unwritten(self, grouping: KeyGrouping) -> dict[str, tuple[str, TableSnapshot]]:
-        """What is not in rows, by the name of a state: its kind, and the entries in slices."""
+        """Return the entries outside rows, by state: its kind, and the entries in slices."""
         return {
             state.name: (state.table.kind, state.table.open_unwritten(*grouping.arguments))
             for state in self._states
@@ -248,7 +248,7 @@ class RowStore:
         }
 
     def note_serialised(self, tables: Collection[TableSnapshot]) -> bool:
-        """What `open_unwritten` has given is serialised.
+        """Note that the entries of `open_unwritten` are serialised.
 
         Returns:
             Whether most of it had not changed since the snapshot before.
@@ -264,7 +264,7 @@ class RowStore:
     def resting(
         self, tables: Mapping[str, TableSnapshot], at_a_time: int = AT_A_TIME
     ) -> RestingEntries | None:
-        """What writes that of some snapshots which had not changed since those before.
+        """Return the writer of snapshots' entries that had not changed since earlier ones.
 
         None while others are being written.
 
@@ -284,7 +284,7 @@ class RowStore:
         return self._resting
 
     def note_rested(self) -> None:
-        """What `resting` has given is written, or will not be."""
+        """Note that the entries of `resting` are written, or will not be."""
         self._resting = None
 
     def write_batch(
@@ -391,7 +391,7 @@ class StoredState(StoredNamespaces):
                 self._store.write_batch(batch, len(batch))
 
     def note_written(self, *, unwritten: bool) -> None:
-        """What was to be written is in rows."""
+        """Note that the pending entries are in rows."""
         if unwritten:
             self.table.note_written()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def group_prefix(key_group: int) -> bytes:
-    """What the keys of the rows of a key group begin with."""
+    """Return the prefix of a key group's row keys."""
     return key_group.to_bytes(GROUP_BYTES, "big")
 
 

@@ -63,7 +63,7 @@ class _Timers:
 
 
 class RocksDBLog(_Timers):
-    """What has changed in a database and in the timers since an earlier snapshot."""
+    """Changes of a database and of the timers since an earlier snapshot."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RocksDBLog(_Timers):
         return None
 
     def database_states(self) -> Mapping[str, Any]:
-        """What describes the states as they are now."""
+        """Return the descriptions of the current states."""
         return _description(self._state_names, self._sequence)
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
@@ -111,7 +111,7 @@ class RocksDBLog(_Timers):
         return rows, self._timers.states()
 
     def release(self) -> None:
-        """What ``states`` has given is not read any more: that is its readers' alone."""
+        """Do nothing: ``states`` belongs to its readers."""
 
 
 def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class LinkedFiles:
 
 
 class UnwrittenEntries:
-    """What was in memory alone, serialised in slices as a snapshot of tables in memory is."""
+    """Entries that were only in memory, serialised in slices like a snapshot of heap tables."""
 
     _rests = False
 
@@ -294,7 +294,7 @@ class RocksDBSnapshot(_Timers):
         return keyed, self._timer_states()
 
     def release(self) -> None:
-        """What it has given is not read any more."""
+        """Release the snapshot: its contents are no longer read."""
         with self._lock:
             self._is_read = False
             self._is_closed = True

@@ -101,7 +101,7 @@ class CollectSink(StreamOperator):
             timers.register(timers.now() + self.flush_after_ms, self._send)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """What came before the barrier is sent: who starts from the snapshot sends it no more."""
+        """Send the results before the barrier: a restart does not send them again."""
         self._send(0)
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:

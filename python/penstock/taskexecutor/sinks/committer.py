@@ -67,7 +67,7 @@ class _Request(CommitRequest[Any]):
         self.unknown_failure: BaseException | None = None
 
     def get_committable(self) -> Any:
-        """What is to be committed."""
+        """Return the committable."""
         return self.committable
 
     def get_number_of_retries(self) -> int:

@@ -1,4 +1,4 @@
-"""What makes one file of several: their bytes, or their elements, one after the other."""
+"""Concatenation of several files into one, by bytes or by records."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
-    """What turns elements into bytes: Flink's text of declared types for the simple encoder."""
+    """Return the function that encodes records: Flink's text for the simple encoder."""
     encode: Callable[[Any], bytes] = encoder.encode
     text = text_of_elements(context)
     if type(encoder) is not Encoder or text is str:

@@ -44,7 +44,7 @@ def create_discarding_sink(
 
 
 class SinkContext(SinkFunction.Context):
-    """What a sink function sees of the current element."""
+    """Context of a sink function for the current record."""
 
     def __init__(self, context: OperatorContext) -> None:
         """Creates the context."""

@@ -1,4 +1,4 @@
-"""What writers and committers of sinks may ask when they are made."""
+"""Context of the creation of sink writers and committers."""
 
 from __future__ import annotations
 

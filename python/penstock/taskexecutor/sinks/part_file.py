@@ -172,7 +172,7 @@ class PartFile:
             Path(self.path).unlink(missing_ok=True)
 
     def failure(self, error: OSError) -> SinkError:
-        """What to say when the file cannot be written."""
+        """Return the error of a file that cannot be written."""
         return SinkError(
             f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
             f"{error.strerror or error}; make room there or give the sink another folder.  What is "
@@ -183,7 +183,7 @@ class PartFile:
 
 
 def ended_since(held: InProgressFile, way_back: str) -> SinkError:
-    """What to say of a part that a later run has ended, and shown since.
+    """Return the message about a part that a later run has ended and published.
 
     Args:
         held: The part.
@@ -198,10 +198,10 @@ def ended_since(held: InProgressFile, way_back: str) -> SinkError:
 
 
 def hidden_path(folder: str, final_name: str) -> str:
-    """What a file is called that nobody is to see yet; no two are called the same."""
+    """Return a unique name for a file that is not visible yet."""
     return f"{folder}/{hidden_prefix(final_name)}{uuid.uuid4()}"
 
 
 def hidden_prefix(final_name: str) -> str:
-    """What the names begin with of all such files that are to get a name."""
+    """Return the prefix of all hidden files of a final name."""
     return f".{final_name}.inprogress."

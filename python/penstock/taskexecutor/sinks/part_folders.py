@@ -110,7 +110,7 @@ class LocalFolder:
 
 
 class ObjectFolder:
-    """What the keys of objects begin with."""
+    """Prefix of the objects' keys."""
 
     max_part_bytes = MAX_PART_BYTES
 

@@ -72,7 +72,7 @@ class CommittableEmitter(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".flush")
 
     def prepare_commit(self) -> Iterable[Any] | None:
-        """What is to be committed since the last call; None of a sink that does not commit."""
+        """Return the committables since the last call; None for a sink that does not commit."""
         raise NotImplementedError(type(self).__name__ + ".prepare_commit")
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:

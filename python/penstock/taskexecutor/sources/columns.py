@@ -116,5 +116,5 @@ class RowsOfColumns(SplitBySplit, _RowRange):
         return split[1] - split[0] + 1
 
     def rest(self) -> tuple[int, int]:
-        """What is left of the range."""
+        """Return the rest of the range."""
         return self.next, self.last

@@ -58,11 +58,11 @@ class Stores(Protocol):
     """Finds what reaches the files of a URL."""
 
     def store(self, url: str) -> Any:
-        """What does: an `ArrowFileSystem`, or what has its methods that read."""
+        """Return the store of a URL: an `ArrowFileSystem`, or an object with its read methods."""
 
 
 class OneStore(NamedTuple):
-    """What reaches the files of all URLs.
+    """One store for the files of all URLs.
 
     Attributes:
         found: It.

@@ -63,7 +63,7 @@ def create_hybrid_source(
 
 
 def _split_state(part: Any) -> Any:
-    """What keeps the splits of a source: the source itself, without its watermarks."""
+    """Return the object that keeps a source's splits: the source without its watermarks."""
     return part.source if isinstance(part, SourceWithWatermarks) else part
 
 
@@ -188,7 +188,7 @@ class HybridSource(SplitState, SourceOperator):
             send_to_coordinator(self.context, AcknowledgeCheckpointEvent, checkpoint_id)
 
     def remaining_splits(self) -> list[tuple[int, Any]]:
-        """What is left of the current source, and all of those behind it."""
+        """Return the rest of the current source, and all sources behind it."""
         current = self.states[self.current]
         splits = [(self.current, split) for split in current.remaining_splits()]
         for number in range(self.current + 1, len(self.parts)):
@@ -196,7 +196,7 @@ class HybridSource(SplitState, SourceOperator):
         return splits
 
     def taken_here(self) -> Iterable[tuple[int, Any]]:
-        """What the sources have found."""
+        """Return the splits that the sources have found."""
         for number, source in enumerate(self.states):
             for found in source.taken_here():
                 yield number, found

@@ -45,7 +45,7 @@ class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
         return split[1] - split[0] + 1
 
     def rest(self) -> tuple[int, int]:
-        """What is left of the range."""
+        """Return the rest of the range."""
         return self.next, self.end
 
 

@@ -85,7 +85,7 @@ class PerCheckpoint(RateLimiter):
         self._filled = records_per_checkpoint
 
     def available(self) -> int:
-        """What is in the bucket."""
+        """Number of tokens in the bucket."""
         return self._filled
 
     def take(self, number: int) -> None:

@@ -145,10 +145,10 @@ class _Ended(WatermarkOutput):
         self.watermark = max(self.watermark, timestamp_of(timestamp, "emit_watermark"))
 
     def mark_idle(self) -> None:
-        """What has ended is neither idle nor active."""
+        """Do nothing: ended splits are neither idle nor active."""
 
     def mark_active(self) -> None:
-        """What has ended is neither idle nor active."""
+        """Do nothing: ended splits are neither idle nor active."""
 
 
 class _Output(SourceOutput):
@@ -245,7 +245,7 @@ def _watermark_of(item: tuple[str | None, _Output]) -> int:
 
 
 class ReaderOutputs(ReaderOutput):
-    """What a reader emits to.
+    """Outputs of a reader.
 
     Attributes:
         strategy: The source's WatermarkStrategy, or None.

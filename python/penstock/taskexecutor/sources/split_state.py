@@ -68,7 +68,7 @@ class SplitState:
         """The splits that are not read to their end, each from where it goes on; after ``open``."""
 
     def taken_here(self) -> Iterable[Any]:
-        """What this subtask has found; nothing unless the source looks for new splits."""
+        """Return the splits that this subtask found; empty unless the source discovers splits."""
         return ()
 
     @abstractmethod

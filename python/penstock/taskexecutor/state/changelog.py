@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogBase:
-    """What a segment goes on from.
+    """Base that a segment continues.
 
     Attributes:
         snapshot_id: The snapshot: what has changed since it was opened is logged.
@@ -39,7 +39,7 @@ class LogBase:
 
 
 class TableChanges(SlicedParts):
-    """What has changed in some tables since an earlier snapshot of them was opened.
+    """Changes of some tables since an earlier snapshot of them was opened.
 
     Attributes:
         epochs: What ``since`` is for one that goes on from here.
@@ -85,7 +85,7 @@ class TableChanges(SlicedParts):
 
 
 class HeapKeyedLog(SlicedParts):
-    """What has changed in a heap backend since an earlier snapshot: a `KeyedSnapshot`."""
+    """Changes of a heap backend since an earlier snapshot: a `KeyedSnapshot`."""
 
     def __init__(self, states: TableChanges, timers: TableChanges) -> None:
         """Begins with what has changed in states and timers."""
@@ -112,7 +112,7 @@ class HeapKeyedLog(SlicedParts):
         return {}
 
     def release(self) -> None:
-        """What ``states`` has given is not read any more: that is its readers' alone."""
+        """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""

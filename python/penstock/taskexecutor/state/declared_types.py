@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Migration(NamedTuple):
-    """What brings the restored values of a state to what is declared.
+    """Conversion of a state's restored values to the declared type.
 
     Attributes:
         values: Gives a value of the declared type; None when the type is the same.
@@ -102,7 +102,7 @@ class DeclaredTypes:
         return found
 
     def texts(self) -> dict[str, str]:
-        """What a snapshot keeps, also of states that were restored and never opened."""
+        """Return the types for a snapshot, also of states that were restored and never opened."""
         return {**self._restored, **{key: text for key, (_, text, _) in self._declared.items()}}
 
 

@@ -1,4 +1,4 @@
-"""What functions see of state that belongs to no key."""
+"""State outside of keys, as functions see it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FunctionOperatorStateStore(OperatorStateStore):
 
 
 class InitializationContext(StateInitializationContext):
-    """What operators and CheckpointedFunctions get before they are opened."""
+    """Context of operators and CheckpointedFunctions before they are opened."""
 
     def __init__(self, context: OperatorContext, restored: OperatorSnapshot | None) -> None:
         """Gives access to the state of ``context``, which has the content of ``restored``."""
@@ -90,7 +90,7 @@ class InitializationContext(StateInitializationContext):
 
 
 class SnapshotContext(StateSnapshotContext):
-    """What operators and CheckpointedFunctions get when a checkpoint is taken."""
+    """Context of operators and CheckpointedFunctions when a checkpoint is taken."""
 
     def __init__(self, checkpoint_id: int, timestamp_ms: int, key_groups: range) -> None:
         """Starts without raw state."""
@@ -106,11 +106,11 @@ class SnapshotContext(StateSnapshotContext):
         return self._raw_operator is not None or self._raw_keyed is not None
 
     def raw_partitions(self) -> tuple[bytes, ...]:
-        """What was written that belongs to no key."""
+        """Return the raw state that belongs to no key."""
         return () if self._raw_operator is None else self._raw_operator.partitions()
 
     def raw_key_groups(self) -> dict[int, bytes]:
-        """What was written that belongs to keys, by key group."""
+        """Return the raw state that belongs to keys, by key group."""
         return {} if self._raw_keyed is None else self._raw_keyed.key_groups()
 
     def get_checkpoint_id(self) -> int:

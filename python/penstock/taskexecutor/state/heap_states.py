@@ -252,7 +252,7 @@ def map_key(key: Any) -> Any:
 
 
 class ListOperations(HeapState):
-    """What a list state can do by its other methods, whether its values expire or not."""
+    """Methods of a list state that do not depend on expiry."""
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
@@ -281,7 +281,7 @@ _LIST_ITERATOR: type = type(iter([]))
 
 
 class MapOperations(HeapState):
-    """What a map state can do by its other methods, whether its pairs expire or not.
+    """Methods of a map state that do not depend on expiry.
 
     ``keys``, ``values`` and ``items`` iterate over what ``_map`` gives.
     """

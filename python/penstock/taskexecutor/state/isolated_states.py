@@ -33,7 +33,7 @@ def isolated(state: Any, descriptor: Any, make: MakeCopier) -> Any:
 
 
 class _IsolatedState:
-    """What all of them share."""
+    """Common part of all isolated states."""
 
     def __init__(self, state: Any, copier: ValueCopier) -> None:
         """Wraps ``state``."""

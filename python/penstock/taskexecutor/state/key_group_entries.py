@@ -1,4 +1,4 @@
-"""What a snapshot has serialised of one table, by key group: `docs/formats/checkpoint.md`.
+"""Serialised entries of one table by key group: `docs/formats/checkpoint.md`.
 
 ``penstock._native.key_group_entries`` is the native twin.
 """

@@ -453,7 +453,7 @@ class HeapKeyedSnapshot:
         return {}
 
     def release(self) -> None:
-        """What ``states`` has given is not read any more: that is its readers' alone."""
+        """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
@@ -461,7 +461,7 @@ class HeapKeyedSnapshot:
 
 
 def taken(tables: Mapping[str, tuple[str, TableSnapshot]]) -> KeyedStates:
-    """What snapshots of tables have serialised; once."""
+    """Return the serialised contents of tables' snapshots; callable once."""
     return {
         name: (kind, {group: table.entries.take(group) for group in table.entries.key_groups()})
         for name, (kind, table) in tables.items()

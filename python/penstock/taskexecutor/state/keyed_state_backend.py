@@ -1,4 +1,4 @@
-"""What operators ask of the place where their keyed state is kept, and which one there is."""
+"""Interface of keyed state backends, and the choice of one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KeyGrouping:
 
 
 class KeyedBase(Protocol):
-    """What a complete checkpoint has of a backend, for a snapshot to leave out."""
+    """Keyed state of a complete checkpoint that a snapshot may leave out."""
 
     @property
     def checkpoint_id(self) -> int:
@@ -59,7 +59,7 @@ class KeyedBase(Protocol):
 
 
 def no_base(operator_id: bytes) -> None:
-    """What a snapshot that is whole leaves out of an operator."""
+    """Return the base of a full snapshot: none."""
     del operator_id
 
 
@@ -84,19 +84,19 @@ class KeyedSnapshot(Protocol):
         """The content as files of a database, once ``advance`` has given True; None without."""
 
     def follow_up(self) -> SlicedPart | None:
-        """What is to be done in slices while later elements are processed; None for nothing.
+        """Return the work to do in slices while later records are processed; None if there is none.
 
         To be asked for once, when ``advance`` has given True.
         """
 
     def database_states(self) -> Mapping[str, Any]:
-        """What describes the states of a database, if it has changes of it; else nothing."""
+        """Return the descriptions of a database's states if it logs changes; else nothing."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
 
     def release(self) -> None:
-        """What ``states`` and ``database_files`` have given is not read any more; any thread."""
+        """Release ``states`` and ``database_files``, which are no longer read; any thread."""
 
 
 class KeyedStateBackend(Protocol):
@@ -184,7 +184,7 @@ class KeyedStateBackend(Protocol):
 
 @dataclass(frozen=True)
 class BackendSurroundings:
-    """What a backend may use of the subtask that it belongs to.
+    """Surroundings of a backend: the parts of its subtask it may use.
 
     Attributes:
         configuration: The job's.

@@ -61,7 +61,7 @@ class OperatorListState:
 
 
 class ReadOnlyBroadcastStateView:
-    """What the side that is not broadcast sees of a broadcast state.
+    """View of a broadcast state for the side that is not broadcast.
 
     PyFlink's view has ``clear`` too, which is why it is not missing here; it is refused.
     """

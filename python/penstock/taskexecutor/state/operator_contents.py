@@ -1,4 +1,4 @@
-"""What operator states hold, to be read as it was at one moment while it changes.
+"""Contents of operator states, readable as of one moment while they change.
 
 Opening a snapshot copies nothing: from then on a list only grows behind what belongs to the
 snapshot, and of a map what changes is kept beside it until the snapshot has been serialised.

@@ -21,7 +21,7 @@ class RawOperatorStateOutput(OperatorStateCheckpointOutputStream):
         self._partitions: list[bytearray] = []
 
     def start_new_partition(self) -> None:
-        """What is written from here on is another partition."""
+        """Start another partition for what is written from here on."""
         self._partitions.append(bytearray())
 
     def write(self, data: bytes) -> None:
@@ -31,7 +31,7 @@ class RawOperatorStateOutput(OperatorStateCheckpointOutputStream):
         self._partitions[-1] += data
 
     def partitions(self) -> tuple[bytes, ...]:
-        """What was written."""
+        """Return the written partitions."""
         return tuple(map(bytes, self._partitions))
 
 
@@ -49,7 +49,7 @@ class RawKeyedStateOutput(KeyedStateCheckpointOutputStream):
         return self._key_groups
 
     def start_new_key_group(self, key_group_id: int) -> None:
-        """What is written from here on belongs to the key group."""
+        """Start the part of a key group for what is written from here on."""
         if key_group_id not in self._key_groups:
             raise ValueError(
                 f"key group {key_group_id} is not one of this subtask's, which are "
@@ -66,7 +66,7 @@ class RawKeyedStateOutput(KeyedStateCheckpointOutputStream):
         self._current += data
 
     def key_groups(self) -> dict[int, bytes]:
-        """What was written."""
+        """Return the written key groups."""
         return {group: bytes(content) for group, content in self._content.items()}
 
 

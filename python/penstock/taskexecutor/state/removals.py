@@ -38,7 +38,7 @@ class Removals:
         self._by_epoch[epoch] = self._removed
 
     def since(self, epoch: int) -> list[_Removed]:
-        """What was removed in an epoch or later, of epochs that are over."""
+        """Return the removals of an epoch and later ones, of epochs that are over."""
         return [
             removed
             for at, removed in self._by_epoch.items()

@@ -19,7 +19,7 @@ class SlicedPart(Protocol):
 
 
 class SlicedParts:
-    """What is left to be serialised of the parts of a snapshot."""
+    """Parts of a snapshot that remain to be serialised."""
 
     def __init__(self, parts: Iterable[SlicedPart]) -> None:
         """Begins."""

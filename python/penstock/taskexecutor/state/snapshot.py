@@ -1,4 +1,4 @@
-"""What a checkpoint holds of one operator, and how it is spread over other subtasks."""
+"""Snapshot of one operator, and its redistribution over other subtasks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ROWS: Final = "rows"
 
 @dataclass(frozen=True)
 class LogSegment:
-    """What has changed in keyed state from one snapshot to another.
+    """Changes of keyed state from one snapshot to another.
 
     What is gone comes first: a key that was removed and set again is in both.
 
@@ -241,7 +241,7 @@ class RunningSnapshot:
         return sum(map(len, blocks)) + _BLOCK_HEAD_BYTES * len(blocks) <= limit_bytes
 
     def follow_up(self) -> SlicedPart | None:
-        """What the backend has to do in slices after this, once ``advance`` has given True."""
+        """Return the backend's later work in slices, once ``advance`` has returned True."""
         return None if self._keyed is None else self._keyed.follow_up()
 
     def database_files(self) -> DatabaseFolder | None:
@@ -249,7 +249,7 @@ class RunningSnapshot:
         return None if self._keyed is None else self._keyed.database_files()
 
     def release(self) -> None:
-        """What it has given is not read any more; any thread."""
+        """Release the snapshot: its contents are no longer read; any thread."""
         if self._keyed is not None:
             self._keyed.release()
 

@@ -25,7 +25,7 @@ FORM: Final = 1
 
 
 class NamespaceContents(Protocol):
-    """What is in memory of a namespace; see `StateMap`."""
+    """Contents of a namespace in memory; see `StateMap`."""
 
     namespace: Any
     is_stored: bool

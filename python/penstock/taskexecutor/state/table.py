@@ -466,7 +466,7 @@ class StateTable:
         return new
 
     def note_written(self, last: int | None = None) -> None:
-        """What ``changed_rows`` has given is in the store as well.
+        """Note that the result of ``changed_rows`` is in the store as well.
 
         Args:
             last: As of ``changed_rows``.
@@ -583,7 +583,7 @@ class StateTable:
         kept: Collection[int] = (),
         since: int = 0,
     ) -> TableSnapshot:
-        """What the table holds now, to be read in slices while it changes.
+        """Open a snapshot of the table, read in slices while the table changes.
 
         Several may be open at a time.  Only the thread that uses the table may read them.
 
@@ -601,7 +601,7 @@ class StateTable:
     def open_unwritten(
         self, kind: str | None, max_parallelism: int, key_groups: range
     ) -> TableSnapshot:
-        """What is not in the store now, to be read in slices while the table changes.
+        """Open a snapshot of the entries that are not in the store, read in slices.
 
         Args: As of ``open_snapshot``.
         """

@@ -79,7 +79,7 @@ class TimeToLive:
         return self.return_expired or not self.expired(written_ms)
 
     def unexpired(self, stored: Any) -> Any:
-        """What has not expired of a value, of a list's elements or of a map's pairs.
+        """Return the unexpired part of a value, of a list or of a map.
 
         Returns:
             None for nothing, the same object for all of it, else another one.
@@ -92,7 +92,7 @@ class TimeToLive:
 
     @staticmethod
     def left_of(stored: Any, expired_ms: int) -> Any:
-        """What `unexpired` gives, where all that was written until then has expired."""
+        """Return the result of `unexpired` if all entries until then have expired."""
         if isinstance(stored, Aged):
             return None if stored.time_ms <= expired_ms else stored
         if isinstance(stored, dict):

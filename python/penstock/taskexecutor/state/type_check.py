@@ -119,7 +119,7 @@ class CodecCheck(ValueCheck):
 
 
 def value_check(type_info: object, state_name: str) -> ValueCheck | None:
-    """What raises on values that ``type_info`` cannot hold; None when all pass."""
+    """Return the check that raises on values that ``type_info`` rejects; None if all pass."""
     if isinstance(type_info, BasicTypeInfo):
         basic_type = type_info.basic_type
         bits = _RANGES.get(basic_type)

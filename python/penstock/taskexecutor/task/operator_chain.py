@@ -264,7 +264,7 @@ class OperatorChain:
         return None if position is None else self.contexts[position].config
 
     def failed_selector(self, error: BaseException) -> str | None:
-        """What it was that raised ``error``, if that chooses the receivers of elements."""
+        """Return the selector that raised ``error``, if it chooses the receivers of records."""
         codes = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
         for config in (context.config for context in self.contexts):
             for spec in (leaving.partitioner for leaving in config.network_outputs):

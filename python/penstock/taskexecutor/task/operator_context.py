@@ -1,4 +1,4 @@
-"""What an operator gets from its task: configuration, time, state, and the way back to it."""
+"""Context of an operator: configuration, time, state, and its task."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class OperatorContext:
 
     @property
     def descriptor(self) -> OperatorDescriptor:
-        """What the operator does."""
+        """Description of the operator."""
         return self.config.descriptor
 
     @property
@@ -238,7 +238,7 @@ class OperatorContext:
         return key_type_of(cast("Any", self.config.key_type))
 
     def identity_of(self, key: Any) -> Any:
-        """What stands for a key in state.
+        """Return the identity of a key in state.
 
         Raises:
             SerializationError: It is not of the declared type, or cannot be serialised.

@@ -1,4 +1,4 @@
-"""What a user function may ask about where it runs, and its state."""
+"""Context of a user function: its subtask and its state."""
 
 from __future__ import annotations
 

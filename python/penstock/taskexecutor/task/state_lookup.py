@@ -21,7 +21,7 @@ MAX_FOUND: Final = 100
 
 
 class StateLookup:
-    """What is asked of one task; filled by its thread, read by another.
+    """Questions to one task; its thread answers, another one reads.
 
     Attributes:
         done: Set when the task has looked.

@@ -335,7 +335,7 @@ class StreamTask:
             rescaled.process(channel, data)
 
     def _restored_snapshots(self, chain: OperatorChain) -> dict[bytes, OperatorSnapshot]:
-        """What the operators start from, by their ids."""
+        """Return the initial states of the operators, by their ids."""
         restored = self._environment.restored
         if restored is None:
             return {}

@@ -58,7 +58,7 @@ TERMINAL_STATES = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 
 class Invokable(Protocol):
-    """What a task runs; `StreamTask` in production."""
+    """Body of a task; `StreamTask` in production."""
 
     def restore(self) -> None:
         """Prepares: operators are opened."""
@@ -98,7 +98,7 @@ class Invokable(Protocol):
 
 
 class TaskListener(Protocol):
-    """What a task tells its TaskExecutor; called from the task's threads."""
+    """Callbacks of a task to its TaskExecutor; called from the task's threads."""
 
     def task_state_changed(
         self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
@@ -159,7 +159,7 @@ class Task:
         self._failure: TaskFailure | None = None
         self._invokable: Invokable | None = None
         self.environment: TaskEnvironment | None = None
-        """What the invokable sees, once it has been made."""
+        """Environment of the invokable, once it exists."""
         self._partitions: list[ResultPartition] = []
         self._gates: list[InputGate] = []
         self._collect_clients: list[CollectClient] = []

@@ -1,4 +1,4 @@
-"""What a running subtask knows of its surroundings."""
+"""Surroundings of a running subtask."""
 
 from __future__ import annotations
 

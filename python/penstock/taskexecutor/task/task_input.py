@@ -75,7 +75,7 @@ class TaskInput:
         self._gathered_event = b""
         self._gathered_bytes = 0
         self.debloated: list[tuple[int, int]] = []
-        """What `debloat` told last, by gate: bytes of a buffer, and ms to process all in flight."""
+        """Last results of `debloat`, by gate: buffer size in bytes, and drain time in ms."""
         self._gates = [gate for _, gate in environment.gates]
         self._inputs: dict[int, Input] = {}
         self._input_of_channel: list[int] = []
@@ -160,7 +160,7 @@ class TaskInput:
         return self._gate.prioritize_barrier(channel, checkpoint_id)
 
     def unconsumed(self, channel: int) -> bytes:
-        """What was taken of a channel and not processed."""
+        """Return the data of a channel that was read and not processed."""
         return self._processor.unconsumed(channel)
 
     # As the task sees it --------------------------------------------------------------------
@@ -383,7 +383,7 @@ class TaskInput:
 
 
 def _barrier_buffer(gate: InputGate, environment: TaskEnvironment) -> BarrierBuffer | None:
-    """What keeps data behind barriers, if the job wants that."""
+    """Return the buffer that keeps data behind barriers, if the job wants one."""
     where = checkpointing.BARRIER_BUFFER.read(environment.configuration)
     if where == "NONE":
         return None

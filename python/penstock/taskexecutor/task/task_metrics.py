@@ -1,4 +1,4 @@
-"""What a task tells of its work: Flink's names of the metrics of a task's input and output.
+"""Metrics of a task: Flink's names for its input and output.
 
 All of them read what the data plane counts anyway; nothing is done for a record or a buffer.
 """

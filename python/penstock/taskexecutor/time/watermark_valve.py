@@ -40,7 +40,7 @@ class StatusWatermarkValve:
 
     @property
     def last_watermark(self) -> int:
-        """What was announced last; the least timestamp before that."""
+        """Last emitted watermark; the least timestamp before the first one."""
         return self._last_watermark
 
     @property

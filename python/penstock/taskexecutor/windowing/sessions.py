@@ -228,7 +228,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
 
 
 def _merging_state(sessions: list[Session]) -> dict[TimeWindow, Any]:
-    """What the general operator has of the open sessions of a key: window to state window."""
+    """Return the general operator's form of a key's open sessions: window to state window."""
     return {
         TimeWindow(s.start, s.end): (s.contents.namespace,) if s.has_fired else s.contents.namespace
         for s in sessions

@@ -104,7 +104,7 @@ def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int
 
 
 class TimerlessWindows:
-    """What operators for windows without timers share, beside their loops."""
+    """Common part of operators for windows without timers, beside their loops."""
 
     context: OperatorContext
     output: Output

@@ -1,4 +1,4 @@
-"""What assigners and triggers see of the window operator."""
+"""Window operator as seen by assigners and triggers."""
 
 from __future__ import annotations
 

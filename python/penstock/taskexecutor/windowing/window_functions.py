@@ -72,7 +72,7 @@ class WindowStateStore:
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """What process window functions see; one object for all windows."""
+    """Context of process window functions; one object for all windows."""
 
     def __init__(self, operator: Any) -> None:
         """Creates the context of an operator."""

@@ -1,4 +1,4 @@
-"""What user code started as processes ends with its worker.
+"""Child processes that user code started, which end with their worker.
 
 A worker has a process group of its own, to which its children belong unless they leave it.  At its
 end it terminates them, those that left the group too; its host does so for what is left of the
@@ -28,7 +28,7 @@ LEFT_BEHIND_GRACE_S: Final = 0.3
 _POLL_S: Final = 0.02
 
 ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a worker and its children: the kernel sends the second one to a worker whose parent
+"""Signals that end a worker and its children; the kernel sends the second one if the parent
 died while a process of its group stood still."""
 
 _MARK: Final = "PENSTOCK_WORKER_PROCESS"

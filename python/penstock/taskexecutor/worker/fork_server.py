@@ -57,7 +57,7 @@ _PRELOADED: Final = (
     # Names of hosts are encoded by it.
     "encodings.idna",
 )
-"""What nearly every worker imports; all else it imports by itself."""
+"""Modules that nearly every worker imports; it imports others by itself."""
 
 
 def serve(descriptor: int, main: Callable[[], int]) -> int:

@@ -22,7 +22,7 @@ _GONE = -9
 
 
 class Surroundings(NamedTuple):
-    """What a process is started in.
+    """Surroundings of a process's start.
 
     Attributes:
         interpreter: Path of the Python.

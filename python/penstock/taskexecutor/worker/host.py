@@ -313,7 +313,7 @@ class _Link:
             return self._environments.setdefault(job_id, SharedEnvironment())
 
     def servers_for(self, environment: WorkerEnvironment) -> ForkServers | None:
-        """What forks a worker; None where the job has interpreter, path or folder of its own."""
+        """Return the fork server; None if the job has its own interpreter, path or folder."""
         is_plain = environment.interpreter is None and not (
             environment.python_path or environment.working_directory or environment.scripts
         )

@@ -167,7 +167,7 @@ class Inspector:
 
 
 def thread_stacks() -> tuple[ThreadStack, ...]:
-    """What every thread of this process is at, the calls of Python's functions innermost first."""
+    """Return the stack of every thread of this process, innermost Python calls first."""
     frames = sys._current_frames()
     found = []
     for thread in threading.enumerate()[:MAX_THREADS]:

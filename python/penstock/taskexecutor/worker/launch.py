@@ -75,7 +75,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
 
     @property
     def credentials(self) -> ControlCredentials:
-        """What this worker shows to the driver."""
+        """Return this worker's credentials for the driver."""
         return ControlCredentials.of_launch(msgspec.structs.asdict(self))
 
 

@@ -26,7 +26,7 @@ class MemoryManager:
 
     @property
     def available_bytes(self) -> int:
-        """What nobody has reserved."""
+        """Number of unreserved bytes."""
         with self._lock:
             return self._available()
 

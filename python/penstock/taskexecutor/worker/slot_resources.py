@@ -1,4 +1,4 @@
-"""What tasks find in their slot, also after a restart: managed memory, copies of checkpoints."""
+"""Resources of a slot, also after a restart: managed memory, copies of checkpoints."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def surroundings_of(
     environment: WorkerEnvironment,
     python_path: Iterable[str] = (),
 ) -> Surroundings:
-    """What a worker's process is started in; see `WorkerProcess`."""
+    """Return the surroundings of a worker's process; see `WorkerProcess`."""
     folder = Path(penstock.__file__).parent
     # Another interpreter has a penstock of its own.
     own = [str(folder.parent)] if environment.interpreter is None else []

@@ -60,7 +60,7 @@ class FileChange:
 
 @dataclass
 class Version:
-    """What a version has changed.
+    """Changes of a version.
 
     Attributes:
         number: The version.
@@ -86,7 +86,7 @@ class DeltaLog:
         self.files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
 
     def version(self, number: int) -> Version | None:
-        """What a version has changed; None while there is no such version.
+        """Return the changes of a version; None while there is no such version.
 
         Raises:
             SourceError: Its files cannot be read by what they are.

@@ -1,4 +1,4 @@
-"""What a dynamic source was built with, for its parts in driver and workers."""
+"""Settings of a dynamic source, for its parts in driver and workers."""
 
 from __future__ import annotations
 

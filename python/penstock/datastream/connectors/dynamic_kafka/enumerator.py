@@ -67,7 +67,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
         self.signal_end()
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """What is read of each cluster, and what its enumerator knows."""
+        """Return the read positions of each cluster, and its enumerator's state."""
         return {
             name: (
                 sorted(part.topics),
@@ -153,7 +153,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
 
 
 class _Part(PartContext["KafkaPartitionSplit"]):
-    """What of one cluster is read, and what its enumerator may do."""
+    """Context of one cluster's enumerator, with what is read of the cluster."""
 
     enumerator: KafkaSourceEnumerator
 

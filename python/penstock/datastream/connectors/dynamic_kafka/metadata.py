@@ -1,4 +1,4 @@
-"""What is known about streams: the clusters and topics that hold them now."""
+"""Metadata of streams: the clusters and topics that hold them now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class ClusterMetadata:
-    """What a cluster has of a stream.
+    """Topics of a cluster that belong to a stream.
 
     Attributes:
         topics: The topics.
@@ -245,7 +245,7 @@ def _check_properties(where: str, properties: Any) -> None:
 
 @dataclass
 class Cluster:
-    """What of a cluster is read.
+    """Topics and properties of a cluster that is read.
 
     Attributes:
         topics: The topics of all streams that it holds.
@@ -257,7 +257,7 @@ class Cluster:
 
 
 def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
-    """What of each cluster is read, by its name.
+    """Return the topics to read of each cluster, by its name.
 
     Raises:
         SourceError: Two streams reach a cluster in different ways, or what describes one is none.

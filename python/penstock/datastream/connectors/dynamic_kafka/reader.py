@@ -147,7 +147,7 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
 
 
 class _ClusterContext(SourceReaderContext):
-    """What the reader of a cluster may ask and do: its metrics are in a group of the cluster."""
+    """Context of a cluster's reader: its metrics are in a group of the cluster."""
 
     def __init__(self, context: SourceReaderContext, cluster: str) -> None:
         self._context, self._cluster = context, cluster

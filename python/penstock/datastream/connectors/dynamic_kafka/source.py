@@ -127,7 +127,7 @@ class DynamicKafkaSourceBuilder:
     def set_kafka_metadata_service(
         self, kafka_metadata_service: KafkaMetadataService
     ) -> DynamicKafkaSourceBuilder:
-        """What says where the streams are."""
+        """Set the service that knows the clusters of the streams."""
         given: Any = kafka_metadata_service
         if not isinstance(given, KafkaMetadataService):
             raise InvalidProgramError(f"expected a KafkaMetadataService, got {given!r}")
@@ -188,7 +188,7 @@ class DynamicKafkaSourceBuilder:
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
-        """What the names of the source's clients begin with."""
+        """Set the prefix of the source's client ids."""
         return self.set_property("client.id.prefix", prefix)
 
     def build(self) -> DynamicKafkaSource:

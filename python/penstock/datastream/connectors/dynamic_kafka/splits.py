@@ -31,7 +31,7 @@ class DynamicKafkaSourceSplit(KafkaPartitionSplit):
 
 @dataclass(frozen=True)
 class MetadataUpdateEvent:
-    """What is read from now on.
+    """Topics to read from now on.
 
     Attributes:
         clusters: By a cluster's name its topics, and the properties that reach it.

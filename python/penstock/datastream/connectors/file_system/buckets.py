@@ -163,11 +163,11 @@ class OutputFileConfig:
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """What stands before."""
+        """Return the prefix of part files."""
         return self._part_prefix
 
     def get_part_suffix(self) -> str:
-        """What stands behind."""
+        """Return the suffix of part files."""
         return self._part_suffix
 
     def get_java_object(self) -> NoReturn:

@@ -178,7 +178,7 @@ class FileSourceBuilder:
 def _builder(
     method: str, kind: type[Any], given: FileFormat, paths: tuple[str, ...]
 ) -> FileSourceBuilder:
-    """What a method of `FileSource` starts, once its arguments are checked."""
+    """Return the builder for a method of `FileSource`, once its arguments are checked."""
     if not isinstance(given, kind):
         raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
     if not paths:

@@ -1,4 +1,4 @@
-"""What is read of a table, as its enumerator and its readers know it."""
+"""Scan of a table, as its enumerator and its readers know it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of brokers beside reading and writing, and what they say when they refuse."""
+"""Administrative requests to brokers, and the reasons when they refuse."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Connections:
         self.refusal: str | None = None
 
     def note(self, error: Any) -> None:
-        """What the library calls."""
+        """Record an error; the library's callback."""
         if error.code() == _AUTHENTICATION:
             self.refusal = (
                 f"{self._where} do not let us in: {error.str()}; look at sasl.username and "
@@ -58,7 +58,7 @@ class Connections:
             self._last = error.str()
 
     def explained(self, reason: str) -> str:
-        """What an operation failed with, and what was last said of a connection."""
+        """Return the reason of a failed operation, with the last message about a connection."""
         return f"{reason} ({self._last})" if self._last else reason
 
 

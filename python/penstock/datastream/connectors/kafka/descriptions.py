@@ -1,4 +1,4 @@
-"""What a source or sink of Kafka was built with, for its parts in driver and workers."""
+"""Settings of a Kafka source or sink, for its parts in driver and workers."""
 
 from __future__ import annotations
 

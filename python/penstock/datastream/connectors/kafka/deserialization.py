@@ -112,7 +112,7 @@ class _OfFunction(KafkaRecordDeserializationSchema):
         self._function = function
 
     def deserialize_record(self, record: Any) -> Any:
-        """What the function makes of it."""
+        """Return the record that the function makes."""
         return self._function(record)
 
     def get_produced_type(self) -> TypeInformation | None:

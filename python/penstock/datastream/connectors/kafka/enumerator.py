@@ -35,7 +35,7 @@ _PAUSE_S: Final = 0.05
 
 @dataclass
 class _Discovery:
-    """What a look at the brokers brought."""
+    """Result of one discovery of partitions."""
 
     splits: list[KafkaPartitionSplit]
     vanished: set[KafkaTopicPartition]

@@ -192,7 +192,7 @@ class Committed(KafkaOffsetsInitializer):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """What the group committed."""
+        """Return the offsets that the group committed."""
         found = retriever.committed(partitions)
         missing = [partition for partition in partitions if partition not in found]
         reason = "the consumer group has committed no offset"

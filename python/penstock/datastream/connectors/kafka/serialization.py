@@ -215,7 +215,7 @@ class _OfFunction(KafkaRecordSerializationSchema):
         self._function = function
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """What the function makes of it."""
+        """Return the record that the function makes."""
         record = self._function(element)
         if record is not None and not isinstance(record, KafkaProducerRecord):
             raise SinkError(f"the function must return a KafkaProducerRecord, got {record!r}")
@@ -223,7 +223,7 @@ class _OfFunction(KafkaRecordSerializationSchema):
 
 
 def _serializer(schema: SerializationSchema) -> Callable[[Any], bytes]:
-    """What the schema does, by a function of the interpreter's own where there is one."""
+    """Return the serialization as a function of the interpreter's own where there is one."""
     if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
         return str.encode
     return schema.serialize

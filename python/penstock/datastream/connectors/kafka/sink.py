@@ -88,7 +88,7 @@ class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
         return KafkaSinkBuilder()
 
     def get_transformer(self) -> StreamTransformer | None:
-        """What changes the stream before, or None."""
+        """Return the transformation of the stream before the sink, or None."""
         return self._transformer
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
@@ -167,7 +167,7 @@ class KafkaSinkBuilder:
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """What is promised when the job fails and goes on."""
+        """Set the guarantee when the job fails and recovers."""
         given: Any = delivery_guarantee
         if not isinstance(given, DeliveryGuarantee):
             raise InvalidProgramError(f"expected a DeliveryGuarantee, got {given!r}")
@@ -175,7 +175,7 @@ class KafkaSinkBuilder:
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """What the names of transactions begin with: a text that no other job uses."""
+        """Set the prefix of transactional ids: a text that no other job uses."""
         if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX_LENGTH:
             raise InvalidProgramError(
                 f"a prefix of transactions has 1 to {_MAX_PREFIX_LENGTH} bytes"
@@ -256,7 +256,7 @@ def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
 
 
 def _acknowledgements(settings: Mapping[str, Any]) -> set[Any]:
-    """What was said of acknowledgements, by either of the names."""
+    """Return the configured acknowledgements, under either name."""
     names = ("acks", "request.required.acks")
     return {settings[key].strip() for key in names if key in settings}
 

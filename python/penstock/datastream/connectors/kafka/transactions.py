@@ -1,4 +1,4 @@
-"""What of transactions another process than the one that began them has to do.
+"""Operations on transactions that another process began.
 
 A transaction that belongs to a checkpoint is committed even if the process that wrote it is gone,
 and what nobody will commit is aborted.  librdkafka does neither, so these few requests go through

@@ -150,7 +150,7 @@ class _Deliveries:
         self.producer = None
 
     def _heard(self, serve: Callable[[float], int], timeout_s: float) -> int:
-        """What a call returns in which the library says what became of records and connections."""
+        """Call the library and record its reports on records and connections."""
         try:
             left = serve(timeout_s)
         except Exception as error:  # of no use any more: the library raises it here
@@ -181,7 +181,7 @@ class _Deliveries:
             )
 
     def _failure_of_transaction(self) -> str | None:
-        """What a transaction has failed with, so that its records were dropped; None if it goes on.
+        """Return the failure of a transaction whose records were dropped; None if it goes on.
 
         The library tells it to whoever asks for what only another transaction may do.
         """
@@ -293,7 +293,7 @@ class _RecordWriter(SinkWriter[Any]):
             deliveries.close()
 
     def _detach(self) -> _Deliveries | None:
-        """What the records so far went to; the next ones go to something new."""
+        """Detach and return the deliveries so far; the next records use new ones."""
         deliveries, self._deliveries = self._deliveries, None
         self._produce, self._until_poll = None, 0
         return deliveries

@@ -152,7 +152,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What was declared, or the schema makes."""
+        """Return the declared type, or the schema's."""
         if self.deserialize is not None:
             return self.type_info
         return message_type(self.schema)

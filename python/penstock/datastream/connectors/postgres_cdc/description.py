@@ -1,4 +1,4 @@
-"""What the parts of the source share: the table that is asked for, and how far it was read."""
+"""Table and read position, which the parts of the source share."""
 
 from __future__ import annotations
 

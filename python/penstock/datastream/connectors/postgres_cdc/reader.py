@@ -135,7 +135,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return [copy(split)]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What the checkpoint has need not be kept by the server any more."""
+        """Let the server drop the log that the checkpoint contains."""
         lsn = self._by_checkpoint.pop(checkpoint_id, 0)
         for earlier in [number for number in self._by_checkpoint if number < checkpoint_id]:
             del self._by_checkpoint[earlier]

@@ -115,7 +115,7 @@ class Slot(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What came over the stream.
+    """Message of the replication stream.
 
     Attributes:
         data: A message of pgoutput; None if the server only says how far it is.
@@ -163,7 +163,7 @@ class Connection:
         self._connection.finish()
 
     def rows(self, question: str) -> list[tuple[Any, ...]]:
-        """What the server answers: texts, None for null.
+        """Return the rows of an answer: texts, None for null.
 
         Raises:
             UnreachableError: The connection is lost, or the condition may pass.
@@ -311,7 +311,7 @@ class Connection:
         return self._answer(question)
 
     def _answer(self, question: str) -> Any:
-        """What the server says at last, or as it begins to send rows or changes."""
+        """Return the server's answer, either final or when it begins to send rows or changes."""
         connection, last = self._connection, None
         status = self._pq.ExecStatus
         with self._reaching(question):
@@ -337,7 +337,7 @@ class Connection:
             ) from error
 
     def _copied(self) -> tuple[int, Any]:
-        """What was sent, with its size: 0 if there is nothing yet, below it at the end."""
+        """Return the data sent, with its size: 0 if nothing has arrived, negative at the end."""
         connection = self._connection
         try:
             found: tuple[int, Any] = connection.get_copy_data(1)
@@ -380,7 +380,7 @@ class Connection:
 
 
 def _unescaped(text: str) -> str | None:
-    """What COPY has written so."""
+    """Return a text that COPY escaped, or None."""
     if text == "\\N":
         return None
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)

@@ -149,7 +149,7 @@ def snapshot_query(
     key: tuple[KeyColumn, ...],
     behind: tuple[str, ...] | None,
 ) -> str:
-    """What reads the rows of the table, then what they lack of their keys, in the order of these.
+    """Return the query of the rows that follow a key, in the order of the keys.
 
     The order is that of the key's index, if the server thinks it quicker than to sort.
 
@@ -178,7 +178,7 @@ def is_compared_here(key: tuple[KeyColumn, ...]) -> bool:
 
 
 def order_of(key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> tuple[int | str, ...]:
-    """What compares with others as the server compares keys of numbers and UUIDs."""
+    """Return a value that compares as the server compares keys of numbers and UUIDs."""
     return tuple(
         int(text) if column.kind in _NUMBERS else text
         for column, text in zip(key, texts, strict=True)
@@ -198,7 +198,7 @@ def count_before(
 
 
 def _place(connection: Connection, key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> str:
-    """What the server compares with the columns of a key, or with another one."""
+    """Return the SQL that the server compares with the columns of a key."""
     return "ROW({})".format(
         ", ".join(
             f"{connection.literal(text)}::{column.kind}"
@@ -209,7 +209,7 @@ def _place(connection: Connection, key: tuple[KeyColumn, ...], texts: tuple[str,
 
 
 def number_of(connection: Connection, expression: str) -> Any:
-    """What the server makes of an expression."""
+    """Return the number to which the server evaluates an expression."""
     ((found,),) = connection.rows(f"SELECT {expression}")
     return found
 

@@ -76,7 +76,7 @@ def _whole(bits: int) -> Callable[[str], int]:
 
 
 def reader_of(declared: TypeInformation, column: str) -> Callable[[str], Any]:
-    """What makes a value of the text of a column; it raises ValueError.
+    """Return the function that parses the text of a column; it raises ValueError.
 
     Raises:
         InvalidProgramError: Columns cannot be read as this type.

@@ -245,7 +245,7 @@ def pika_library(used_by: str) -> Any:
 
 
 def _said(error: Any) -> str:
-    """What the broker said."""
+    """Return the broker's message."""
     return str(getattr(error, "reply_text", "") or error)
 
 

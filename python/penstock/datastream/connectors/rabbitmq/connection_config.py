@@ -24,7 +24,7 @@ _LIMITS: Final = {
 
 @dataclass(frozen=True)
 class _Settings:
-    """What was set; None is what was not."""
+    """Explicit settings; None for those that were not set."""
 
     host: str | None = None
     port: int | None = None
@@ -44,7 +44,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class BrokerAddress:
-    """What the settings or the URI say of the broker.
+    """Address and login of a broker, from the settings or the URI.
 
     Attributes:
         host: The host.
@@ -131,7 +131,7 @@ class RMQConnectionConfig:
         return self._settings.prefetch_count
 
     def address(self) -> BrokerAddress:
-        """What the settings or the URI say."""
+        """Return the address in the settings or the URI."""
         found = self._settings
         if found.uri is not None:
             return _parsed(found.uri)
@@ -266,7 +266,7 @@ def _check(name: str, value: Any) -> None:
 
 
 def _parsed(uri: str) -> BrokerAddress:
-    """What a URI says; as of RabbitMQ's clients, what it leaves out is a new broker's.
+    """Return the parts of a URI; omitted ones are a new broker's defaults, as in its clients.
 
     Raises:
         InvalidProgramError: It is none of a broker.

@@ -206,7 +206,7 @@ class _Consumer(BrokerThread):
         self.wake()
 
     def acknowledged(self) -> list[_Message]:
-        """What the broker has confirmed to be acknowledged since the last call."""
+        """Return the messages whose acknowledgement the broker confirmed since the last call."""
         with self.condition:
             found, self._acknowledged = self._acknowledged, []
         return found

@@ -1,1 +1,1 @@
-"""What a task reads from: the twin of `rust/network/src/gate`."""
+"""Inputs of a task: the twin of `rust/network/src/gate`."""

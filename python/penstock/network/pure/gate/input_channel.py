@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChannelGate(Protocol):
-    """What a channel tells its gate."""
+    """Notifications from a channel to its gate."""
 
     def notify_channel_non_empty(self, index: int, *, priority: bool = False) -> None:
         """The channel has a buffer or an error.  Called from any thread, under no lock."""
@@ -30,7 +30,7 @@ class ChannelBuffer:
 
 
 class InputChannel:
-    """What both kinds have in common."""
+    """Common part of both kinds of channels."""
 
     def __init__(
         self, gate: ChannelGate, index: int, partition_id: bytes, subpartition: int
@@ -115,7 +115,7 @@ class InputChannel:
         return False
 
     def _waiting(self) -> Iterable[AnyBuffer]:
-        """What lies in the channel; under its lock."""
+        """Return the buffers in the channel; call it under its lock."""
         raise NotImplementedError
 
     # -- debloating -----------------------------------------------------------------------

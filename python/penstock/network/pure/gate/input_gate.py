@@ -1,4 +1,4 @@
-"""What one task reads from one exchange (SEMANTICS C9)."""
+"""Input of one task from one exchange (SEMANTICS C9)."""
 
 from __future__ import annotations
 
@@ -379,9 +379,9 @@ class SingleInputGate(InputGate):
         self._num_ended = 0
         self._requested = False
         self._recovered: deque[tuple[int, AnyBuffer]] = deque()
-        """What was in flight at the checkpoint that the task starts from, by channel."""
+        """In-flight data of the checkpoint that the task starts from, by channel."""
         self._kept: list[list[bytes]] = [[] for _ in range(num_channels)]
-        """What of that a checkpoint has wanted and not taken."""
+        """Recovered buffers that a pending checkpoint has not yet stored."""
 
     def request_partitions(self) -> None:
         """Ask all producers.

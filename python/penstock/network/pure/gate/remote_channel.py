@@ -100,7 +100,7 @@ class RemoteInputChannel(InputChannel):
         return True
 
     def _waiting(self) -> Iterable[AnyBuffer]:
-        """What was received and not taken."""
+        """Return the buffers that were received and not read."""
         return self._received
 
     @property

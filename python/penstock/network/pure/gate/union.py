@@ -1,4 +1,4 @@
-"""What one task reads from several exchanges as if they were one (SEMANTICS C9)."""
+"""Union of several exchanges that one task reads as one (SEMANTICS C9)."""
 
 from __future__ import annotations
 

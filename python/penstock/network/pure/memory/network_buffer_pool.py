@@ -151,7 +151,7 @@ class NetworkBufferPool:
         )
 
     def _usage_percent(self) -> int:
-        """What pools and channels would like to have, in percent of all segments."""
+        """Return the segments that pools and channels request, in percent of all."""
         minima = sum(pool.min_segments for pool in self._pools)
         wanted = sum(
             pool.min_segments if pool.max_segments == UNBOUNDED else pool.max_segments

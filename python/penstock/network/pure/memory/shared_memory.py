@@ -35,7 +35,7 @@ class SharedMemory:
             raise OSError(errno.ENOSYS, "this system has no files without names")
         pages = max(1, -(-size // mmap.PAGESIZE))
         self.descriptor = os.memfd_create("penstock", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        """What ``ForeignMemory`` asks for."""
+        """Descriptor that ``ForeignMemory`` asks for."""
         try:
             os.ftruncate(self.descriptor, pages * mmap.PAGESIZE)
             self.view = memoryview(mmap.mmap(self.descriptor, pages * mmap.PAGESIZE))

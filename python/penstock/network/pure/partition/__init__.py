@@ -1,1 +1,1 @@
-"""What a task writes to: the twin of `rust/network/src/partition`."""
+"""Outputs of a task: the twin of `rust/network/src/partition`."""

@@ -298,7 +298,7 @@ class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
         return available, self._backlog(extents)
 
     def notify_new_buffer_size(self, size: int) -> None:
-        """What lies in a file has its size already."""
+        """Do nothing: buffers in a file already have their size."""
 
     def release_all_resources(self) -> None:
         """The reader is done; the data stays for others."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class TimedFlush(Protocol):
-    """What the flusher flushes."""
+    """Target of the flusher."""
 
     def timed_flush(self) -> None:
         """Make every committed byte readable."""

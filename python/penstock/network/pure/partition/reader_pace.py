@@ -14,7 +14,7 @@ MIN_BUFFERS_PER_CHANNEL: Final = 2
 """The least quota: one buffer that is read and one that is written."""
 
 TARGET_NS: Final = 1_000_000_000
-"""What waits for a reader is to be read within this time."""
+"""Time within which a reader should read the buffers that wait for it."""
 
 
 class ReaderPace:

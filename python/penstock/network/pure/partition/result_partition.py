@@ -1,4 +1,4 @@
-"""What one subtask produces for all consumers of one exchange (SEMANTICS B3, C1)."""
+"""Output of one subtask for all consumers of one exchange (SEMANTICS B3, C1)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.partition.result_partition import ResultPartition
 
 REFUSED = -1
-"""What ``add`` returns when the subpartition is finished or released."""
+"""Return value of ``add`` if the subpartition is finished or released."""
 
 
 class PipelinedSubpartition(Subpartition):
@@ -362,7 +362,7 @@ def _is_barrier(consumer: BufferConsumer, checkpoint_id: int) -> bool:
 
 
 def _unread(consumer: BufferConsumer) -> bytes:
-    """What a data buffer holds for its reader; nothing of an event."""
+    """Return the unread bytes of a data buffer; none of an event."""
     return _content(consumer) if consumer.is_buffer else b""
 
 

@@ -43,7 +43,7 @@ def check_task_event(event: bytes) -> None:
 
 
 def nobody_listens() -> IllegalStateError:
-    """What the sender of an event hears when its producer is not there."""
+    """Return the error for the sender of an event whose producer is absent."""
     return IllegalStateError("the task event found no task that writes its partition")
 
 

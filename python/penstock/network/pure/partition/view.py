@@ -1,4 +1,4 @@
-"""What a reader holds of a subpartition, whichever kind it is."""
+"""Reader's view of a subpartition of either kind."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Lender:
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """What the consumer is shown."""
+        """Return the descriptors that the consumer receives."""
         return self._memory.descriptor, self._flag.descriptor
 
     def accept(self) -> None:

@@ -19,7 +19,7 @@ import struct
 logger = logging.getLogger(__name__)
 
 _NAME_PREFIX = "penstock-data/"
-"""What every name begins with; the native runtime uses the same."""
+"""Prefix of every name; the native runtime uses the same."""
 
 _SEND_BUFFER_BYTES = 1 << 20
 """Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit."""
@@ -102,7 +102,7 @@ def receive(sock: socket.socket, into: memoryview) -> tuple[int, list[int]]:
 
 
 def _wildcard(address: tuple[str, int]) -> tuple[str, int] | None:
-    """What an executor that listens on all addresses calls ``address``, if it is this host's."""
+    """Return the wildcard address of this host's executor that listens on all addresses."""
     host, port = address
     family, everywhere = (socket.AF_INET6, "::") if ":" in host else (socket.AF_INET, "0.0.0.0")
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

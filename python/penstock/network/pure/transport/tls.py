@@ -121,7 +121,7 @@ class TlsSession:
         return self.take_outgoing()
 
     def take_outgoing(self) -> bytes:
-        """What the session has to say to the peer by itself."""
+        """Return the bytes that the session itself sends to the peer."""
         return self._to_send.read()
 
 

@@ -85,7 +85,7 @@ _PARTITION_REQUEST = struct.Struct(">60sii16si")
 
 @dataclass(frozen=True, slots=True)
 class BufferHeader:
-    """What precedes the payload of a BufferResponse."""
+    """Header of a BufferResponse's payload."""
 
     receiver: bytes
     subpartition: int
