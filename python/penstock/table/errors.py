@@ -1,0 +1,25 @@
+"""Errors of SQL and the Table API, with Flink's names."""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+
+
+class TableException(PenstockError):
+    """A query or an operation on tables cannot be carried out; says why."""
+
+
+class ValidationException(TableException):
+    """A statement or an expression is invalid: a name, a type or the number of arguments."""
+
+
+class SqlParserException(TableException):
+    """A text is no SQL; names the place and shows its line."""
+
+
+def marked(sql: str, line: int, column: int) -> str:
+    """Return the line of a text with a mark under one of its columns, both counted from 1."""
+    lines = sql.splitlines()
+    if not 1 <= line <= len(lines):
+        return ""
+    return f"{lines[line - 1]}\n{' ' * (max(column, 1) - 1)}^"

@@ -1,0 +1,407 @@
+"""Flink's SQL as a dialect of sqlglot: its tokens and the syntax of its queries."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import Dialect, exp, parser, tokens
+from sqlglot.dialects.dialect import NormalizationStrategy
+from sqlglot.tokens import TokenType
+
+from penstock.table.sql.statement_parsing import StatementParsing
+from penstock.table.sql.trees import (
+    CastTo,
+    Descriptor,
+    Function,
+    NamedArgument,
+    TableArgument,
+    TableFunction,
+)
+from penstock.table.sql.type_parsing import TypeParsing
+
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+#: Time units of EXTRACT, TIMESTAMPADD and the like.
+UNITS = (
+    "NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK",
+    "MONTH", "QUARTER", "YEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH", "DOW", "ISODOW",
+    "DOY", "ISOYEAR",
+)  # fmt: skip
+
+
+class FlinkTokenizer(tokens.Tokenizer):
+    """Flink's tokens."""
+
+    IDENTIFIERS: ClassVar[list[Any]] = ["`"]
+    QUOTES: ClassVar[list[Any]] = ["'"]
+    STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+    HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+    UNICODE_STRINGS: ClassVar[list[Any]] = [("U&'", "'"), ("u&'", "'")]
+    NESTED_COMMENTS = False
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        **tokens.Tokenizer.KEYWORDS,
+        "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
+        "LOCALTIMESTAMP": TokenType.VAR,
+        "LOCALTIME": TokenType.VAR,
+        "MAP": TokenType.VAR,
+        "STRUCT": TokenType.VAR,
+    }
+    for _word in (
+        "QUALIFY", "DIV", "RLIKE", "REGEXP", "GLOB", "KILL", "CACHE", "COMMENT", "PRIMARY KEY",
+        "FOREIGN KEY", "PARTITIONED BY",
+    ):  # fmt: skip
+        KEYWORDS.pop(_word, None)
+    TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = {
+        *tokens.Tokenizer.TOKENS_PRECEDING_HINT,
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+    }
+    #: Words that begin statements of others, which are kept as text there.
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+class FlinkParser(TypeParsing, StatementParsing, parser.Parser):  # type: ignore[misc]
+    """Reads Flink's SQL; functions stay calls by name, which the binder resolves."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        "ANY": parser.Parser.NO_PAREN_FUNCTION_PARSERS["ANY"],
+        "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"],
+        **{
+            name: lambda self: self.no_argument_call()
+            for name in (
+                "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME",
+                "LOCALTIMESTAMP", "CURRENT_ROW_TIMESTAMP", "ROW",
+            )
+        },
+    }  # fmt: skip
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        "CAST": lambda self: self.cast_call(is_safe=False),
+        "TRY_CAST": lambda self: self.cast_call(is_safe=True),
+        "EXTRACT": lambda self: self.extract_call(),
+        "CEIL": lambda self: self.unit_call("CEIL"),
+        "CEILING": lambda self: self.unit_call("CEIL"),
+        "FLOOR": lambda self: self.unit_call("FLOOR"),
+        "TRIM": lambda self: self.trim_call(),
+        "SUBSTRING": lambda self: self.from_for_call("SUBSTRING", ("FROM", "FOR")),
+        "OVERLAY": lambda self: self.from_for_call("OVERLAY", ("PLACING", "FROM", "FOR")),
+        "POSITION": lambda self: self.position_call(),
+        "TIMESTAMPADD": lambda self: self.first_unit_call("TIMESTAMPADD"),
+        "TIMESTAMPDIFF": lambda self: self.first_unit_call("TIMESTAMPDIFF"),
+        "JSON_VALUE": lambda self: self.json_call("JSON_VALUE"),
+        "JSON_QUERY": lambda self: self.json_call("JSON_QUERY"),
+        "JSON_EXISTS": lambda self: self.json_call("JSON_EXISTS"),
+        "JSON_OBJECT": lambda self: self.json_object_call("JSON_OBJECT"),
+        "JSON_OBJECTAGG": lambda self: self.json_object_call("JSON_OBJECTAGG"),
+        "JSON_ARRAY": lambda self: self.json_array_call("JSON_ARRAY"),
+        "JSON_ARRAYAGG": lambda self: self.json_array_call("JSON_ARRAYAGG"),
+    }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
+    SUPPORTS_IMPLICIT_UNNEST = False
+
+    # Functions ------------------------------------------------------------------------------------
+
+    def call(self, name: str, arguments: list[Any], *options: Any) -> Function:
+        """Make a call."""
+        return Function(this=name, expressions=arguments, options=options)
+
+    def no_argument_call(self) -> Any:
+        """Read what is behind a function that takes no parentheses; ROW takes them."""
+        token = self._prev
+        name = token.text.upper()
+        arguments: list[Any] = []
+        if self._match(TokenType.L_PAREN):
+            arguments = self._parse_csv(self._parse_disjunction)
+            self._match_r_paren()
+        elif name == "ROW":
+            self.raise_error("ROW takes its fields in parentheses")
+        return self.call(name, arguments).update_positions(token)
+
+    def cast_call(self, is_safe: bool) -> Any:
+        """Read the arguments of CAST."""
+        value = self._parse_disjunction()
+        if not self._match(TokenType.ALIAS):
+            self.raise_error("AS was expected in CAST")
+        return CastTo(this=value, to=self.parse_data_type(), safe=is_safe)
+
+    def extract_call(self) -> Any:
+        """Read the arguments of EXTRACT."""
+        unit = self._unit()
+        self._expect(TokenType.FROM)
+        return self.call("EXTRACT", [self._parse_disjunction()], unit)
+
+    def _unit(self) -> str:
+        unit = self._curr.text.upper() if self._curr else ""
+        unit = unit.removeprefix("SQL_TSI_")
+        if unit not in UNITS:
+            self.raise_error("a unit of time was expected")
+        self._advance()
+        return unit
+
+    def unit_call(self, name: str) -> Any:
+        """Read the arguments of CEIL and FLOOR."""
+        value = self._parse_disjunction()
+        if self._match_text_seq("TO"):
+            return self.call(name, [value], self._unit())
+        arguments = [value]
+        while self._match(TokenType.COMMA):
+            arguments.append(self._parse_disjunction())
+        return self.call(name, arguments)
+
+    def first_unit_call(self, name: str) -> Any:
+        """Read the arguments of TIMESTAMPADD and TIMESTAMPDIFF."""
+        unit = self._unit()
+        self._expect(TokenType.COMMA)
+        return self.call(name, self._parse_csv(self._parse_disjunction), unit)
+
+    def trim_call(self) -> Any:
+        """Read the arguments of TRIM."""
+        side = "BOTH"
+        for word in ("BOTH", "LEADING", "TRAILING"):
+            if self._match_text_seq(word):
+                side = word
+        if self._match(TokenType.FROM):
+            return self.call("TRIM", [self._parse_disjunction()], side)
+        first = self._parse_disjunction()
+        if self._match(TokenType.FROM):
+            return self.call("TRIM", [self._parse_disjunction(), first], side)
+        arguments = [first]
+        while self._match(TokenType.COMMA):
+            arguments.append(self._parse_disjunction())
+        return self.call("TRIM", arguments, side)
+
+    def from_for_call(self, name: str, words: tuple[str, ...]) -> Any:
+        """Read arguments that words or commas part."""
+        arguments = [self._parse_disjunction()]
+        rest = list(words)
+        while self._curr and self._curr.token_type != TokenType.R_PAREN:
+            if not self._match(TokenType.COMMA):
+                while rest and not self._match_text_seq(rest[0]):
+                    rest.pop(0)
+                if not rest:
+                    self.raise_error(f"an argument of {name} was expected")
+                rest.pop(0)
+            arguments.append(self._parse_disjunction())
+        return self.call(name, arguments)
+
+    def position_call(self) -> Any:
+        """Read the arguments of POSITION."""
+        part = self._parse_bitwise()
+        if not self._match(TokenType.IN):
+            self._expect(TokenType.COMMA)
+        arguments = [part, self._parse_bitwise()]
+        if self._match(TokenType.FROM):
+            arguments.append(self._parse_bitwise())
+        return self.call("POSITION", arguments)
+
+    def json_call(self, name: str) -> Any:
+        """Read the arguments of a function with a JSON path and what to do on errors."""
+        arguments = [self._parse_disjunction()]
+        self._expect(TokenType.COMMA)
+        arguments.append(self._parse_disjunction())
+        options: dict[str, Any] = {}
+        while self._curr and self._curr.token_type != TokenType.R_PAREN:
+            if self._match_text_seq("RETURNING"):
+                options["RETURNING"] = self.parse_data_type()
+            elif self._match_text_seq("WITHOUT"):
+                self._match_text_seq("ARRAY")
+                self._match_text_seq("WRAPPER")
+                options["WRAPPER"] = "WITHOUT"
+            elif self._match_text_seq("WITH"):
+                kind = "CONDITIONAL" if self._match_text_seq("CONDITIONAL") else "UNCONDITIONAL"
+                self._match_text_seq("UNCONDITIONAL")
+                self._match_text_seq("ARRAY")
+                self._match_text_seq("WRAPPER")
+                options["WRAPPER"] = kind
+            else:
+                behaviour = self._json_behaviour()
+                if not self._match_text_seq("ON"):
+                    self.raise_error("ON EMPTY or ON ERROR was expected")
+                event = self._curr.text.upper() if self._curr else ""
+                if event not in ("EMPTY", "ERROR"):
+                    self.raise_error("EMPTY or ERROR was expected")
+                self._advance()
+                if behaviour[0] == "DEFAULT":
+                    arguments.append(behaviour[1])
+                    options[event] = ("DEFAULT", len(arguments) - 1)
+                else:
+                    options[event] = behaviour
+        return self.call(name, arguments, *sorted(options.items()))
+
+    def _json_behaviour(self) -> tuple[Any, ...]:
+        if self._match_text_seq("DEFAULT"):
+            return "DEFAULT", self._parse_bitwise()
+        for words in (("EMPTY", "ARRAY"), ("EMPTY", "OBJECT"), ("NULL",), ("ERROR",), ("TRUE",),
+                      ("FALSE",), ("UNKNOWN",)):  # fmt: skip
+            if self._match_text_seq(*words):
+                return (" ".join(words),)
+        self.raise_error("a behaviour ON EMPTY or ON ERROR was expected")
+        raise AssertionError
+
+    def _on_null(self, default: str) -> str:
+        for word in ("NULL", "ABSENT"):
+            if self._match_text_seq(word, "ON", "NULL"):
+                return word
+        return default
+
+    def json_object_call(self, name: str) -> Any:
+        """Read keys and values of a JSON object."""
+        arguments: list[Any] = []
+        while self._curr and self._curr.token_type != TokenType.R_PAREN:
+            if self._on_null_follows():
+                break
+            self._match_text_seq("KEY")
+            arguments.append(self._parse_bitwise())
+            if not self._match_text_seq("VALUE") and not self._match(TokenType.COLON):
+                self.raise_error("VALUE was expected")
+            arguments.append(self._parse_bitwise())
+            if not self._match(TokenType.COMMA):
+                break
+        return self.call(name, arguments, self._on_null("NULL"))
+
+    def json_array_call(self, name: str) -> Any:
+        """Read the elements of a JSON array."""
+        arguments: list[Any] = []
+        while self._curr and self._curr.token_type != TokenType.R_PAREN:
+            if self._on_null_follows():
+                break
+            arguments.append(self._parse_disjunction())
+            if not self._match(TokenType.COMMA):
+                break
+        return self.call(name, arguments, self._on_null("ABSENT"))
+
+    def _on_null_follows(self) -> bool:
+        return bool(
+            self._curr.text.upper() in ("NULL", "ABSENT")
+            and self._next
+            and self._next.text.upper() == "ON"
+        )
+
+    # Expressions ----------------------------------------------------------------------------------
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> Any:
+        """Read the type in front of a literal; other types are read by `parse_data_type`."""
+        del check_func, schema, allow_identifiers, with_collation
+        token, following = self._curr, self._next
+        if token and following and following.token_type == TokenType.STRING:
+            kind = {
+                "DATE": exp.DType.DATE,
+                "TIME": exp.DType.TIME,
+                "TIMESTAMP": exp.DType.TIMESTAMP,
+                "TIMESTAMP_LTZ": exp.DType.TIMESTAMPLTZ,
+            }.get(token.text.upper())
+            if kind is not None:
+                self._advance()
+                return exp.DataType(this=kind)
+        return None
+
+    def _parse_bracket(self, this: Any = None) -> Any:
+        """Read ARRAY[…], MAP[…] or what is behind a value."""
+        if (
+            isinstance(this, exp.Column)
+            and not this.table
+            and self._curr
+            and self._curr.token_type == TokenType.L_BRACKET
+            and not this.this.args.get("quoted")
+            and this.name.upper() in ("ARRAY", "MAP")
+        ):
+            self._advance()
+            arguments = self._parse_csv(self._parse_disjunction)
+            if not self._match(TokenType.R_BRACKET):
+                self.raise_error("']' was expected")
+            made = self.call(f"{this.name.upper()}_CONSTRUCTOR", arguments)
+            made.meta.update(this.this.meta)
+            return super()._parse_bracket(made)
+        return super()._parse_bracket(this)
+
+    # Relations ------------------------------------------------------------------------------------
+
+    def _parse_table(self, *arguments: Any, **settings: Any) -> Any:
+        token, following = self._curr, self._next
+        if token and following and following.token_type == TokenType.L_PAREN:
+            if token.token_type == TokenType.TABLE:
+                self._advance(2)
+                made = self._table_function()
+                self._match_r_paren()
+                made.set("alias", self._parse_table_alias())
+                return made
+            if token.text.upper() in _WINDOWS and token.token_type != TokenType.IDENTIFIER:
+                made = self._table_function()
+                made.set("alias", self._parse_table_alias())
+                return made
+        return super()._parse_table(*arguments, **settings)
+
+    def _table_function(self) -> Any:
+        token = self._curr
+        if token.text.upper() not in _WINDOWS:
+            return exp.Lateral(this=self._parse_function())
+        self._advance()
+        self._expect(TokenType.L_PAREN)
+        arguments = self._parse_csv(self._table_argument)
+        self._match_r_paren()
+        made = TableFunction(this=token.text.upper(), expressions=arguments)
+        return made.update_positions(token)
+
+    def _table_argument(self) -> Any:
+        if self._next and self._next.token_type == TokenType.FARROW:
+            name = self._curr.text.upper()
+            self._advance(2)
+            return NamedArgument(this=name, expression=self._table_argument())
+        if self._match(TokenType.TABLE):
+            made = TableArgument(this=self._parse_table_parts())
+        elif self._curr.token_type == TokenType.L_PAREN and self._next.token_type in (
+            TokenType.SELECT, TokenType.WITH, TokenType.VALUES,
+        ):  # fmt: skip
+            made = TableArgument(this=self._parse_wrapped(self._parse_select))
+        elif self._curr.text.upper() == "DESCRIPTOR":
+            self._advance()
+            return Descriptor(expressions=self._parse_wrapped_csv(self._parse_id_var))
+        else:
+            return self._parse_disjunction()
+        partition: list[Any] = []
+        if self._match(TokenType.PARTITION_BY):
+            partition.append(self._parse_column())
+            # The comma may also be the one behind the table.
+            while self._is_column_list():
+                self._advance()
+                partition.append(self._parse_column())
+        made.set("expressions", partition)
+        return made
+
+    def _is_column_list(self) -> bool:
+        token, following = self._curr, self._next
+        if token.token_type != TokenType.COMMA or following.text.upper() == "DESCRIPTOR":
+            return False
+        return self._tokens[self._index + 2].token_type != TokenType.FARROW
+
+    def _parse_table_parts(self, *arguments: Any, **settings: Any) -> Any:
+        start = self._index
+        made = super()._parse_table_parts(*arguments, **settings)
+        if made is not None and self._curr.token_type == TokenType.HINT:
+            if settings.get("fast"):
+                self._retreat(start)
+                return None  # the slow way reads the hint
+            made.meta["options"] = self.hinted_options()
+        return made
+
+    def _parse_hint(self) -> Any:
+        """Read a hint behind SELECT; hints of joins and state have no meaning here."""
+        self._match(TokenType.HINT)
+        return None
+
+
+class Flink(Dialect):
+    """Flink's SQL."""
+
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
+    NULL_ORDERING = "nulls_are_small"
+    Tokenizer = FlinkTokenizer
+    tokenizer_class = FlinkTokenizer
+    parser_class = FlinkParser
+    Parser = FlinkParser

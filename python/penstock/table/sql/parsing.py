@@ -1,0 +1,293 @@
+"""From texts to statements, expressions and types."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokens import TokenType
+
+from penstock.table.errors import SqlParserException, marked
+from penstock.table.sql.dialect import Flink, FlinkParser
+from penstock.table.sql.statements import Query, Statement
+from penstock.table.type_errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
+
+    from penstock.table.types import DataType
+
+#: Words that name nothing unless they are quoted.
+RESERVED = frozenset(
+    [
+        "ALL",
+        "AND",
+        "ARRAY",
+        "AS",
+        "AT",
+        "BETWEEN",
+        "BOTH",
+        "BY",
+        "CASE",
+        "CAST",
+        "CROSS",
+        "CUBE",
+        "DAY",
+        "DEC",
+        "DECIMAL",
+        "DELETE",
+        "DESCRIBE",
+        "DISTINCT",
+        "ELSE",
+        "END",
+        "ESCAPE",
+        "EXCEPT",
+        "EXISTS",
+        "EXTRACT",
+        "FALSE",
+        "FETCH",
+        "FOR",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "GROUPING",
+        "HAVING",
+        "HOUR",
+        "IN",
+        "INNER",
+        "INSERT",
+        "INTERSECT",
+        "INTERVAL",
+        "INTO",
+        "IS",
+        "JOIN",
+        "LANGUAGE",
+        "LATERAL",
+        "LEADING",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "METHOD",
+        "MINUTE",
+        "MONTH",
+        "NATURAL",
+        "NOT",
+        "NULL",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "OVERLAPS",
+        "PARTITION",
+        "RANGE",
+        "RAW",
+        "RESULT",
+        "RIGHT",
+        "ROLLUP",
+        "ROW",
+        "ROWS",
+        "SECOND",
+        "SELECT",
+        "SQL",
+        "START",
+        "TABLE",
+        "THEN",
+        "TO",
+        "TRAILING",
+        "TRUE",
+        "UNION",
+        "UNKNOWN",
+        "UNNEST",
+        "UPDATE",
+        "USING",
+        "VALUE",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+        "WITHIN",
+        "YEAR",
+    ]
+)
+
+
+@lru_cache(maxsize=1)
+def _dialect() -> Flink:
+    return Flink()
+
+
+def parse_statement(text: str) -> Statement:
+    """Return the one statement of a text.
+
+    Raises:
+        SqlParserException: It is none, or more than one.
+    """
+    parser, tokens = _start(text)
+
+    def read() -> Any:
+        return parser.parse_flink_statement()
+
+    statement = _finish(text, parser, tokens, read, may_end_with_semicolon=True)
+    if isinstance(statement, Query):
+        _check_names(text, statement.tree)
+    for part in ("query",):
+        tree = getattr(statement, part, None)
+        if isinstance(tree, exp.Expr):
+            _check_names(text, tree)
+    assert isinstance(statement, Statement)
+    return statement
+
+
+def parse_script(text: str) -> list[str]:
+    """Return the texts of the statements that semicolons part.
+
+    Raises:
+        SqlParserException: A text or a comment does not end.
+    """
+    _, tokens = _start(text)
+    found, first, depth = [], None, 0
+    last: Token | None = None
+    for token in tokens:
+        word = token.text.upper()
+        if token.token_type == TokenType.SEMICOLON and depth == 0:
+            if first is not None and last is not None:
+                found.append(text[first.start : last.end + 1])
+            first = None
+            continue
+        first = token if first is None else first
+        depth += (word == "BEGIN") - (word == "END" and depth > 0)
+        last = token
+    if first is not None and last is not None:
+        found.append(text[first.start : last.end + 1])
+    return found
+
+
+def parse_query(text: str) -> Any:
+    """Return the tree of a query.
+
+    Raises:
+        SqlParserException: It is none.
+    """
+    statement = parse_statement(text)
+    if not isinstance(statement, Query):
+        raise SqlParserException(
+            f"a query was expected, the statement is a {type(statement).__name__}: {text.strip()}"
+        )
+    return statement.tree
+
+
+def parse_expression(text: str) -> Any:
+    """Return the tree of an expression.
+
+    Raises:
+        SqlParserException: It is none.
+    """
+    parser, tokens = _start(text)
+    return _finish(text, parser, tokens, lambda: parser._parse_disjunction())
+
+
+def parse_type(text: str) -> DataType:
+    """Return the type that a text names.
+
+    Raises:
+        SqlParserException: It is none.
+    """
+    parser, tokens = _start(text)
+    kind: DataType = _finish(text, parser, tokens, lambda: parser.parse_data_type())
+    return kind
+
+
+def place_of(tree: Any) -> tuple[int, int] | None:
+    """Return line and column of a part of a tree, from 1; None if it has no place."""
+    for part in tree.walk(bfs=True) if isinstance(tree, exp.Expr) else ():
+        meta = part._meta or {}
+        if "line" in meta and "start" in meta:
+            length = meta["end"] - meta["start"] + 1
+            return meta["line"], meta["col"] - length + 1
+    return None
+
+
+def _start(text: str) -> tuple[FlinkParser, list[Token]]:
+    dialect = _dialect()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError as error:
+        raise SqlParserException(f"SQL parse failed. {error}") from None
+    parser = FlinkParser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
+    return parser, tokens
+
+
+def _finish(
+    text: str,
+    parser: FlinkParser,
+    tokens: list[Token],
+    read: Any,
+    *,
+    may_end_with_semicolon: bool = False,
+) -> Any:
+    if may_end_with_semicolon:
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens = tokens[:-1]
+    parser.reset()
+    parser.sql = text
+    _feed(parser, tokens)
+    try:
+        result = read()
+    except ParseError as error:
+        _refuse(text, error)
+    except InvalidTypeError as error:
+        raise SqlParserException(f"SQL parse failed. {error}") from error
+    if parser._index < len(tokens):
+        token = tokens[parser._index]
+        _refuse_token(text, token)
+    if result is None:
+        raise SqlParserException(f'SQL parse failed. Encountered "<EOF>" in {text!r}')
+    return result
+
+
+def _feed(parser: Any, tokens: list[Token]) -> None:
+    parser._tokens = tokens
+    parser._tokens_size = len(tokens)
+    parser._index = -1
+    parser._advance()
+
+
+def _refuse(text: str, error: ParseError) -> NoReturn:
+    found = error.errors[0] if error.errors else {}
+    line, column = found.get("line") or 1, found.get("col") or 1
+    shown = found.get("highlight") or "<EOF>"
+    column -= max(len(shown) - 1, 0)
+    what = found.get("description") or str(error)
+    if "Encountered" not in what:
+        what = f'Encountered "{shown}": {what}'
+    raise SqlParserException(
+        f"SQL parse failed. {what} at line {line}, column {max(column, 1)}.\n"
+        f"{marked(text, line, column)}"
+    )
+
+
+def _refuse_token(text: str, token: Token, why: str = "") -> NoReturn:
+    column = token.col - len(token.text) + 1
+    raise SqlParserException(
+        f'SQL parse failed. Encountered "{token.text}"{why} at line {token.line}, '
+        f"column {column}.\n{marked(text, token.line, column)}"
+    )
+
+
+def _check_names(text: str, tree: Any) -> None:
+    for name in tree.find_all(exp.Identifier):
+        if name.args.get("quoted") or str(name.this).upper() not in RESERVED:
+            continue
+        meta = name._meta or {}
+        line = meta.get("line", 1)
+        column = meta.get("col", 1) - len(name.this) + 1
+        raise SqlParserException(
+            f'SQL parse failed. Encountered "{name.this}" at line {line}, column {column}: the '
+            f"word is reserved, write `{name.this}` to use it as a name.\n"
+            f"{marked(text, line, column)}"
+        )

@@ -1,0 +1,126 @@
+"""Statements in Flink's dialect become data; what is no statement is refused with its place."""
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from penstock.table import types
+from penstock.table.errors import SqlParserException
+from penstock.table.sql import statements
+from penstock.table.sql.parsing import (
+    parse_expression,
+    parse_query,
+    parse_script,
+    parse_statement,
+    parse_type,
+)
+
+
+def test_create_table_with_everything():
+    made = parse_statement(
+        """CREATE TEMPORARY TABLE IF NOT EXISTS c.d.t (
+            id INT NOT NULL COMMENT 'the id', n DECIMAL(5, 2), twice AS n * 2,
+            ts TIMESTAMP(3) METADATA FROM 'timestamp' VIRTUAL,
+            WATERMARK FOR ts AS ts - INTERVAL '5' SECOND,
+            CONSTRAINT mine PRIMARY KEY (id) NOT ENFORCED
+        ) COMMENT 'all' PARTITIONED BY (id) WITH ('connector' = 'kafka', 'a' = 'it''s')"""
+    )
+    assert isinstance(made, statements.CreateTable)
+    assert made.path == ("c", "d", "t")
+    assert [c.name for c in made.columns] == ["id", "n", "twice", "ts"]
+    assert made.columns[0].type == types.IntType(nullable=False)
+    assert made.columns[0].comment == "the id"
+    assert made.columns[2].text == "n * 2"
+    assert made.columns[3].metadata_key == "timestamp"
+    assert made.columns[3].is_virtual
+    assert made.watermarks[0].text == "ts - INTERVAL '5' SECOND"
+    assert made.primary_key == ("id",)
+    assert not made.is_key_enforced
+    assert made.partition_keys == ("id",)
+    assert made.options == {"connector": "kafka", "a": "it's"}
+    assert made.is_temporary
+    assert made.if_not_exists
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("STRING", "STRING"),
+        ("VARCHAR(3) NOT NULL", "VARCHAR(3) NOT NULL"),
+        ("DECIMAL", "DECIMAL(10, 0)"),
+        ("TIMESTAMP", "TIMESTAMP(6)"),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP_LTZ(3)"),
+        ("ARRAY<MAP<STRING, INT NOT NULL>>", "ARRAY<MAP<STRING, INT NOT NULL>>"),
+        ("ROW<a INT, b ROW<c STRING>>", "ROW<`a` INT, `b` ROW<`c` STRING>>"),
+        ("INT ARRAY", "ARRAY<INT>"),
+        ("INTERVAL DAY TO SECOND", "INTERVAL DAY(2) TO SECOND(6)"),
+    ],
+)
+def test_types(text, expected):
+    assert str(parse_type(text)) == expected
+
+
+def test_hints_are_options_of_their_table():
+    tree = parse_query("SELECT * FROM t /*+ OPTIONS('a' = 'b') */ AS x")
+    table = tree.args["from_"].this
+    assert table.meta["options"] == {"a": "b"}
+    assert table.alias == "x"
+
+
+def test_insert_with_columns_and_partition():
+    made = parse_statement("INSERT OVERWRITE t PARTITION (d = 'x') (a, b) SELECT 1, 2")
+    assert isinstance(made, statements.Insert)
+    assert made.is_overwrite
+    assert made.columns == ("a", "b")
+    assert list(made.partition) == ["d"]
+
+
+def test_statement_sets():
+    made = parse_statement(
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1; INSERT INTO b SELECT 2; END"
+    )
+    assert isinstance(made, statements.StatementSetBlock)
+    assert [i.path for i in made.statements] == [("a",), ("b",)]
+
+
+def test_scripts_are_parted_outside_of_texts_and_sets():
+    script = "SELECT ';'; -- a ; b\nBEGIN STATEMENT SET; INSERT INTO a SELECT 1; END; SELECT 2"
+    assert parse_script(script) == [
+        "SELECT ';'",
+        "BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END",
+        "SELECT 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT (1", "line 1"),
+        ("SELEKT 1", "SELEKT"),
+        ("SELECT 1;\nSELECT 2", ";"),
+        ("SELECT 1 AS value", "reserved"),
+        ("", "EOF"),
+        ("CREATE TABLE t (a NUMBER_OF_THINGS)", "NUMBER_OF_THINGS"),
+        ("CREATE TABLE t (a INT b)", "Encountered"),
+        ("SELECT 1\nFROM t WHERE +", "line 2"),
+    ],
+)
+def test_refusals_name_the_place(text, words):
+    with pytest.raises(SqlParserException, match="Encountered") as caught:
+        parse_statement(text)
+    assert words in str(caught.value)
+
+
+def test_quoted_reserved_words_are_names():
+    parse_statement("SELECT 1 AS `value`")
+
+
+def test_a_query_is_no_other_statement():
+    with pytest.raises(SqlParserException, match="query"):
+        parse_query("INSERT INTO t VALUES (1)")
+
+
+def test_expressions_stand_alone():
+    assert parse_expression("a + INTERVAL '1' DAY") is not None
+    with pytest.raises(SqlParserException, match="Encountered"):
+        parse_expression("a b")
