@@ -13,6 +13,7 @@ check() {
 }
 check ruff "$bin/ruff" check .
 check ruff-format "$bin/ruff" format --check .
+check english "$bin/python" ci/english.py
 check mypy "$bin/mypy"
 check stubtest "$bin/python" -m mypy.stubtest --allowlist ci/stubtest-allowlist.txt penstock._core penstock._native
 check cython-lint "$bin/cython-lint" native

@@ -192,7 +192,7 @@ class Expression:
     __contains__ = None
 
     def cast(self, type_info: TypeInformation) -> Expression:
-        """It as a value of another type: an integer, a float, a text or a boolean.
+        """Return the value as another type: an integer, a float, a text or a boolean.
 
         What Python's ``int``, ``float``, ``str`` and ``bool`` make of it, errors included.
 
@@ -207,7 +207,7 @@ class Expression:
         return _call(function, self)
 
     def round(self, digits: int | None = None) -> Expression:
-        """It rounded as Python's ``round`` does; to an integer without ``digits``."""
+        """Return the value rounded as Python's ``round`` does; an integer without ``digits``."""
         return _call("round", self) if digits is None else _call("round", self, digits)
 
     def floor(self) -> Expression:

@@ -45,9 +45,9 @@ class Cancellation(Enum):
     IGNORED = auto()
     """The attempt has ended, or is being cancelled already."""
     IMMEDIATE = auto()
-    """It never reached a worker and is CANCELED."""
+    """The execution never reached a worker and is CANCELED."""
     REQUESTED = auto()
-    """It is CANCELING; its worker must be told."""
+    """The execution is CANCELING; its worker must be told."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose metrics they are.
+    """Job, vertex, subtask and operator of the metrics.
 
     Attributes:
         logical: Names of the enclosing things, outermost first: ``("taskmanager", "job")``.

@@ -182,7 +182,7 @@ class NotYet(Message, frozen=True):
 
 
 class Done(Message, frozen=True):
-    """It is done, or there is nothing more."""
+    """The request is done, or nothing more follows."""
 
 
 FromClient = (

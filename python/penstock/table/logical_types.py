@@ -40,7 +40,7 @@ class DataType:
 
     @property
     def is_nullable(self) -> bool:
-        """Whether NULL is one of the values."""
+        """Return whether NULL is one of the values."""
         return self._nullable
 
     def not_null(self) -> Self:
@@ -302,12 +302,12 @@ class _TimestampType(_PrecisionType):
 
     @property
     def is_rowtime(self) -> bool:
-        """Whether this is the type of an event-time attribute."""
+        """Return whether this is the type of an event-time attribute."""
         return self.time_attribute is TimeAttribute.ROWTIME
 
     @property
     def is_proctime(self) -> bool:
-        """Whether this is the type of a processing-time attribute."""
+        """Return whether this is the type of a processing-time attribute."""
         return self.time_attribute is TimeAttribute.PROCTIME
 
     def with_time_attribute(self, time_attribute: TimeAttribute | None) -> Self:

@@ -48,15 +48,15 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
-        """It cannot be committed, and that may be: it is logged and given up."""
+        """Log and drop the committable, which cannot be committed for a known reason."""
 
     @abstractmethod
     def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
-        """It cannot be committed, and nobody knows why: the job fails, and restarts."""
+        """Fail the job, which restarts: the commit failed for an unknown reason."""
 
     @abstractmethod
     def retry_later(self) -> None:
-        """It is to be tried again, at most ``sink.committer.retries`` times."""
+        """Retry the commit later, at most ``sink.committer.retries`` times."""
 
     @abstractmethod
     def update_and_retry_later(self, committable: CommT) -> None:
@@ -64,7 +64,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def signal_already_committed(self) -> None:
-        """It was committed by an earlier attempt, which is as good."""
+        """Accept the committable, which an earlier attempt has committed."""
 
 
 class Committer(ABC, Generic[CommT]):

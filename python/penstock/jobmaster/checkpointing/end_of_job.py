@@ -38,7 +38,7 @@ class EndOfJob:
             self._then()
 
     def give_up(self) -> None:
-        """It is not waited for any longer."""
+        """Stop waiting for it."""
         if not self._is_reached:
             logger.warning(
                 "checkpoints in %s were not deleted within %g s", self._storage, self._timeout_s

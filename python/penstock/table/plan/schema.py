@@ -25,17 +25,17 @@ class Field:
 
     @property
     def is_rowtime(self) -> bool:
-        """Whether the column is an event-time attribute."""
+        """Return whether the column is an event-time attribute."""
         return getattr(self.type, "is_rowtime", False)
 
     @property
     def is_proctime(self) -> bool:
-        """Whether the column is a processing-time attribute."""
+        """Return whether the column is a processing-time attribute."""
         return getattr(self.type, "is_proctime", False)
 
     @property
     def is_time(self) -> bool:
-        """Whether the column is a time attribute."""
+        """Return whether the column is a time attribute."""
         return self.is_rowtime or self.is_proctime
 
     def plain(self) -> Field:

@@ -267,7 +267,7 @@ class ChangelogStates:
         )
 
     def end_whole(self, wholes: Mapping[bytes, Whole]) -> None:
-        """It is written: the next checkpoint goes on from it.  Nothing if it could not be."""
+        """Note the written full snapshots, from which the next checkpoint continues."""
         self._ready = dict(wholes)
         if not wholes:
             self._whole_id = None

@@ -229,7 +229,7 @@ class LocalCopy:
             self.drop()
 
     def end(self) -> None:
-        """It is whole."""
+        """Complete the copy."""
         if self._file is not None and not self._is_given_up:
             try:
                 self._file.close()
@@ -238,7 +238,7 @@ class LocalCopy:
                 self.drop()
 
     def drop(self) -> None:
-        """It is of no use."""
+        """Drop the copy."""
         self._is_given_up = True
         if self._file is not None:
             try:

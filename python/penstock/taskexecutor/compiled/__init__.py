@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.network import runtime
 
 LOADED: Final = runtime()
-"""Whose operators this process has, whatever ``PENSTOCK_RUNTIME`` says later."""
+"""Runtime whose operators this process has, whatever ``PENSTOCK_RUNTIME`` says later."""
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403

@@ -80,7 +80,7 @@ class Part:
         raise NotImplementedError
 
     def written(self) -> int:
-        """It is as in its rows; gives how many elements it has let go of."""
+        """Mark the part as written; return the number of elements dropped from memory."""
         raise NotImplementedError
 
     def let_go(self, wanted: int) -> int:
@@ -128,7 +128,7 @@ class MapPart(Part):
             yield self.prefix + suffix, value, 1
 
     def written(self) -> int:
-        """It is as in its rows; gives how many elements it has let go of."""
+        """Mark the part as written; return the number of elements dropped from memory."""
         self.has_rows = bool(self.changed) or (self.has_rows and not self.is_cleared)
         self.is_cleared = False
         self.changed.clear()
@@ -218,7 +218,7 @@ class ListPart(Part):
             yield key, self.original + encode(added), len(added)
 
     def written(self) -> int:
-        """It is as in its rows; gives how many elements it has let go of."""
+        """Mark the part as written; return the number of elements dropped from memory."""
         is_more = len(self.values) > self.num_written
         self.has_rows = is_more or (self.has_rows and not self.is_cleared)
         self.num_pieces = is_more + (0 if self.is_cleared else self.num_pieces)

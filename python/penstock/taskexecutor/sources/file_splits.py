@@ -71,7 +71,7 @@ class OneStore(NamedTuple):
     found: Any
 
     def store(self, url: str) -> Any:
-        """It."""
+        """Return the store."""
         del url
         return self.found
 

@@ -41,7 +41,7 @@ class NoStandardInput(io.TextIOBase):
         return self
 
     def readable(self) -> bool:
-        """It can be asked for."""
+        """Return True: a caller may ask for input."""
         return True
 
     def fileno(self) -> int:

@@ -1,0 +1,62 @@
+"""Checks of how docstrings and pages read, as far as a machine can tell.
+
+Usage: python ci/english.py
+
+Docstrings begin with a verb or a noun, not with a word that makes a sentence a riddle.  Sentences
+of pages have at most 35 words; headings, tables and code do not count.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_WORDS = re.compile(
+    r'^\s*[rf]?"""(What|Who|Whose|Whether|How|Where|That|Those|It)\b', re.MULTILINE
+)
+SOURCES = ("python", "native")
+LONGEST_SENTENCE = 35
+
+
+def first_words() -> Iterator[str]:
+    """Yield the docstrings that begin with a word they should not."""
+    for room in SOURCES:
+        for path in sorted((ROOT / room).rglob("*.py*")):
+            if path.suffix not in {".py", ".pyi", ".pyx"}:
+                continue
+            text = path.read_text()
+            for found in FIRST_WORDS.finditer(text):
+                line = text.count("\n", 0, found.start(1)) + 1
+                yield f'{path.relative_to(ROOT)}:{line}: a docstring begins with "{found[1]}"'
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page: links by their text, code as one word."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for line in text.splitlines():
+        if not line.startswith(("|", "#")):
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
+            plain = re.sub(r"`[^`]*`", "code", plain)
+            yield from re.split(r"(?<=[.!?:;])\s+", plain)
+
+
+def long_sentences() -> Iterator[str]:
+    """Yield the sentences of pages that are too long."""
+    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        for sentence in sentences(page.read_text()):
+            words = len(sentence.split())
+            if words > LONGEST_SENTENCE:
+                yield f"{page.relative_to(ROOT)}: a sentence of {words} words: {sentence[:80]}…"
+
+
+def main() -> int:
+    """Print what to rewrite; return the exit status."""
+    found = [*first_words(), *long_sentences()]
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
