@@ -1,0 +1,39 @@
+"""Python values that may stand in expressions."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Final
+
+_KINDS: Final = (
+    bool,
+    int,
+    float,
+    str,
+    bytes,
+    bytearray,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.datetime,
+    datetime.timedelta,
+    list,
+    tuple,
+    dict,
+    type(None),
+)
+
+
+def check_literal(value: object) -> None:
+    """Check that SQL has a type for a Python value.
+
+    Raises:
+        AttributeError: It has none; PyFlink raises that, too.
+    """
+    if isinstance(value, _KINDS) or type(value).__name__ == "Row":
+        return
+    raise AttributeError(
+        f"No SQL type stands for the Python value {value!r} of type {type(value).__name__}: use "
+        "numbers, texts, bytes, booleans, dates, times, lists or dictionaries of them"
+    )
