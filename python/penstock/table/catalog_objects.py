@@ -1,0 +1,368 @@
+"""What a catalog holds: databases, tables, views, functions and partitions, and their paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.exceptions import ValidationException
+from penstock.table.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.table_schema import TableSchema
+
+__all__ = [
+    "CatalogBaseTable",
+    "CatalogDatabase",
+    "CatalogDescriptor",
+    "CatalogFunction",
+    "CatalogPartition",
+    "CatalogPartitionSpec",
+    "ObjectIdentifier",
+    "ObjectPath",
+]
+
+
+@dataclass(frozen=True, order=True)
+class ObjectPath:
+    """The name of an object within a catalog.
+
+    Attributes:
+        database_name: The database.
+        object_name: The table, view or function.
+    """
+
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def from_string(full_name: str) -> ObjectPath:
+        """Return the path that ``database.object`` names.
+
+        Raises:
+            ValidationException: The text has not exactly one point.
+        """
+        parts = full_name.split(".")
+        if len(parts) != 2 or not all(parts):
+            raise ValidationException(f"Expected 'database.object', got {full_name!r}")
+        return ObjectPath(*parts)
+
+    def get_database_name(self) -> str:
+        """Return the name of the database."""
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        """Return the name of the object."""
+        return self.object_name
+
+    def get_full_name(self) -> str:
+        """Return ``database.object``."""
+        return f"{self.database_name}.{self.object_name}"
+
+    def __str__(self) -> str:
+        return self.get_full_name()
+
+
+@dataclass(frozen=True, order=True)
+class ObjectIdentifier:
+    """The full name of an object.
+
+    Attributes:
+        catalog_name: The catalog.
+        database_name: The database.
+        object_name: The table, view or function.
+    """
+
+    catalog_name: str
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
+        """Return a full name."""
+        return ObjectIdentifier(catalog_name, database_name, object_name)
+
+    def get_catalog_name(self) -> str:
+        """Return the name of the catalog."""
+        return self.catalog_name
+
+    def get_database_name(self) -> str:
+        """Return the name of the database."""
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        """Return the name of the object."""
+        return self.object_name
+
+    def to_object_path(self) -> ObjectPath:
+        """Return the name within the catalog."""
+        return ObjectPath(self.database_name, self.object_name)
+
+    def to_list(self) -> list[str]:
+        """Return the three parts."""
+        return [self.catalog_name, self.database_name, self.object_name]
+
+    def as_serializable_string(self) -> str:
+        """Return the name with quotes, as SQL can read it."""
+        return ".".join(f"`{part.replace('`', '``')}`" for part in self.to_list())
+
+    def as_summary_string(self) -> str:
+        """Return the name without quotes."""
+        return ".".join(self.to_list())
+
+    def __str__(self) -> str:
+        return self.as_serializable_string()
+
+
+@dataclass(frozen=True)
+class CatalogDatabase:
+    """A database.
+
+    Attributes:
+        properties: Its options.
+        comment: A remark.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @staticmethod
+    def create_instance(
+        properties: Mapping[str, str], comment: str | None = None
+    ) -> CatalogDatabase:
+        """Return a database."""
+        return CatalogDatabase(dict(properties), comment)
+
+    def get_properties(self) -> dict[str, str]:
+        """Return the options."""
+        return dict(self.properties)
+
+    def get_comment(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+    def copy(self) -> CatalogDatabase:
+        """Return an equal database."""
+        return replace(self)
+
+    def get_description(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+    def get_detailed_description(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+
+@dataclass(frozen=True)
+class CatalogBaseTable:
+    """A table or a view.
+
+    Attributes:
+        schema: The declared columns.
+        options: The options of a table.
+        partition_keys: The columns that a table is partitioned by.
+        comment: A remark.
+        query: The text of a view's query; None of a table.
+        plan: A view of the program's: the plan that it stands for; None of others.
+        source: A table of the program's: what scans it; None of others.
+        resolved: The resolved schema where it was made with the table.
+    """
+
+    schema: Schema
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+    query: str | None = None
+    plan: Any = None
+    source: Any = None
+    resolved: ResolvedSchema | None = None
+
+    @staticmethod
+    def create_table(
+        schema: Schema | TableSchema,
+        partition_keys: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> CatalogBaseTable:
+        """Return a table."""
+        return CatalogBaseTable(
+            _declared(schema), dict(properties or {}), tuple(partition_keys), comment
+        )
+
+    @staticmethod
+    def create_view(
+        original_query: str,
+        expanded_query: str,
+        schema: Schema | TableSchema,
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> CatalogBaseTable:
+        """Return a view."""
+        del original_query
+        declared = _declared(schema)
+        return CatalogBaseTable(
+            declared, dict(properties or {}), comment=comment, query=expanded_query
+        )
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the rows are those of a query."""
+        return self.query is not None or self.plan is not None
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether the table lives in the program: it cannot be written down in SQL."""
+        return self.source is not None or (self.plan is not None and self.query is None)
+
+    def get_options(self) -> dict[str, str]:
+        """Return the options."""
+        return dict(self.options)
+
+    def get_unresolved_schema(self) -> Schema:
+        """Return the declared columns."""
+        return self.schema
+
+    def get_partition_keys(self) -> list[str]:
+        """Return the columns that the table is partitioned by."""
+        return list(self.partition_keys)
+
+    def get_comment(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+    def copy(self) -> CatalogBaseTable:
+        """Return an equal table."""
+        return replace(self)
+
+    def get_description(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+    def get_detailed_description(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+
+def _declared(schema: Schema | TableSchema) -> Schema:
+    if isinstance(schema, Schema):
+        return schema
+    names, data_types = schema.get_field_names(), schema.get_field_data_types()
+    return Schema.new_builder().from_fields(names, data_types).build()
+
+
+@dataclass(frozen=True)
+class CatalogFunction:
+    """A function in a catalog.
+
+    Attributes:
+        class_name: Where its class or object is: ``module.name``.
+        language: ``PYTHON``.
+        function: The wrapper of a Python function where the program made it; None of others.
+    """
+
+    class_name: str
+    language: str = "PYTHON"
+    function: Any = None
+
+    @staticmethod
+    def create_instance(class_name: str, function_language: str = "PYTHON") -> CatalogFunction:
+        """Return a function."""
+        return CatalogFunction(class_name, function_language.upper())
+
+    def get_class_name(self) -> str:
+        """Return where the class or object of the function is."""
+        return self.class_name
+
+    def get_function_language(self) -> str:
+        """Return the language."""
+        return self.language
+
+    def copy(self) -> CatalogFunction:
+        """Return an equal function."""
+        return replace(self)
+
+    def get_description(self) -> str | None:
+        """Return a short text about the function."""
+        return "This is a user-defined function"
+
+    def get_detailed_description(self) -> str | None:
+        """Return a text about the function."""
+        return f"This is a user-defined function in {self.language}: {self.class_name}"
+
+    def is_generic(self) -> bool:
+        """Return True: the function belongs to no other system."""
+        return True
+
+
+@dataclass(frozen=True)
+class CatalogPartitionSpec:
+    """The values of a partition's columns.
+
+    Attributes:
+        partition_spec: The values by column.
+    """
+
+    partition_spec: Mapping[str, str]
+
+    def get_partition_spec(self) -> dict[str, str]:
+        """Return the values by column."""
+        return dict(self.partition_spec)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.partition_spec.items())))
+
+
+@dataclass(frozen=True)
+class CatalogPartition:
+    """A partition of a table.
+
+    Attributes:
+        properties: Its options.
+        comment: A remark.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @staticmethod
+    def create_instance(
+        properties: Mapping[str, str], comment: str | None = None
+    ) -> CatalogPartition:
+        """Return a partition."""
+        return CatalogPartition(dict(properties), comment)
+
+    def get_properties(self) -> dict[str, str]:
+        """Return the options."""
+        return dict(self.properties)
+
+    def get_comment(self) -> str | None:
+        """Return the remark."""
+        return self.comment
+
+    def copy(self) -> CatalogPartition:
+        """Return an equal partition."""
+        return replace(self)
+
+
+@dataclass(frozen=True)
+class CatalogDescriptor:
+    """A catalog that is yet to be made.
+
+    Attributes:
+        catalog_name: Its name.
+        configuration: Its options.
+        comment: A remark.
+    """
+
+    catalog_name: str
+    configuration: Any
+    comment: str | None = None
+
+    @staticmethod
+    def of(catalog_name: str, configuration: Any, comment: str | None = None) -> CatalogDescriptor:
+        """Return a descriptor of a catalog."""
+        return CatalogDescriptor(catalog_name, configuration, comment)

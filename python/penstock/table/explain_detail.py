@@ -1,0 +1,14 @@
+"""ExplainDetail: what ``explain`` shows beside the plan."""
+
+from __future__ import annotations
+
+__all__ = ["ExplainDetail"]
+
+
+class ExplainDetail:
+    """Details of ``explain``."""
+
+    ESTIMATED_COST = 0
+    CHANGELOG_MODE = 1
+    JSON_EXECUTION_PLAN = 2
+    PLAN_ADVICE = 3

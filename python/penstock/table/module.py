@@ -1,0 +1,42 @@
+"""Module and ModuleEntry: sets of built-in functions by name."""
+
+from __future__ import annotations
+
+__all__ = ["Module", "ModuleEntry"]
+
+
+class Module:
+    """A set of built-in functions; penstock has the one named ``core``."""
+
+
+class ModuleEntry:
+    """A loaded module and whether its functions are found.
+
+    Args:
+        name: The name of the module.
+        used: Whether its functions are found.
+    """
+
+    def __init__(self, name: str, used: bool) -> None:
+        self._name = name
+        self._used = used
+
+    def name(self) -> str:
+        """Return the name of the module."""
+        return self._name
+
+    def used(self) -> bool:
+        """Return whether the module's functions are found."""
+        return self._used
+
+    def __repr__(self) -> str:
+        return f"ModuleEntry(name='{self._name}', used={self._used})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModuleEntry) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self._name, self._used))
+
+    def __lt__(self, other: ModuleEntry) -> bool:
+        return self._name < other._name

@@ -1,0 +1,147 @@
+"""TableConfig: the options of a table environment."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from typing import TYPE_CHECKING
+
+from penstock.common.configuration import Configuration
+from penstock.common.options.value_types import DurationType
+from penstock.errors import ConfigurationError, WrongArgumentError
+from penstock.table.sql_dialect import SqlDialect
+from penstock.table.table_options import check_table_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["TableConfig"]
+
+_TIME_ZONE = "table.local-time-zone"
+_STATE_TTL = "table.exec.state.ttl"
+_CODE_LENGTH = "table.generated-code.max-length"
+_PYTHON_EXECUTABLE = "python.executable"
+
+
+class TableConfig:
+    """Options of one table environment, by key.
+
+    Args:
+        root: The configuration of the stream environment beneath; own options win over its.
+    """
+
+    def __init__(self, root: Configuration | None = None) -> None:
+        self._root = Configuration() if root is None else root
+        self._configuration = Configuration()
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        """Return a configuration in which nothing is set."""
+        return TableConfig()
+
+    def get(self, key: str, default_value: str | None) -> str | None:
+        """Return the value of an option, or the default value if it is not set."""
+        return self._configuration.get_string(key, self._root.get_string(key, default_value))
+
+    def set(self, key: str, value: str) -> TableConfig:
+        """Set an option.
+
+        Raises:
+            WrongArgumentError: Key or value is no text.
+            ConfigurationError: No option has that key, or it cannot have the value.
+        """
+        for what, text in (("key", key), ("value", value)):
+            if not isinstance(text, str):
+                raise WrongArgumentError(
+                    f"The {what} of an option must be a str, got {text!r} of type "
+                    f"{type(text).__name__}"
+                )
+        check_table_option(key, value)
+        self._configuration.set_string(key, value)
+        return self
+
+    def reset(self, key: str | None = None) -> None:
+        """Forget one option, or all of them (beyond PyFlink)."""
+        for known in [*self._configuration.key_set()] if key is None else [key]:
+            self._configuration.remove_config(known)
+
+    def get_configuration(self) -> Configuration:
+        """Return the options that were set here."""
+        return self._configuration
+
+    def add_configuration(self, configuration: Configuration) -> None:
+        """Set all options of a configuration."""
+        for key, value in configuration.to_dict().items():
+            self.set(key, value)
+
+    def to_map(self) -> Mapping[str, str]:
+        """Return the options that were set here or beneath."""
+        return self._root.to_dict() | self._configuration.to_dict()
+
+    def get_local_timezone(self) -> str:
+        """Return the session's time zone, by default that of the machine."""
+        named = self.get(_TIME_ZONE, "default")
+        if named is not None and named != "default":
+            return named
+        return _machine_zone()
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        """Set the session's time zone.
+
+        Raises:
+            ConfigurationError: No time zone has that name.
+        """
+        self.set(_TIME_ZONE, timezone_id)
+
+    def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
+        """Set how long state of a key is kept that nothing reads or changes; 0 for ever."""
+        self.set(_STATE_TTL, f"{int(duration / datetime.timedelta(milliseconds=1))} ms")
+
+    def get_idle_state_retention(self) -> datetime.timedelta:
+        """Return how long state of a key is kept that nothing reads or changes; 0 for ever."""
+        text = self.get(_STATE_TTL, "0 ms") or "0 ms"
+        return datetime.timedelta(milliseconds=DurationType().parse(text))
+
+    def get_max_generated_code_length(self) -> int:
+        """Return an option that has no meaning here: no code is generated."""
+        return int(self.get(_CODE_LENGTH, "4000") or 4000)
+
+    def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
+        """Set an option that has no meaning here: no code is generated."""
+        self.set(_CODE_LENGTH, str(max_generated_code_length))
+
+    def get_sql_dialect(self) -> int:
+        """Return the dialect, which is always ``SqlDialect.DEFAULT``."""
+        return SqlDialect.DEFAULT
+
+    def set_sql_dialect(self, sql_dialect: int) -> None:
+        """Set the dialect.
+
+        Raises:
+            ConfigurationError: It is not ``SqlDialect.DEFAULT``.
+        """
+        if sql_dialect != SqlDialect.DEFAULT:
+            raise ConfigurationError("penstock has no Hive dialect: use SqlDialect.DEFAULT")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter of workers that run Python functions."""
+        self.set(_PYTHON_EXECUTABLE, python_exec)
+
+    def get_python_executable(self) -> str | None:
+        """Return the interpreter of workers that run Python functions, None if it is not set."""
+        return self.get(_PYTHON_EXECUTABLE, None)
+
+
+def _machine_zone() -> str:
+    """Return the machine's time zone by name, or by its distance to UTC."""
+    import os
+    from pathlib import Path
+
+    named = os.environ.get("TZ", "").removeprefix(":")
+    link = Path("/etc/localtime")
+    if not named and link.is_symlink():
+        named = str(link.readlink()).partition("zoneinfo/")[2]
+    try:
+        return zoneinfo.ZoneInfo(named or "UTC").key
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return "UTC"

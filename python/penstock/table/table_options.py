@@ -1,0 +1,90 @@
+"""The options of tables: those that have a meaning, those that have none, and values."""
+
+from __future__ import annotations
+
+import difflib
+import zoneinfo
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.options.check import check_values
+from penstock.common.options.value_types import (
+    BooleanType,
+    ChoiceType,
+    DurationType,
+    IntegerType,
+    TextType,
+)
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
+    "table.local-time-zone": lambda text: _check_zone(text),
+    "table.exec.state.ttl": DurationType().parse,
+    "table.exec.resource.default-parallelism": IntegerType(-1).parse,
+    "table.exec.mini-batch.enabled": BooleanType().parse,
+    "table.exec.sink.not-null-enforcer": ChoiceType("ERROR", "DROP").parse,
+    "table.exec.source.idle-timeout": DurationType().parse,
+    "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
+    "table.builtin-catalog-name": TextType().parse,
+    "table.builtin-database-name": TextType().parse,
+    "table.dml-sync": BooleanType().parse,
+    "table.dynamic-table-options.enabled": BooleanType().parse,
+    "table.display.max-column-width": IntegerType(1).parse,
+}
+"""Options of Flink that have a meaning here, with what parses them."""
+
+_IDLE: Final = frozenset(
+    """
+    table.exec.mini-batch.allow-latency table.exec.mini-batch.size table.generated-code.max-length
+    table.optimizer.agg-phase-strategy table.optimizer.distinct-agg.split.enabled
+    table.optimizer.join-reorder-enabled table.optimizer.reuse-source-enabled
+    table.optimizer.reuse-sub-plan-enabled table.optimizer.source.predicate-pushdown-enabled
+    table.optimizer.distinct-agg.split.bucket-num table.plan.force-recompile
+    table.exec.async-lookup.buffer-capacity table.exec.async-lookup.timeout
+    table.exec.sort.default-limit table.exec.spill-compression.enabled
+    table.exec.disabled-operators table.optimizer.multiple-input-enabled
+    table.exec.window-agg.buffer-size-limit table.column-expansion-strategy
+    table.exec.sink.upsert-materialize table.exec.sink.keyed-shuffle
+    table.exec.deduplicate.insert-update-after-sensitive-enabled
+    table.exec.shuffle-mode table.exec.sink.type-length-enforcer table.sql-dialect
+    table.exec.simplify-operator-name-enabled table.exec.uid.generation table.exec.uid.format
+    """.split()  # noqa: SIM905 - the lines read better than a hundred quotes
+)
+"""Options of Flink that change no result and have no counterpart here."""
+
+_PREFIX: Final = "table."
+
+
+def check_table_option(key: str, value: str) -> None:
+    """Check an option and its value.
+
+    Raises:
+        ConfigurationError: No option of tables has the key, or it cannot have the value.
+    """
+    if not key.startswith(_PREFIX):
+        check_values({key: value})
+        return
+    if key in _IDLE:
+        return
+    parse = _EFFECTIVE.get(key)
+    if parse is None:
+        near = difflib.get_close_matches(key, [*_EFFECTIVE, *_IDLE], 1)
+        hint = f": did you mean {near[0]!r}?" if near else ""
+        raise ConfigurationError(f"penstock has no option {key!r}{hint}")
+    try:
+        parse(value)
+    except ValueError as error:
+        raise ConfigurationError(f"Invalid value {value!r} for {key!r}: {error}") from None
+
+
+def _check_zone(text: str) -> None:
+    if text == "default":
+        return
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        raise ValueError(
+            "expected the name of a time zone such as 'Europe/Berlin' or 'UTC'"
+        ) from None

@@ -1,0 +1,96 @@
+"""The catalog in memory: databases, tables, functions and partitions, and its errors."""
+
+import pytest
+from penstock.table import exceptions
+from penstock.table.catalog import (
+    CatalogBaseTable,
+    CatalogDatabase,
+    CatalogFunction,
+    CatalogPartition,
+    CatalogPartitionSpec,
+    GenericInMemoryCatalog,
+    ObjectIdentifier,
+    ObjectPath,
+)
+from penstock.table.schema import Schema
+from penstock.table.types import DataTypes
+
+
+def _table(**settings):
+    schema = Schema.new_builder().column("a", DataTypes.INT()).build()
+    return CatalogBaseTable.create_table(schema, **settings)
+
+
+def test_databases():
+    catalog = GenericInMemoryCatalog("c", "d")
+    assert catalog.get_default_database() == "d"
+    catalog.create_database("e", CatalogDatabase({"k": "v"}, "mine"), False)
+    assert catalog.list_databases() == ["d", "e"]
+    assert catalog.get_database("e").get_properties() == {"k": "v"}
+    with pytest.raises(exceptions.DatabaseAlreadyExistException, match="e already exists"):
+        catalog.create_database("e", CatalogDatabase(), False)
+    catalog.create_table(ObjectPath("e", "t"), _table(), False)
+    with pytest.raises(exceptions.DatabaseNotEmptyException, match="CASCADE"):
+        catalog.drop_database("e", False)
+    catalog.drop_database("e", False, cascade=True)
+    catalog.drop_database("e", True)
+    with pytest.raises(exceptions.DatabaseNotExistException):
+        catalog.drop_database("e", False)
+
+
+def test_tables():
+    catalog = GenericInMemoryCatalog("c", "d")
+    path = ObjectPath.from_string("d.t")
+    catalog.create_table(path, _table(), False)
+    catalog.create_table(path, _table(comment="other"), True)
+    assert catalog.get_table(path).get_comment() is None
+    with pytest.raises(exceptions.TableAlreadyExistException, match=r"d\.t"):
+        catalog.create_table(path, _table(), False)
+    catalog.alter_table(path, _table(comment="other"), False)
+    assert catalog.get_table(path).get_comment() == "other"
+    catalog.rename_table(path, "u", False)
+    assert catalog.list_tables("d") == ["u"]
+    assert not catalog.table_exists(path)
+    with pytest.raises(exceptions.TableNotExistException):
+        catalog.drop_table(path, False)
+    catalog.drop_table(path, True)
+    with pytest.raises(exceptions.DatabaseNotExistException):
+        catalog.list_tables("nowhere")
+
+
+def test_functions_are_found_in_any_case():
+    catalog = GenericInMemoryCatalog("c", "d")
+    catalog.create_function(ObjectPath("d", "Add"), CatalogFunction("m.add"), False)
+    assert catalog.get_function(ObjectPath("d", "ADD")).get_class_name() == "m.add"
+    with pytest.raises(exceptions.FunctionAlreadyExistException):
+        catalog.create_function(ObjectPath("d", "add"), CatalogFunction("m.add"), False)
+    catalog.drop_function(ObjectPath("d", "add"), False)
+    with pytest.raises(exceptions.FunctionNotExistException):
+        catalog.get_function(ObjectPath("d", "add"))
+
+
+def test_partitions():
+    catalog = GenericInMemoryCatalog("c", "d")
+    path = ObjectPath("d", "t")
+    catalog.create_table(path, _table(partition_keys=["day"]), False)
+    monday = CatalogPartitionSpec({"day": "mon"})
+    catalog.create_partition(path, monday, CatalogPartition(), False)
+    assert catalog.list_partitions(path) == [monday]
+    with pytest.raises(exceptions.PartitionAlreadyExistsException):
+        catalog.create_partition(path, monday, CatalogPartition(), False)
+    with pytest.raises(exceptions.PartitionSpecInvalidException, match="day"):
+        catalog.create_partition(path, CatalogPartitionSpec({"x": "1"}), CatalogPartition(), False)
+    catalog.drop_partition(path, monday, False)
+    with pytest.raises(exceptions.PartitionNotExistException):
+        catalog.get_partition(path, monday)
+    plain = ObjectPath("d", "plain")
+    catalog.create_table(plain, _table(), False)
+    with pytest.raises(exceptions.TableNotPartitionedException):
+        catalog.list_partitions(plain)
+
+
+def test_identifiers():
+    name = ObjectIdentifier.of("c", "d", "t`x")
+    assert str(name) == "`c`.`d`.`t``x`"
+    assert name.as_summary_string() == "c.d.t`x"
+    assert name.to_object_path() == ObjectPath("d", "t`x")
