@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 from penstock.cli import main
 from penstock.errors import ConfigurationError
 from penstock.rest.run_files import running_clusters
-from penstock.rest.tls import tls_options
+from penstock.rest.tls import tls_context
 from support.rest_client import UntilMarked, environment
 
 
@@ -108,17 +108,17 @@ def test_clients_may_have_to_show_a_certificate(tmp_path):
 def test_what_cannot_be_used_is_named(tmp_path):
     enabled = {"security.ssl.rest.enabled": "true"}
     with pytest.raises(ConfigurationError, match=r"rest\.keystore is not set: name a PEM file"):
-        tls_options(enabled)
+        tls_context(enabled)
     with pytest.raises(ConfigurationError, match="there is no file"):
-        tls_options({**enabled, "security.ssl.rest.keystore": str(tmp_path / "none")})
+        tls_context({**enabled, "security.ssl.rest.keystore": str(tmp_path / "none")})
     path = tmp_path / "store.jks"
     path.write_bytes(b"a store of Java's")
     with pytest.raises(ConfigurationError, match="is no PEM file with a private key"):
-        tls_options({**enabled, "security.ssl.rest.keystore": str(path)})
+        tls_context({**enabled, "security.ssl.rest.keystore": str(path)})
     path.write_bytes(pem(b"hush"))
     for password in ({}, {"security.ssl.rest.key-password": "wrong"}):
         with pytest.raises(ConfigurationError, match=r"rest\.keystore"):
-            tls_options({**enabled, "security.ssl.rest.keystore": str(path), **password})
+            tls_context({**enabled, "security.ssl.rest.keystore": str(path), **password})
     path.write_bytes(pem())
     mutual = {
         **enabled,
@@ -126,5 +126,5 @@ def test_what_cannot_be_used_is_named(tmp_path):
         "security.ssl.rest.authentication-enabled": "true",
     }
     with pytest.raises(ConfigurationError, match=r"rest\.truststore is not set"):
-        tls_options(mutual)
-    assert tls_options({}) == {}
+        tls_context(mutual)
+    assert tls_context({}) is None

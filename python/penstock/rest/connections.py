@@ -3,12 +3,17 @@
 As at the control port: a client proves by its first request that it may ask.  Of those that have
 not, there is a bound, beyond which the oldest one of the address with the most goes.  However many
 connect and say nothing, a client with the token finds a place.
+
+With TLS a connection counts from the moment it is accepted: uvicorn would hear of it only after the
+handshake, which a client need not end.  So the handshakes are made here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from penstock.rpc.admission import DropLog, Unproven, origin_of
 
 if TYPE_CHECKING:
-    import asyncio
+    import ssl
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from starlette.types import Receive, Scope, Send
@@ -30,16 +35,26 @@ PROVED: Final = "penstock.proved"
 class Doorkeeper:
     """The connections of one server that have not proved anything; used in its event loop alone."""
 
-    def __init__(self) -> None:
-        """Starts without connections."""
-        self.strangers: Unproven[GuardedConnection] = Unproven()
+    def __init__(self, tls: ssl.SSLContext | None, handshake_timeout_s: float) -> None:
+        """Start without connections.
+
+        Args:
+            tls: The server's side of TLS; None without it.
+            handshake_timeout_s: How long a client may take for its handshake.
+        """
+        self.strangers: Unproven[GuardedConnection | TlsHandshake] = Unproven()
+        self.tls = tls
+        self.handshake_timeout_s = handshake_timeout_s
+        self.handshakes: set[asyncio.Task[None]] = set()
         self._drops = DropLog(logger)
 
-    def protocol(self, *args: Any, **kwargs: Any) -> GuardedConnection:
+    def protocol(self, *args: Any, **kwargs: Any) -> asyncio.Protocol:
         """Make what serves one connection, as uvicorn asks for it."""
-        return GuardedConnection(self, *args, **kwargs)
+        if self.tls is None:
+            return GuardedConnection(self, *args, **kwargs)
+        return TlsHandshake(self, self.tls, partial(GuardedConnection, self, *args, **kwargs))
 
-    def enter(self, connection: GuardedConnection, host: str) -> None:
+    def enter(self, connection: GuardedConnection | TlsHandshake, host: str) -> None:
         """Take a connection in; another one may have to go for it."""
         superfluous = self.strangers.enter(connection, origin_of(host))
         if superfluous is not None:
@@ -80,3 +95,66 @@ class GuardedConnection(H11Protocol):
 
     def _proved(self) -> None:
         self._doorkeeper.strangers.leave(self)
+
+
+class TlsHandshake(asyncio.Protocol):
+    """A connection until it is encrypted; then a `GuardedConnection` takes its place."""
+
+    transport: asyncio.Transport
+
+    def __init__(
+        self, doorkeeper: Doorkeeper, tls: ssl.SSLContext, serve: Callable[[], GuardedConnection]
+    ) -> None:
+        """Make it for one connection.
+
+        Args:
+            doorkeeper: Knows it until it has ended.
+            tls: The server's side of TLS.
+            serve: Makes what serves the encrypted connection.
+        """
+        self._doorkeeper = doorkeeper
+        self._tls = tls
+        self._serve = serve
+        self._early: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has connected."""
+        self.transport = transport
+        transport.pause_reading()  # nothing but the handshake is to read it
+        peer = transport.get_extra_info("peername")
+        self._doorkeeper.enter(self, peer[0] if peer else "")
+        task = asyncio.get_running_loop().create_task(self._shake())
+        self._doorkeeper.handshakes.add(task)
+        task.add_done_callback(self._doorkeeper.handshakes.discard)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what the client sends with the end of its handshake."""
+        self._early.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        del exc
+        self._doorkeeper.strangers.leave(self)
+
+    async def _shake(self) -> None:
+        plain = self.transport
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                plain,
+                self,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=self._doorkeeper.handshake_timeout_s,
+            )
+        except OSError:  # of TLS, of the connection, or the time is up
+            plain.abort()
+            encrypted = None
+        finally:
+            self._doorkeeper.strangers.leave(self)
+        if encrypted is None or encrypted.is_closing():
+            return
+        served = self._serve()
+        encrypted.set_protocol(served)
+        served.connection_made(encrypted)
+        for data in self._early:
+            served.data_received(data)

@@ -18,7 +18,7 @@ from penstock.common.options import rest
 from penstock.errors import ConfigurationError
 from penstock.rest.access import Access
 from penstock.rest.connections import Doorkeeper
-from penstock.rest.tls import tls_options
+from penstock.rest.tls import tls_context
 from penstock.rpc.admission import MAX_UNPROVEN
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class HttpServer:
         Raises:
             ConfigurationError: No port can be had, or the token is empty.
         """
-        tls = tls_options(options)
+        tls = tls_context(options)
         self.token = _token(options)
         self._socket = _listen(host, ports or (0,), ports_key)
         bound, number = self._socket.getsockname()[:2]
@@ -87,7 +87,7 @@ class HttpServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 application,
-                http=Doorkeeper().protocol,  # type: ignore[arg-type]
+                http=Doorkeeper(tls, REQUEST_TIMEOUT_S).protocol,  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -99,7 +99,6 @@ class HttpServer:
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-                **tls,
             )
         )
         self.ended = threading.Event()

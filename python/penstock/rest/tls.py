@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.common.options import security
 from penstock.errors import ConfigurationError
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the server's TLS options; empty if TLS is off.
+def tls_context(options: Mapping[str, str]) -> ssl.SSLContext | None:
+    """Return the server's TLS context, None if TLS is off.
 
     Raises:
         ConfigurationError: A file is not named or not what it should be; names the key.
     """
     if not security.REST_TLS_ENABLED.read(options):
-        return {}
+        return None
     key_store = _file(security.REST_KEY_STORE.key, security.REST_KEY_STORE.read(options))
     password = security.REST_KEY_PASSWORD.read(options)
-    # Read once here: the server would fail later, in its own thread.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(key_store, password=password or "")
@@ -32,7 +31,6 @@ def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
             f"{security.REST_KEY_STORE.key}: {key_store} is no PEM file with a private key and its "
             f"certificate: {error}"
         ) from None
-    found: dict[str, Any] = {"ssl_certfile": key_store, "ssl_keyfile_password": password}
     if security.REST_CLIENTS_AUTHENTICATED.read(options):
         trust_store = _file(security.REST_TRUST_STORE.key, security.REST_TRUST_STORE.read(options))
         try:
@@ -41,8 +39,8 @@ def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
             raise ConfigurationError(
                 f"{security.REST_TRUST_STORE.key}: {trust_store}: {error}"
             ) from None
-        found |= {"ssl_ca_certs": trust_store, "ssl_cert_reqs": ssl.CERT_REQUIRED}
-    return found
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def own_certificates(options: Mapping[str, str]) -> str | None:

@@ -1,17 +1,20 @@
 """Clients of the REST interface that say nothing keep nobody out who has the token.
 
-Method: a server of a small application, without a cluster.
+Method: a server of a small application, without a cluster, with TLS and without.
 """
 
 import asyncio
 import contextlib
 import http.client
 import socket
+import ssl
 from urllib.parse import urlsplit
 
 import pytest
+from penstock.rest import http_server
 from penstock.rest.http_server import HttpServer
 from penstock.rpc.admission import MAX_UNPROVEN
+from support.certificates import own_certificate
 
 PATIENCE_S = 60
 
@@ -23,23 +26,52 @@ async def application(scope, receive, send):
     await send({"type": "http.response.body", "body": b"served"})
 
 
-@pytest.fixture
-def server():
+@contextlib.contextmanager
+def serving(options):
     made = HttpServer(
-        {}, "127.0.0.1", None, "rest.port", lambda access: access.guarding(application)
+        options, "127.0.0.1", None, "rest.port", lambda access: access.guarding(application)
     )
     made.start()
-    yield made
+    try:
+        yield made
+    finally:
 
-    async def nothing():
-        await asyncio.sleep(0)
+        async def nothing():
+            await asyncio.sleep(0)
 
-    made.close(nothing)
+        made.close(nothing)
 
 
-def client_of(server):
+@pytest.fixture
+def server():
+    with serving({}) as made:
+        yield made
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    return own_certificate(tmp_path / "key store.pem")
+
+
+@pytest.fixture
+def encrypted(certificate, monkeypatch):
+    # No deadline ends what the bound is to end.
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT_S", 10 * PATIENCE_S)
+    options = {
+        "security.ssl.rest.enabled": "true",
+        "security.ssl.rest.keystore": str(certificate),
+    }
+    with serving(options) as made:
+        yield made
+
+
+def client_of(server, certificate=None):
     address = urlsplit(server.url)
-    return http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE_S)
+    place = address.hostname, address.port
+    if certificate is None:
+        return http.client.HTTPConnection(*place, timeout=PATIENCE_S)
+    context = ssl.create_default_context(cafile=certificate)
+    return http.client.HTTPSConnection(*place, timeout=PATIENCE_S, context=context)
 
 
 def ask(client, token):
@@ -75,3 +107,75 @@ def test_requests_without_the_token_prove_nothing(server):
             stranger.sock.settimeout(PATIENCE_S)
             if stranger.sock.recv(1) == b"":
                 raise ConnectionResetError
+
+
+def begun(certificate):
+    """The first message of a client of TLS."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=certificate)
+    client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1], ids=["nothing", "half a message", "one message"])
+def test_handshakes_that_never_end_do_not_lock_out_who_has_the_token(encrypted, certificate, share):
+    hello = begun(certificate)
+    with contextlib.ExitStack() as stack:
+        known = stack.enter_context(contextlib.closing(client_of(encrypted, certificate)))
+        assert ask(known, encrypted.token)[0] == 200
+        strangers = []
+        for _ in range(MAX_UNPROVEN + 44):
+            strangers.append(stack.enter_context(silent(encrypted)))
+            strangers[-1].sendall(hello[: int(share * len(hello))])
+        # The oldest went for those that came, and those that are left have their bound.
+        assert ended(strangers[0])
+        assert ask(known, encrypted.token) == (200, b"served")
+        another = stack.enter_context(contextlib.closing(client_of(encrypted, certificate)))
+        assert ask(another, encrypted.token) == (200, b"served")
+
+
+def ended(client):
+    """Whether the server ends a connection, after whatever it has answered."""
+    with contextlib.suppress(ConnectionResetError):
+        while client.recv(4096):
+            pass
+    return True
+
+
+def test_a_handshake_has_a_deadline(certificate, monkeypatch):
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT_S", 0.1)
+    options = {
+        "security.ssl.rest.enabled": "true",
+        "security.ssl.rest.keystore": str(certificate),
+    }
+    with serving(options) as server, silent(server) as client:
+        assert ended(client)
+
+
+def test_a_request_may_come_with_the_end_of_the_handshake(encrypted, certificate):
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=certificate)
+    client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with silent(encrypted) as connection:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.sendall(outgoing.read())
+                incoming.write(connection.recv(65536))
+        request = (
+            "GET /any HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            f"Authorization: Bearer {encrypted.token}\r\n\r\n"
+        )
+        client.write(request.encode())
+        connection.sendall(outgoing.read())
+        while data := connection.recv(65536):
+            incoming.write(data)
+        incoming.write_eof()
+        answer = client.read(65536)
+        while b"served" not in answer:
+            answer += client.read(65536)
+        assert answer.startswith(b"HTTP/1.1 200 ")
