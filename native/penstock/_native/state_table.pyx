@@ -17,7 +17,8 @@ from penstock._native.state_map cimport (
 from penstock._native.text cimport text_cache
 from penstock._native.wire cimport Reader, get8
 
-from penstock.errors import CorruptStreamError, IllegalStateError
+from penstock.errors import CorruptStreamError, IllegalStateError, SerializationError
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import Removals
 
 cdef enum:
@@ -146,7 +147,11 @@ cdef class StateMap:
         reader.position = &view[0]
         reader.end = &view[0] + view.shape[0]
         reader.depth = 0
-        value = decode_dynamic(&reader)
+        try:
+            value = decode_dynamic(&reader)
+        except SerializationError as error:
+            name_state(error, self.table.name)
+            raise
         return self.inserted(word, hash, ps_pack(<PyObject *>value), False)
 
     cdef int32_t inserted(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.common.options import changelog, rocksdb
-from penstock.errors import ConfigurationError, StateBackendError
+from penstock.errors import ConfigurationError, SerializationError, StateBackendError
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
@@ -43,6 +43,7 @@ from penstock.taskexecutor.state.changelog import (
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.snapshot import ROWS
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
@@ -395,7 +396,11 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         for name, state in others.items():
             entries = StateEntries(store.database, state, key_groups)
             for group in entries:
-                self._tables[name].load(entries[group], keys)
+                try:
+                    self._tables[name].load(entries[group], keys)
+                except SerializationError as error:
+                    name_state(error, name)
+                    raise
                 prefix = group_prefix(group) + state_tail(state.number)
                 store.database.remove_range(prefix, successor(prefix))
         for segment in log:

@@ -6,6 +6,7 @@ import itertools
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.element_rows import (
     decode,
     element_prefix,
@@ -18,6 +19,7 @@ from penstock.taskexecutor.rocksdb.namespaces import namespace_of
 from penstock.taskexecutor.rocksdb.parts import PART_SIZE, Part
 from penstock.taskexecutor.rocksdb.rows import rows_of, successor
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.table import never_changes
 from penstock.taskexecutor.state.time_to_live import Aged
 
@@ -184,7 +186,12 @@ class ElementTable(StoredNamespaces, Generic[P]):
             for tail, row, key, value in whole_entries(
                 self._store.database, group, self.number, self.kind
             ):
-                yield namespace_of(tail, row), identity(decode(key)), decode(value)
+                try:
+                    entry = namespace_of(tail, row), identity(decode(key)), decode(value)
+                except SerializationError as error:
+                    name_state(error, self.name)
+                    raise
+                yield entry
 
     def __len__(self) -> int:
         self._store.write_back()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
 from penstock.taskexecutor.rocksdb.parts import MOST_PIECES, ListPart
+from penstock.taskexecutor.state.naming import name_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +24,7 @@ class ListTable(ElementTable[ListPart]):
         """The values of an entry, as a new list; taken as changed if they can be in place."""
         part = self.part(contents, key)
         if not part.is_complete:
-            self._grow(part.read(self._store.database))
+            self._read(part)
             if part.num_pieces > MOST_PIECES:
                 part.rewrite()
                 self.note_change(part)
@@ -50,7 +52,7 @@ class ListTable(ElementTable[ListPart]):
         """Reads the values that are not in memory: of a whole list none is let go when written."""
         part = contents.parts.get(key)
         if part is not None:
-            self._grow(part.read(self._store.database))
+            self._read(part)
 
     def keep_copy(
         self, contents: Contents[ListPart], key: Any, element: Any, copied: Callable[[Any], Any]
@@ -66,6 +68,14 @@ class ListTable(ElementTable[ListPart]):
     def fill(self, contents: Contents[ListPart], key: Any, value: Any) -> None:
         """Appends values."""
         self.append(contents, key, value)
+
+    def _read(self, part: ListPart) -> None:
+        """Bring all values of an entry to memory."""
+        try:
+            self._grow(part.read(self._store.database))
+        except SerializationError as error:
+            name_state(error, self.name)
+            raise
 
     def _elements(self, part: ListPart) -> Iterator[tuple[Any, Any, Any]]:
         if part.is_complete and part.values:

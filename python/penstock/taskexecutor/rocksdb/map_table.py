@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.element_rows import pair_suffix, read_pair, without_original
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
 from penstock.taskexecutor.rocksdb.namespaces import tail_in
 from penstock.taskexecutor.rocksdb.parts import MapPart
 from penstock.taskexecutor.rocksdb.rows import rows_of
+from penstock.taskexecutor.state.naming import name_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +43,7 @@ class MapTable(ElementTable[MapPart]):
                 return None
             if part.original:
                 value = without_original(part.prefix, tail_in(part.prefix), value)[1]
-            pair = part.pairs[suffix] = read_pair(suffix, value)
+            pair = part.pairs[suffix] = self._read_pair(suffix, value)
             self._grow(1)
         if not is_constant(pair[1]) and suffix not in part.changed:
             part.changed.add(suffix)
@@ -157,7 +159,7 @@ class MapTable(ElementTable[MapPart]):
                 found[end] = pairs[end]
             elif end not in part.removed:
                 data = without_original(prefix, tail, value)[1] if part.original else value
-                found[end] = read_pair(end, data)
+                found[end] = self._read_pair(end, data)
         else:
             end = None
         for suffix in part.changed:
@@ -169,6 +171,13 @@ class MapTable(ElementTable[MapPart]):
             part.pairs = found
             part.is_complete = True
         return sorted(found.items()), end
+
+    def _read_pair(self, suffix: bytes, data: bytes) -> tuple[Any, Any]:
+        try:
+            return read_pair(suffix, data)
+        except SerializationError as error:
+            name_state(error, self.name)
+            raise
 
     def _elements(self, part: MapPart) -> Iterator[tuple[Any, Any, Any]]:
         for suffix, (_, value) in list(part.pairs.items()):

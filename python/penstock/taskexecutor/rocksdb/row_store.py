@@ -23,6 +23,7 @@ from penstock.taskexecutor.rocksdb.resting_entries import AT_A_TIME, RestingEntr
 from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
 from penstock.taskexecutor.state.heap import LentValues, StateTable
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.state_rows import FORM
 
 if TYPE_CHECKING:
@@ -203,15 +204,19 @@ class RowStore:
             try:
                 state.write(unwritten=unwritten)
             except SerializationError as error:
-                error.add_note(f"in the state {state.name!r}")
+                name_state(error, state.name)
                 raise
         self.removed.clear()
         for state in self._states:
             state.note_written(unwritten=unwritten)
         # They stay in memory, and are written again: whoever holds them may change them.
         self._lent.touch()
-        for expired in self._expired.values():
-            expired.run(self._rows_of_round)
+        for name, expired in self._expired.items():
+            try:
+                expired.run(self._rows_of_round)
+            except SerializationError as error:
+                name_state(error, name)
+                raise
         self._rows_of_round = 0
 
     def write_rows(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
@@ -455,7 +460,11 @@ class StoredState(StoredNamespaces):
         decode = TypeSerializer[Any]().deserialize
         for group in self._store.key_groups:
             for row, written in rows_of(self._store.database, group_prefix(group) + tail):
-                key, value = entry_of(tail, row, written, decode)
+                try:
+                    key, value = entry_of(tail, row, written, decode)
+                except SerializationError as error:
+                    name_state(error, self.name)
+                    raise
                 yield identity(key), value
 
     def clear(self, contents: StateMap) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import SerializationError
 from penstock.taskexecutor.state.heap import KeyGroupEntries
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import RemovalsSnapshot
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot import CHANGED, REMOVED, entries_of
@@ -162,12 +164,16 @@ def replay(
             if not name.startswith(wanted):
                 continue
             table = opened(name.removeprefix(wanted), kind)
-            for group, data in groups.items():
-                if group in key_groups:
-                    if wanted == REMOVED:
-                        _remove(table, data, keys)
-                    else:
-                        table.load(data, keys)
+            try:
+                for group, data in groups.items():
+                    if group in key_groups:
+                        if wanted == REMOVED:
+                            _remove(table, data, keys)
+                        else:
+                            table.load(data, keys)
+            except SerializationError as error:
+                name_state(error, name.removeprefix(wanted))
+                raise
 
 
 def _remove(table: StateTable, data: bytes, keys: KeyReader) -> None:

@@ -36,6 +36,7 @@ from penstock.taskexecutor.state.heap import (
     ValueCheck,
     value_check,
 )
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
@@ -331,7 +332,7 @@ class HeapKeyedStateBackend(KeyContext):
                     if group in key_groups:
                         table.load(entries, keys)
             except SerializationError as error:
-                error.add_note(f"in the state {name!r}")
+                name_state(error, name)
                 raise
         for segment in log:
             replay(segment, self.table, self._timers_of, key_groups, keys)

@@ -21,10 +21,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from penstock.errors import CorruptStreamError, IllegalStateError
+from penstock.errors import CorruptStreamError, IllegalStateError, SerializationError
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
+from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import Removals
 
 if TYPE_CHECKING:
@@ -270,7 +271,12 @@ class StateMap:
             assert store is not None
             data = store.read(self, key)
             if data is not None:
-                position = self._insert(key, decode_dynamic(Reader(data)), is_changed=False)
+                try:
+                    value = decode_dynamic(Reader(data))
+                except SerializationError as error:
+                    name_state(error, self.table.name)
+                    raise
+                position = self._insert(key, value, is_changed=False)
         return position
 
     def _insert(self, key: Any, value: Any, *, is_changed: bool) -> int:
