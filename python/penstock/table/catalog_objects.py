@@ -1,4 +1,4 @@
-"""What a catalog holds: databases, tables, views, functions and partitions, and their paths."""
+"""The contents of a catalog: databases, tables, views, functions, partitions and their paths."""
 
 from __future__ import annotations
 
@@ -210,12 +210,12 @@ class CatalogBaseTable:
 
     @property
     def is_view(self) -> bool:
-        """Whether the rows are those of a query."""
+        """True if the rows are those of a query."""
         return self.query is not None or self.plan is not None
 
     @property
     def is_inline(self) -> bool:
-        """Whether the table lives in the program: it cannot be written down in SQL."""
+        """True if the table lives in the program: it cannot be written down in SQL."""
         return self.source is not None or (self.plan is not None and self.query is None)
 
     def get_options(self) -> dict[str, str]:

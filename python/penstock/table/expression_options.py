@@ -95,7 +95,7 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
-    """What constructors of JSON do with NULL."""
+    """The treatment of NULL by constructors of JSON."""
 
     NULL = 0
     ABSENT = 1

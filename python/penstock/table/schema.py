@@ -39,17 +39,17 @@ class DeclaredColumn:
 
     @property
     def is_computed(self) -> bool:
-        """Whether the column follows from others."""
+        """True if the column follows from others."""
         return self.expression is not None
 
     @property
     def is_metadata(self) -> bool:
-        """Whether the connector gives the column beside the record's fields."""
+        """True if the connector gives the column beside the record's fields."""
         return self.metadata_key is not None
 
     @property
     def is_physical(self) -> bool:
-        """Whether the column is a field of the records."""
+        """True if the column is a field of the records."""
         return not self.is_computed and not self.is_metadata
 
     def __str__(self) -> str:

@@ -1,0 +1,163 @@
+"""Tumble, Slide, Session and Over: the windows of the Table API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from penstock.table.exceptions import ValidationException
+from penstock.table.expression import Expression, tree_of
+from penstock.table.plan.expressions import UnresolvedCall, UnresolvedColumn
+
+__all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
+
+GroupWindowKind: TypeAlias = Literal["TUMBLE", "HOP", "SESSION"]
+
+
+@dataclass(frozen=True)
+class GroupWindow:
+    """A window of groups, which `Tumble`, `Slide` and `Session` build step by step.
+
+    Attributes:
+        kind: How rows get windows.
+        size: The tree of the length or of the gap: an interval or a number of rows.
+        slide: The tree of the distance between windows; None unless they slide.
+        time: The tree of the time attribute; None until ``on`` has set it.
+        name: The name by which the window is grouped by; None until ``alias`` has set it.
+    """
+
+    kind: GroupWindowKind
+    size: Any
+    slide: Any = None
+    time: Any = None
+    name: str | None = None
+
+    def every(self, slide: Expression[Any]) -> GroupWindow:
+        """Set the distance between windows that slide.
+
+        Raises:
+            ValidationException: The window does not slide.
+        """
+        if self.kind != "HOP":
+            raise ValidationException("Only Slide has a distance between its windows")
+        return replace(self, slide=tree_of(slide))
+
+    def on(self, time_field: Expression[Any] | str) -> GroupWindow:
+        """Set the time attribute by which rows get windows."""
+        return replace(self, time=_column(time_field))
+
+    def alias(self, alias: str | Expression[Any]) -> GroupWindow:
+        """Set the name by which the window is grouped by.
+
+        Raises:
+            ValidationException: The time attribute or the slide is missing.
+        """
+        if self.time is None:
+            raise ValidationException("The window needs its time attribute: call on(...) before")
+        if self.kind == "HOP" and self.slide is None:
+            raise ValidationException("Slide needs its distance: call every(...) before")
+        return replace(self, name=str(_column(alias)))
+
+
+class Tumble:
+    """Windows of one length, one behind the other."""
+
+    @classmethod
+    def over(cls, size: Expression[Any]) -> GroupWindow:
+        """Set the length: an interval, or a number of rows by ``row_interval``."""
+        return GroupWindow("TUMBLE", tree_of(size))
+
+
+class Slide:
+    """Windows of one length that overlap."""
+
+    @classmethod
+    def over(cls, size: Expression[Any]) -> GroupWindow:
+        """Set the length: an interval, or a number of rows by ``row_interval``."""
+        return GroupWindow("HOP", tree_of(size))
+
+
+class Session:
+    """Windows that end when no row comes for a while."""
+
+    @classmethod
+    def with_gap(cls, gap: Expression[Any]) -> GroupWindow:
+        """Set how long no row comes until a window ends."""
+        return GroupWindow("SESSION", tree_of(gap))
+
+
+@dataclass(frozen=True)
+class OverWindow:
+    """The rows around each row, which `Over` builds step by step.
+
+    Attributes:
+        partition: The trees of what rows have in common.
+        order: The tree of the time attribute or column that orders rows; None until it is set.
+        lower: The tree of the bound before the current row; None for the default.
+        upper: The tree of the bound behind it; None for the default.
+        name: The name that ``over`` refers to; None until ``alias`` has set it.
+    """
+
+    partition: tuple[Any, ...] = ()
+    order: Any = None
+    lower: Any = None
+    upper: Any = None
+    name: str | None = None
+
+    def order_by(self, order_by: Expression[Any]) -> OverWindow:
+        """Set the time attribute or the column that orders rows."""
+        return replace(self, order=_column(order_by))
+
+    def preceding(self, preceding: Expression[Any]) -> OverWindow:
+        """Set the bound before the current row: a number of rows, an interval or UNBOUNDED."""
+        return replace(self, lower=tree_of(preceding))
+
+    def following(self, following: Expression[Any]) -> OverWindow:
+        """Set the bound behind the current row."""
+        return replace(self, upper=tree_of(following))
+
+    def alias(self, alias: str | Expression[Any]) -> OverWindow:
+        """Set the name that ``over`` refers to.
+
+        Raises:
+            ValidationException: The order is missing, or both bounds are of different kinds.
+        """
+        if self.order is None:
+            raise ValidationException("The window needs an order: call order_by(...) before")
+        if self.lower is not None and self.upper is not None:
+            kinds = _is_of_rows(self.lower), _is_of_rows(self.upper)
+            if kinds[0] != kinds[1]:
+                raise ValidationException(
+                    "Both bounds of a window must be numbers of rows, or both lengths of time"
+                )
+        return replace(self, name=str(_column(alias)))
+
+    @property
+    def is_of_rows(self) -> bool:
+        """True if bounds count rows instead of time."""
+        return self.lower is not None and _is_of_rows(self.lower)
+
+
+class Over:
+    """The rows around each row."""
+
+    @classmethod
+    def order_by(cls, order_by: Expression[Any]) -> OverWindow:
+        """Set the time attribute or the column that orders rows."""
+        return OverWindow(order=_column(order_by))
+
+    @classmethod
+    def partition_by(cls, *partition_by: Expression[Any]) -> OverWindow:
+        """Set what rows have in common."""
+        return OverWindow(partition=tuple(map(_column, partition_by)))
+
+
+_ROW_BOUNDS = ("UNBOUNDED_ROW", "CURRENT_ROW", "ROW_INTERVAL")
+
+
+def _is_of_rows(bound: Any) -> bool:
+    return isinstance(bound, UnresolvedCall) and bound.function in _ROW_BOUNDS
+
+
+def _column(value: Expression[Any] | str) -> Any:
+    return UnresolvedColumn(value) if isinstance(value, str) else tree_of(value)
