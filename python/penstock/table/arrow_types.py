@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["arrow_array", "arrow_schema", "arrow_type", "data_type_of_arrow", "python_values"]
+__all__ = [
+    "arrow_array",
+    "arrow_schema",
+    "arrow_type",
+    "data_type_of_arrow",
+    "fitting_decimal",
+    "python_values",
+]
 
 _SIMPLE: Final[dict[type[types.DataType], str]] = {
     types.NullType: "null",
@@ -232,7 +239,8 @@ def _map_array(
     return pa.MapArray.from_arrays(_offsets(values), keys, items, type=target)
 
 
-def _to_decimal(value: Any, data_type: Any) -> decimal.Decimal | None:
+def fitting_decimal(value: Any, data_type: Any) -> decimal.Decimal | None:
+    """Return a number rounded half up to the scale of a DECIMAL; None if it has too many digits."""
     number = decimal.Decimal(value)
     with decimal.localcontext(prec=100):
         number = number.quantize(
@@ -254,7 +262,7 @@ def _to_instant(value: Any, _data_type: Any) -> Any:
 
 
 _TO_ARROW: Final[dict[type[types.DataType], Callable[[Any, Any], Any]]] = {
-    types.DecimalType: _to_decimal,
+    types.DecimalType: fitting_decimal,
     types.TimestampType: _to_timestamp,
     types.LocalZonedTimestampType: _to_instant,
     types.BinaryType: lambda value, _: bytes(value),

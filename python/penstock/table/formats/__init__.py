@@ -1,0 +1,1 @@
+"""Formats of tables: messages and lines as rows with their kinds, and back."""

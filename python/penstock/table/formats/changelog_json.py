@@ -1,0 +1,187 @@
+"""Formats of captured changes: debezium-json, canal-json, maxwell-json and ogg-json."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from penstock.errors import FormatError
+from penstock.table.formats.json import JSON_OPTIONS, JsonReader, JsonWriter, parse_json
+from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
+from penstock.table.options import OptionSpec, boolean, text
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.table import types
+
+_INHERITED = {
+    key: spec
+    for key, spec in JSON_OPTIONS.items()
+    if key not in ("fail-on-missing-field", "decode.json-parser.enabled")
+}
+
+
+class _ChangesFormat(RowFormat):
+    """Changes of a database, each an object of JSON."""
+
+    options: ClassVar[Mapping[str, OptionSpec]] = _INHERITED
+    kinds_read = ALL_KINDS
+    kinds_written = ALL_KINDS
+
+    def __init__(self, row_type: types.RowType, options: Mapping[str, Any]) -> None:
+        super().__init__(row_type, options)
+        settings = {"fail-on-missing-field": False, **options}
+        self._skips: bool = options["ignore-parse-errors"]
+        self._read = JsonReader(settings).reader(row_type)
+        self._write = JsonWriter(settings).writer(row_type)
+
+    def decode(self, message: bytes) -> Iterable[KindedRow]:
+        """Return the rows of a change; none of an empty message, which Kafka has for deletes."""
+        if not message:
+            return ()
+        try:
+            document = parse_json(message)
+            if not isinstance(document, dict):
+                raise ValueError("an object was expected")
+            return list(self._changes(document))
+        except (ValueError, KeyError, TypeError) as error:
+            if self._skips:
+                return ()
+            raise FormatError(
+                f"Invalid {self.identifier} message {message!r:.300}: {error}"
+            ) from None
+
+    @abstractmethod
+    def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
+        """Return the rows of a change."""
+
+    def _old_row(self, old: Any, new: Any) -> Any:
+        """Return the row before a change, of which only the changed fields are told."""
+        return self._read({**new, **(old or {})})
+
+
+class DebeziumJsonFormat(_ChangesFormat):
+    """Changes as Debezium writes them: the row before and after."""
+
+    identifier = "debezium-json"
+    options: ClassVar[Mapping[str, OptionSpec]] = {
+        **_INHERITED,
+        "schema-include": OptionSpec(boolean, False),
+    }
+
+    def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
+        payload = document["payload"] if self.values["schema-include"] else document
+        operation, before, after = payload["op"], payload.get("before"), payload.get("after")
+        if operation in ("c", "r"):
+            return [(INSERT, self._read(after))]
+        if operation == "u":
+            if before is None:
+                raise ValueError("an update has no 'before': set REPLICA IDENTITY FULL")
+            return [(UPDATE_BEFORE, self._read(before)), (UPDATE_AFTER, self._read(after))]
+        if operation == "d":
+            if before is None:
+                raise ValueError("a delete has no 'before': set REPLICA IDENTITY FULL")
+            return [(DELETE, self._read(before))]
+        raise ValueError(f"the operation {operation!r} is unknown")
+
+    def encode(self, kind: int, row: Sequence[Any]) -> bytes:
+        """Return the change of a row: an update is a delete and a creation."""
+        written = self._write(row)
+        if kind in (INSERT, UPDATE_AFTER):
+            return f'{{"before":null,"after":{written},"op":"c"}}'.encode()
+        return f'{{"before":{written},"after":null,"op":"d"}}'.encode()
+
+
+class CanalJsonFormat(_ChangesFormat):
+    """Changes as Canal writes them: several rows a message, and the former values of updates."""
+
+    identifier = "canal-json"
+    options: ClassVar[Mapping[str, OptionSpec]] = {
+        **_INHERITED,
+        "database.include": OptionSpec(text, None),
+        "table.include": OptionSpec(text, None),
+    }
+
+    def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
+        for name in ("database", "table"):
+            wanted = self.values[f"{name}.include"]
+            if wanted is not None and not _matches(wanted, document.get(name)):
+                return
+        operation = document["type"]
+        if operation == "CREATE":
+            return
+        data = document["data"]
+        if operation == "INSERT":
+            yield from ((INSERT, self._read(new)) for new in data)
+        elif operation == "DELETE":
+            yield from ((DELETE, self._read(new)) for new in data)
+        elif operation == "UPDATE":
+            for new, old in zip(data, document["old"], strict=True):
+                yield UPDATE_BEFORE, self._old_row(old, new)
+                yield UPDATE_AFTER, self._read(new)
+        else:
+            raise ValueError(f"the type {operation!r} is unknown")
+
+    def encode(self, kind: int, row: Sequence[Any]) -> bytes:
+        """Return the change of a row: an update is a delete and an insertion."""
+        operation = "INSERT" if kind in (INSERT, UPDATE_AFTER) else "DELETE"
+        return f'{{"data":[{self._write(row)}],"type":"{operation}"}}'.encode()
+
+
+class MaxwellJsonFormat(_ChangesFormat):
+    """Changes as Maxwell writes them."""
+
+    identifier = "maxwell-json"
+
+    def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
+        operation, data = document["type"].lower(), document["data"]
+        if operation == "insert":
+            return [(INSERT, self._read(data))]
+        if operation == "delete":
+            return [(DELETE, self._read(data))]
+        if operation == "update":
+            before = self._old_row(document["old"], data)
+            return [(UPDATE_BEFORE, before), (UPDATE_AFTER, self._read(data))]
+        raise ValueError(f"the type {operation!r} is unknown")
+
+    def encode(self, kind: int, row: Sequence[Any]) -> bytes:
+        """Return the change of a row: an update is a delete and an insertion."""
+        operation = "insert" if kind in (INSERT, UPDATE_AFTER) else "delete"
+        return f'{{"data":{self._write(row)},"type":"{operation}"}}'.encode()
+
+
+class OggJsonFormat(_ChangesFormat):
+    """Changes as Oracle GoldenGate writes them."""
+
+    identifier = "ogg-json"
+
+    def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
+        operation, before, after = (
+            document["op_type"],
+            document.get("before"),
+            document.get("after"),
+        )
+        if operation == "I":
+            return [(INSERT, self._read(after))]
+        if operation == "D":
+            return [(DELETE, self._read(before))]
+        if operation == "U":
+            if before is None:
+                raise ValueError("an update has no 'before'")
+            return [(UPDATE_BEFORE, self._read(before)), (UPDATE_AFTER, self._read(after))]
+        raise ValueError(f"the operation {operation!r} is unknown")
+
+    def encode(self, kind: int, row: Sequence[Any]) -> bytes:
+        """Return the change of a row: an update is a delete and an insertion."""
+        written = self._write(row)
+        if kind in (INSERT, UPDATE_AFTER):
+            return f'{{"before":null,"after":{written},"op_type":"I"}}'.encode()
+        return f'{{"before":{written},"after":null,"op_type":"D"}}'.encode()
+
+
+def _matches(pattern: str, name: Any) -> bool:
+    import re
+
+    return isinstance(name, str) and re.fullmatch(pattern, name) is not None

@@ -1,0 +1,59 @@
+"""RowFormat: messages of one format as rows of a table, and rows as messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from penstock.table.plan.nodes import INSERT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.table.options import OptionSpec
+    from penstock.table.types import DataType, RowType
+
+#: The kind of a row and its values in the order of the row type.
+KindedRow: TypeAlias = "tuple[int, Sequence[Any]]"
+
+ALL_KINDS = frozenset(range(4))
+
+
+class RowFormat(ABC):
+    """Messages of one format, for rows of one type.
+
+    Attributes:
+        identifier: The name in ``format``.
+        options: The options, by key without the format's name in front.
+        kinds_read: The kinds of the rows that messages hold.
+        kinds_written: The kinds of rows that can be written.
+        metadata: The types of metadata columns that messages hold, by key.
+    """
+
+    identifier: ClassVar[str]
+    options: ClassVar[Mapping[str, OptionSpec]] = {}
+    kinds_read: ClassVar[frozenset[int]] = frozenset({INSERT})
+    kinds_written: ClassVar[frozenset[int]] = frozenset({INSERT})
+    metadata: ClassVar[Mapping[str, DataType]] = {}
+
+    def __init__(self, row_type: RowType, options: Mapping[str, Any]) -> None:
+        """Make a format for rows of a type, with the values of its options."""
+        self.row_type = row_type
+        self.values = options
+
+    def with_columns(self, positions: Sequence[int]) -> RowFormat:
+        """Return a format that reads some of the columns; others are None in its rows."""
+        del positions
+        return self
+
+    @abstractmethod
+    def decode(self, message: bytes) -> Iterable[KindedRow]:
+        """Return the rows of a message.
+
+        Raises:
+            FormatError: The message does not hold such rows, and the format does not skip it.
+        """
+
+    @abstractmethod
+    def encode(self, kind: int, row: Sequence[Any]) -> bytes:
+        """Return the message of a row, without a line feed."""

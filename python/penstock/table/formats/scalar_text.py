@@ -1,0 +1,161 @@
+"""Values of columns as text and back, as Flink's CSV and JSON formats write and read them."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table import types
+from penstock.table.arrow_types import fitting_decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: The range of each type of integers.
+INTEGER_BITS: Final = {
+    types.TinyIntType: 8,
+    types.SmallIntType: 16,
+    types.IntType: 32,
+    types.BigIntType: 64,
+}
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_FRACTION: Final = re.compile(r"(\.\d{1,9})?")
+
+
+def checked_integer(value: int, data_type: types.DataType) -> int:
+    """Return an integer that fits its type.
+
+    Raises:
+        ValueError: It does not fit.
+    """
+    bound = 1 << (INTEGER_BITS[type(data_type)] - 1)  # type: ignore[index]
+    if not -bound <= value < bound:
+        raise ValueError(f"{value} does not fit {data_type.summary()}")
+    return value
+
+
+def integer_of(text: str, data_type: types.DataType) -> int:
+    """Return the integer that a text is.
+
+    Raises:
+        ValueError: The text is no integer, or it does not fit the type.
+    """
+    text = text.strip()
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text!r} is no integer")
+    return checked_integer(int(text), data_type)
+
+
+def float_of(text: str) -> float:
+    """Return the number that a text is, in the spelling of Java."""
+    text = text.strip()
+    return float(text.rstrip("dDfF") if text[-1:] in "dDfF" and text[:-1] else text)
+
+
+def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
+    """Return the decimal of a text or number, rounded to the type; None if it is too large.
+
+    Raises:
+        ValueError: The text is no number.
+    """
+    try:
+        number = decimal.Decimal(value.strip() if isinstance(value, str) else value)
+    except decimal.InvalidOperation:
+        raise ValueError(f"{value!r} is no decimal number") from None
+    return fitting_decimal(number, data_type)
+
+
+def date_of(text: str) -> datetime.date:
+    """Return the date of a text such as 2024-01-31."""
+    return datetime.date.fromisoformat(text.strip())
+
+
+def time_of(text: str) -> datetime.time:
+    """Return the time of a text such as 10:11:12.5."""
+    return datetime.time.fromisoformat(_microseconds(text.strip().removesuffix("Z")))
+
+
+def timestamp_of(text: str, between: str = " ") -> datetime.datetime:
+    """Return the timestamp of a text such as 2024-01-31 10:11:12.5.
+
+    Raises:
+        ValueError: Date and time are not parted by ``between``.
+    """
+    text = text.strip()
+    if text[10:11] != between:
+        raise ValueError(f"{text!r} is no timestamp in the form yyyy-MM-dd{between}HH:mm:ss[.SSS]")
+    return datetime.datetime.fromisoformat(_microseconds(text))
+
+
+def instant_of(text: str, between: str = " ") -> datetime.datetime:
+    """Return the instant of a text such as 2024-01-31 10:11:12.5Z."""
+    text = text.strip()
+    if not text.endswith("Z"):
+        raise ValueError(f"{text!r} is no instant: expected yyyy-MM-dd{between}HH:mm:ss[.SSS]Z")
+    return timestamp_of(text[:-1], between).replace(tzinfo=datetime.UTC)
+
+
+def boolean_of(text: str) -> bool:
+    """Return whether a text is ``true``, in capital or small letters."""
+    return text.strip().lower() == "true"
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes of a text in base 64."""
+    return base64.b64decode(text, validate=True)
+
+
+def _microseconds(text: str) -> str:
+    """Return a text of a time without digits that Python has no place for."""
+    head, point, fraction = text.partition(".")
+    return f"{head}.{fraction[:6]:<06}".replace(" ", "0") if point else head
+
+
+def timestamp_text(value: datetime.datetime, between: str = " ") -> str:
+    """Return a timestamp as text, with as many fractional digits as it needs."""
+    text = value.replace(tzinfo=None).isoformat(between)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def time_text(value: datetime.time) -> str:
+    """Return a time of day as text, with as many fractional digits as it needs."""
+    text = value.isoformat()
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def decimal_text(value: decimal.Decimal) -> str:
+    """Return a decimal as Java's BigDecimal writes it: 1E-7 for 0.0000001, 1.5 for 1.500."""
+    digits = value.normalize() if value else decimal.Decimal(0)
+    exponent = digits.as_tuple().exponent
+    adjusted = digits.adjusted()
+    assert isinstance(exponent, int)
+    if exponent <= 0 and adjusted >= -6:
+        return f"{digits:f}"
+    sign, places, _ = digits.as_tuple()
+    fraction = "".join(map(str, places[1:]))
+    point = f".{fraction}" if fraction else ""
+    return f"{'-' if sign else ''}{places[0]}{point}E{adjusted:+d}"
+
+
+def base64_text(value: bytes) -> str:
+    """Return bytes as text in base 64."""
+    return base64.b64encode(value).decode()
+
+
+READERS: Final[dict[type[types.DataType], Callable[[str, Any], Any]]] = {
+    types.BooleanType: lambda text, _: boolean_of(text),
+    types.FloatType: lambda text, _: float_of(text),
+    types.DoubleType: lambda text, _: float_of(text),
+    types.DecimalType: decimal_of,
+    types.CharType: lambda text, _: text,
+    types.VarCharType: lambda text, _: text,
+    types.BinaryType: lambda text, _: bytes_of(text),
+    types.VarBinaryType: lambda text, _: bytes_of(text),
+    types.DateType: lambda text, _: date_of(text),
+    types.TimeType: lambda text, _: time_of(text),
+    **dict.fromkeys(INTEGER_BITS, integer_of),
+}
+"""The readers of values without parts, but for timestamps, whose form is an option."""

@@ -1,0 +1,154 @@
+"""Options of connectors and formats: their values, what is missing and what is unknown."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.options.value_types import BooleanType, DurationType, IntegerType
+from penstock.table.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def text(given: str) -> str:
+    """Return a text as it is."""
+    return given
+
+
+def boolean(given: str) -> bool:
+    """Return the boolean that a text is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parsed: bool = BooleanType().parse(given)
+    return parsed
+
+
+def integer(given: str) -> int:
+    """Return the integer that a text is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return int(given.strip())
+    except ValueError:
+        raise ValueError("expected an integer") from None
+
+
+def positive(given: str) -> int:
+    """Return the integer that a text is, at least 1.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parsed: int = IntegerType(1).parse(given)
+    return parsed
+
+
+def duration_ms(given: str) -> int:
+    """Return a duration such as ``10 s`` in ms.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parsed: int = DurationType().parse(given)
+    return parsed
+
+
+def character(given: str) -> str:
+    r"""Return one character; ``\t`` and the like stand for what they stand for in Java.
+
+    Raises:
+        ValueError: There are several or none.
+    """
+    escaped = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f"}
+    given = escaped.get(given, given)
+    if given.startswith("\\u") and len(given) == 6:
+        given = chr(int(given[2:], 16))
+    if len(given) != 1:
+        raise ValueError("expected one character")
+    return given
+
+
+def choice(*values: str) -> Callable[[str], str]:
+    """Return what parses one of several words, in capital or small letters."""
+
+    def parse(given: str) -> str:
+        for value in values:
+            if given.strip().lower() == value.lower():
+                return value
+        raise ValueError(f"expected one of {', '.join(values)}")
+
+    return parse
+
+
+@dataclass(frozen=True)
+class OptionSpec:
+    """An option.
+
+    Attributes:
+        parse: Makes its value of a text; raises ValueError.
+        default: The value if it is not set.
+        is_required: Whether it must be set.
+    """
+
+    parse: Callable[[str], Any]
+    default: Any = None
+    is_required: bool = False
+
+
+def read_options(
+    owner: str,
+    given: Mapping[str, str],
+    specs: Mapping[str, OptionSpec],
+    *,
+    prefixes: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return the values of all options.
+
+    Args:
+        owner: Whose they are, for errors: ``connector 'kafka'``.
+        given: The texts by key.
+        specs: The options by key.
+        prefixes: The beginnings of keys that are nobody's concern here.
+
+    Raises:
+        ValidationException: An option is missing or unknown, or a value is invalid; lists those
+            that there are.
+    """
+    prefixes = tuple(prefixes)
+    unknown = [key for key in given if key not in specs and not key.startswith(prefixes)]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], specs, 1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise ValidationException(
+            f"Unsupported options of {owner}: {', '.join(sorted(unknown))}.{hint} Supported "
+            f"options: {_listed(specs, prefixes)}"
+        )
+    missing = [key for key, spec in specs.items() if spec.is_required and key not in given]
+    if missing:
+        raise ValidationException(
+            f"Missing required options of {owner}: {', '.join(missing)}. Supported options: "
+            f"{_listed(specs, prefixes)}"
+        )
+    values: dict[str, Any] = {}
+    for key, spec in specs.items():
+        if key not in given:
+            values[key] = spec.default
+            continue
+        try:
+            values[key] = spec.parse(given[key])
+        except ValueError as error:
+            raise ValidationException(
+                f"Invalid value '{given[key]}' for option '{key}' of {owner}: {error}"
+            ) from None
+    return values
+
+
+def _listed(specs: Mapping[str, OptionSpec], prefixes: tuple[str, ...]) -> str:
+    return ", ".join([*sorted(specs), *(f"{prefix}*" for prefix in prefixes)])
