@@ -21,7 +21,7 @@ $(BIN)/python: | prerequisites
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 $(STAMP): $(BIN)/python $(SOURCES) | prerequisites
-	$(BIN)/python -m pip install --quiet '.[spark]'
+	$(BIN)/python -m pip install --quiet '.[columns,spark]'
 	$(BIN)/python -m pip install --quiet --group test
 	@touch $@
 

@@ -1,0 +1,223 @@
+"""Hashes of keys that lie in Arrow columns, and the order of records by the owners of their keys.
+
+Columns come from pyarrow; their buffers are read in place, so that nothing links against Arrow.
+Hashes are those of ``penstock.serialization.pure.key_hash``, all arithmetic modulo 2^32.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from penstock._native.key_hash cimport ps_hash_long, ps_hash_signed_bytes, ps_murmur
+from penstock._native.wire cimport ps_double_bits, ps_float_bits
+
+
+# A slice of a column, as Arrow's columnar format lays it out.
+cdef struct Column:
+    const uint8_t *validity  # NULL if no value is null
+    const uint8_t *values    # of texts and bytes: their offsets in `data`
+    const uint8_t *data
+    size_t offset
+    size_t length
+
+ctypedef uint32_t (*HashOfValue)(const Column *column, size_t place) noexcept nogil
+
+
+cdef uint32_t hash_integer(const Column *column, size_t place) noexcept nogil:
+    cdef int64_t number = (<const int64_t *>column.values)[place]
+    if number == <int32_t>number:
+        return <uint32_t>number
+    return ps_hash_long(<uint64_t>number)
+
+
+cdef uint32_t hash_declared_long(const Column *column, size_t place) noexcept nogil:
+    return ps_hash_long((<const uint64_t *>column.values)[place])
+
+
+cdef uint32_t hash_double(const Column *column, size_t place) noexcept nogil:
+    cdef double number = (<const double *>column.values)[place]
+    if number != number:
+        return 0x7FF80000
+    return ps_hash_long(ps_double_bits(number))
+
+
+cdef uint32_t hash_declared_float(const Column *column, size_t place) noexcept nogil:
+    cdef float number = (<const float *>column.values)[place]
+    if number != number:
+        return 0x7FC00000
+    return ps_float_bits(number)
+
+
+cdef uint32_t hash_text(const Column *column, size_t place) noexcept nogil:
+    cdef const int32_t *offsets = <const int32_t *>column.values
+    return hash_utf8(column.data + offsets[place], <size_t>(offsets[place + 1] - offsets[place]))
+
+
+cdef uint32_t hash_bytes(const Column *column, size_t place) noexcept nogil:
+    cdef const int32_t *offsets = <const int32_t *>column.values
+    return ps_hash_signed_bytes(
+        column.data + offsets[place], <size_t>(offsets[place + 1] - offsets[place])
+    )
+
+
+cdef inline uint32_t hash_utf8(const uint8_t *text, size_t size) noexcept nogil:
+    """The polynomial in 31 over the UTF-16 code units of a valid UTF-8 text."""
+    cdef uint32_t result = 0
+    cdef uint32_t point
+    cdef size_t i = 0
+    cdef int more
+    while i < size:
+        # Four at a time: one multiplication waits for the last, not four.
+        while i + 4 <= size and (text[i] | text[i + 1] | text[i + 2] | text[i + 3]) < 0x80:
+            result = (
+                <uint32_t>923521 * result + <uint32_t>29791 * text[i]
+                + <uint32_t>961 * text[i + 1] + <uint32_t>31 * text[i + 2] + text[i + 3]
+            )
+            i += 4
+        if i >= size:
+            break
+        point = text[i]
+        i += 1
+        more = 0 if point < 0x80 else 1 if point < 0xE0 else 2 if point < 0xF0 else 3
+        if more > 0:
+            point &= <uint32_t>0x3F >> more
+            while more > 0 and i < size:
+                point = point << 6 | (text[i] & 0x3F)
+                i += 1
+                more -= 1
+        if point > 0xFFFF:
+            result = 31 * result + (0xD800 + ((point - 0x10000) >> 10))
+            point = 0xDC00 + ((point - 0x10000) & 0x3FF)
+        result = 31 * result + point
+    return result
+
+
+cdef inline void hash_all(
+    const Column *column, HashOfValue hash_of, int32_t *hashes, bint folds
+) noexcept nogil:
+    cdef size_t i, place
+    cdef uint32_t hash
+    for i in range(column.length):
+        place = column.offset + i
+        hash = 0
+        if column.validity == NULL or column.validity[place >> 3] >> (place & 7) & 1:
+            hash = hash_of(column, place)
+        hashes[i] = <int32_t>(<uint32_t>31 * <uint32_t>hashes[i] + hash if folds else hash)
+
+
+# Form of a column: the Arrow type that it must have, the bytes of a value or of an offset.
+cdef dict FORMS = {
+    "integers": ("int64", 8), "longs": ("int64", 8), "doubles": ("double", 8),
+    "floats": ("float", 4), "texts": ("string", 4), "bytes": ("binary", 4),
+}
+
+
+def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
+    """Hashes the values of a column; null has the hash 0.
+
+    Args:
+        column: A ``pyarrow.Array`` that is valid, in memory of this machine.
+        form: "integers" (by value) or "longs" (declared) of int64; "doubles"; "floats" (declared);
+            "texts" of string; "bytes" of binary.
+        hashes: Takes the hashes, as many as the column has values.
+        folds: Whether a hash is added to the one that is there, as to that of a tuple's items.
+
+    Raises:
+        ValueError: The column is of another type or length than that.
+    """
+    cdef str name
+    cdef size_t width, wanted
+    cdef Column found
+    # pyarrow says of its buffers that they are of signed bytes.
+    cdef const signed char[::1] values, validity, data
+    if form not in FORMS:
+        raise ValueError(f"no form of columns {form!r}")
+    name, width = FORMS[form]
+    if str(column.type) != name or len(column) != hashes.shape[0]:
+        raise ValueError(
+            f"{len(column)} values of {column.type} for {hashes.shape[0]} hashes of {form}"
+        )
+    if hashes.shape[0] == 0:
+        return
+    found.offset = column.offset
+    found.length = len(column)
+    found.validity = found.data = NULL
+    buffers = column.buffers()
+    values = buffers[1]
+    wanted = (found.offset + found.length + (len(buffers) - 2)) * width
+    if <size_t>values.shape[0] < wanted:
+        raise ValueError(f"a column of {values.shape[0]} bytes, {wanted} are needed")
+    found.values = <const uint8_t *>&values[0]
+    if column.null_count > 0:
+        validity = buffers[0]
+        if <size_t>validity.shape[0] * 8 < found.offset + found.length:
+            raise ValueError(f"a column whose validity has {validity.shape[0]} bytes")
+        found.validity = <const uint8_t *>&validity[0]
+    if len(buffers) > 2 and buffers[2] is not None and buffers[2].size > 0:
+        data = buffers[2]
+        found.data = <const uint8_t *>&data[0]
+    hash_by_form(&found, form, &hashes[0], folds)
+
+
+cdef int hash_by_form(const Column *found, str form, int32_t *hashes, bint folds) except -1:
+    """Runs the loop of a form."""
+    if form == "integers":
+        with nogil:
+            hash_all(found, hash_integer, hashes, folds)
+    elif form == "longs":
+        with nogil:
+            hash_all(found, hash_declared_long, hashes, folds)
+    elif form == "doubles":
+        with nogil:
+            hash_all(found, hash_double, hashes, folds)
+    elif form == "floats":
+        with nogil:
+            hash_all(found, hash_declared_float, hashes, folds)
+    elif form == "texts":
+        with nogil:
+            hash_all(found, hash_text, hashes, folds)
+    else:
+        with nogil:
+            hash_all(found, hash_bytes, hashes, folds)
+    return 0
+
+
+def order_by_channel(
+    const int32_t[::1] hashes not None, const int32_t[::1] owners not None,
+    int32_t[::1] order not None, int32_t[::1] ends not None
+):
+    """Sorts positions by the channels that own the key groups of their hashes; stable.
+
+    Args:
+        hashes: The hash of the key at each position.
+        owners: The channel of each key group.
+        order: Takes the positions.
+        ends: Takes the end of each channel's part of ``order``.
+
+    Raises:
+        ValueError: The lengths do not fit, or an owner is no channel.
+    """
+    cdef Py_ssize_t i
+    cdef int32_t start, count
+    cdef uint32_t groups = <uint32_t>owners.shape[0]
+    if hashes.shape[0] != order.shape[0] or groups == 0 or ends.shape[0] == 0:
+        raise ValueError(
+            f"{hashes.shape[0]} hashes for {order.shape[0]} positions, {groups} key groups and "
+            f"{ends.shape[0]} channels"
+        )
+    for i in range(groups):
+        if not 0 <= owners[i] < ends.shape[0]:
+            raise ValueError(f"channel {owners[i]} is not one of {ends.shape[0]}")
+    with nogil:
+        for i in range(ends.shape[0]):
+            ends[i] = 0
+        for i in range(hashes.shape[0]):
+            ends[owners[<uint32_t>ps_murmur(<uint32_t>hashes[i]) % groups]] += 1
+        # First where each channel's part starts, which then moves to its end.
+        start = 0
+        for i in range(ends.shape[0]):
+            count = ends[i]
+            ends[i] = start
+            start += count
+        for i in range(hashes.shape[0]):
+            count = owners[<uint32_t>ps_murmur(<uint32_t>hashes[i]) % groups]
+            order[ends[count]] = <int32_t>i
+            ends[count] += 1

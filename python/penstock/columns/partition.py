@@ -1,0 +1,93 @@
+"""The split of a batch among the subtasks that own the key groups of its keys."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from penstock import network
+from penstock.columns.key_columns import KeyColumns, key_hashes
+from penstock.graph.key_groups import key_group, operator_index
+
+if TYPE_CHECKING:
+    from penstock.columns.column_batch import ColumnBatch
+
+
+def key_groups(batch: ColumnBatch, key: KeyColumns, max_parallelism: int) -> array[int]:
+    """Return the key group of each record."""
+    hashes = key_hashes(batch, key)
+    return array("i", [key_group(hash_, max_parallelism) for hash_ in hashes])
+
+
+class Partition:
+    """Splits batches by key: each record goes to the channel that its key, as an object, has."""
+
+    def __init__(self, key: KeyColumns, max_parallelism: int, num_channels: int) -> None:
+        """Computes the owner of each key group.
+
+        Args:
+            key: The fields that are the key.
+            max_parallelism: The number of key groups.
+            num_channels: The parallelism of the receivers.
+        """
+        self._key = key
+        self._num_channels = num_channels
+        self._owners = array(
+            "i",
+            [
+                operator_index(max_parallelism, num_channels, group)
+                for group in range(max_parallelism)
+            ],
+        )
+
+    def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]]:
+        """Return the part of each channel that has one, in the order of the channels.
+
+        The records of a channel keep their order.
+
+        Raises:
+            SerializationError: A key cannot be serialised.
+        """
+        if len(batch) == 0:
+            return []
+        if self._num_channels == 1:
+            return [(0, batch)]
+        order, ends = self._order(batch)
+        starts = [0, *ends]
+        is_of_one = any(end - at == len(batch) for at, end in zip(starts, ends, strict=False))
+        gathered = batch if is_of_one else batch.take(order)
+        parts, start = [], 0
+        for channel, end in enumerate(ends):
+            if end > start:
+                parts.append((channel, gathered.slice(start, end - start)))
+            start = end
+        return parts
+
+    def _order(self, batch: ColumnBatch) -> tuple[Any, array[int]]:
+        """Return the positions of the records by channel, and the end of each channel's."""
+        import pyarrow as pa
+
+        hashes = key_hashes(batch, self._key)
+        order = array("i", bytes(4 * len(batch)))
+        ends = array("i", bytes(4 * self._num_channels))
+        if network.runtime() == "native":
+            from penstock._native.column_hash import order_by_channel
+
+            order_by_channel(hashes, self._owners, order, ends)
+        else:
+            groups = len(self._owners)
+            channels = [self._owners[key_group(hash_, groups)] for hash_ in hashes]
+            order = array("i", sorted(range(len(channels)), key=channels.__getitem__))
+            found = 0
+            for channel in range(self._num_channels):
+                found += channels.count(channel)
+                ends[channel] = found
+        buffer = pa.py_buffer(order)
+        return pa.Array.from_buffers(pa.int32(), len(batch), [None, buffer]), ends
+
+
+def partition(
+    batch: ColumnBatch, key: KeyColumns, max_parallelism: int, num_channels: int
+) -> list[tuple[int, ColumnBatch]]:
+    """Split one batch by key; for many, keep a `Partition`."""
+    return Partition(key, max_parallelism, num_channels).split(batch)
