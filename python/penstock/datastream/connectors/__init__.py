@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SupportsGlobalCommitter,
         SupportsPreCommitTopology,
     )
+    from penstock.datastream.connectors.discard import DiscardingSink
     from penstock.datastream.connectors.split_source import (
         Boundedness,
         InputStatus,
@@ -51,6 +52,7 @@ __all__ = [
     "CommitterInitContext",
     "CommittingSinkWriter",
     "DeliveryGuarantee",
+    "DiscardingSink",
     "InputStatus",
     "PythonSink",
     "PythonSource",
@@ -84,6 +86,7 @@ __getattr__, __dir__ = lazy_exports(
         "CommitterInitContext": "committer",
         "CommittingSinkWriter": "writer_sink",
         "DeliveryGuarantee": "base",
+        "DiscardingSink": "discard",
         "InputStatus": "split_source",
         "PythonSink": "writer_sink",
         "PythonSource": "split_source",
