@@ -8,6 +8,7 @@ from penstock._native.function_operators cimport KeyedReduceOperator
 cdef class SumFieldOperator(KeyedReduceOperator):
     cdef Py_ssize_t position
     cdef bint takes_pairs
+    cdef readonly long long sums_in_place
 
     @cython.locals(pair=tuple, done=bint)
     cpdef process(self, object value, long long timestamp)

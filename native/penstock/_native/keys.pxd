@@ -40,6 +40,7 @@ cdef class ExactType:
 cdef class KeyConversion:
     cdef ExactType exact
     cdef object convert
+    cdef readonly long long conversions
 
     cdef object converted(self, object key)
 

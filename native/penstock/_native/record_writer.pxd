@@ -18,6 +18,7 @@ cdef class RecordWriter(Output):
     cdef readonly Codec codec
     cdef readonly int num_channels
     cdef readonly long long records_out
+    cdef readonly long long records_computed
     cdef readonly long long bytes_out
     cdef readonly long long last_watermark
     cdef const CApi *api

@@ -46,6 +46,7 @@ cdef class RecordWriter(Output):
 
     Attributes:
         records_out: Records given to :meth:`collect`.
+        records_computed: Those of them that were written from a program's registers, unmade.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
         last_watermark: The last watermark written; the least timestamp before the first one.
     """
@@ -127,6 +128,7 @@ cdef class RecordWriter(Output):
         begin_record(self, channel, timestamp)
         self.computed.encode_into(&self.writer, made)
         end_record(self, channel)
+        self.records_computed += 1
         return True
 
     def emit(self, value, long long timestamp=INT64_MIN):

@@ -370,6 +370,10 @@ class RecordWriter(Protocol):
         """Records written."""
 
     @property
+    def records_computed(self) -> int:
+        """Records that were written by their fields, without an object of their own."""
+
+    @property
     def bytes_out(self) -> int:
         """Bytes written, framing included."""
 

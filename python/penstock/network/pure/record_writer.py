@@ -30,6 +30,7 @@ class RecordWriter(Output):
 
     Attributes:
         records_out: Records given to :meth:`collect`.
+        records_computed: Always 0: only the native runtime writes records without making them.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
     """
 
@@ -46,6 +47,7 @@ class RecordWriter(Output):
         self.codec = codec
         self.num_channels = partition.num_subpartitions
         self.records_out = 0
+        self.records_computed = 0
         self.bytes_out = 0
         self.last_watermark = MIN_TIMESTAMP
         partition.attach(self)

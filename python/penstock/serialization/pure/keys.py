@@ -161,7 +161,11 @@ class ExactType:
 
 
 class KeyConversion:
-    """Converts keys to a declared type."""
+    """Converts keys to a declared type.
+
+    Attributes:
+        conversions: The number of keys so far that ``convert`` was called for.
+    """
 
     def __init__(self, exact: ExactType, convert: Callable[[Any], Any]) -> None:
         """Creates the conversion.
@@ -172,6 +176,7 @@ class KeyConversion:
         """
         self.exact = exact
         self.convert = convert
+        self.conversions = 0
 
     def __call__(self, key: Any) -> Any:
         """Return the key as one of the declared type."""
@@ -181,6 +186,7 @@ class KeyConversion:
         """Return the key as one of the declared type, without the cost of a Python call."""
         if key is None or self.exact.has(key):
             return key
+        self.conversions += 1
         return self.convert(key)
 
 

@@ -26,6 +26,9 @@ class SumFieldOperator(KeyedReduceOperator):
     What is kept of a key is its last result.  Of a pair of the key and a number that is the number
     alone, which costs a third of the memory; what is no tuple is kept in a list of its own, so that
     it is not taken for such a number.  ``function`` folds what is no tuple.
+
+    Attributes:
+        sums_in_place: The number of results so far that were added up where they are kept.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class SumFieldOperator(KeyedReduceOperator):
         KeyedReduceOperator.__init__(self, None, function, keys, folds)
         self.position = position
         self.takes_pairs = position == 1 and keys.position == 0
+        self.sums_in_place = 0
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -52,6 +56,7 @@ class SumFieldOperator(KeyedReduceOperator):
                         key = self.keys.identity(key)
                     total = self.folds.increase(key, pair[1])
                     if total is not None:
+                        self.sums_in_place += 1
                         # A tuple of its own for each element: who got the last one may keep it.
                         self.output.collect((key, total), timestamp)
                         done = True

@@ -117,6 +117,18 @@ class OperatorChain:
             if position is None or of == position
         )
 
+    def records_computed(self, position: int) -> int:
+        """Records of an operator that left the chain without having been made.
+
+        Args:
+            position: The operator's.
+        """
+        return sum(
+            max(writer.records_computed for writer in writers)
+            for (of, _), writers in self._writers_of.items()
+            if of == position
+        )
+
     def output_watermark(self, position: int) -> int:
         """Return the watermark of the output that left the chain at a position."""
         return max(
@@ -155,7 +167,7 @@ class OperatorChain:
             self._initialized.append(operator)
             self._states[index].initialize_state(restored.get(context.config.id))
             operator.open()
-            context.register_evaluation_metrics()
+            context.register_path_metrics(operator)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Lets the operators emit what must be before the barrier, head to tail."""
@@ -341,6 +353,7 @@ class OperatorChain:
                 key_type, elements = sent_key_type(
                     cast("Any", spec.key_type), declared, None if position < 0 else position
                 )
+                context.count_conversions(key_type.convert)
         if spec.function is not None:
             context.open_with_operator(spec.function)
             choose = bound_function(spec.function, "partition")

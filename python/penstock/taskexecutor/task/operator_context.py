@@ -17,6 +17,8 @@ from penstock.serialization.key_types import key_type_of
 from penstock.serialization.type_serializer import TypeSerializer, TypeSerializerSnapshot
 from penstock.taskexecutor.compiled import (
     InternalTimerService,
+    StreamOperator,
+    SumFieldOperator,
     Triggerable,
     close_function,
     open_function,
@@ -116,6 +118,7 @@ class OperatorContext:
         self._mailbox = mailbox
         self._task_processing_time = processing_time
         self.timer_services: list[InternalTimerService] = []
+        self._key_conversions: list[network.KeyConversion] = []
         self._helpers: list[Any] = []
         self._no_key = NoKey(self.name)
         #: Tags of the side outputs that somebody reads.
@@ -198,18 +201,35 @@ class OperatorContext:
         metrics = environment.operator_metrics.setdefault((config.id, config.name), {})
         return OperatorMetricGroup(metrics, (config.name, str(environment.subtask)))
 
-    def register_evaluation_metrics(self) -> None:
-        """Register the counts of evaluations if functions of the operator are evaluated.
+    def register_path_metrics(self, operator: StreamOperator) -> None:
+        """Register how many records took each fast path that the operator has, or left it.
 
-        ``numRecordsEvaluated`` counts those that computed a result, ``numEvaluationsGivenUp``
-        those behind which the function was called.
+        ``numRecordsEvaluated`` counts evaluations of functions that computed a result,
+        ``numEvaluationsGivenUp`` those after which the function was called, ``numKeysConverted``
+        keys of a declared type that took a call, ``numSumsInPlace`` sums that were added up where
+        they are kept.
+
+        Args:
+            operator: The operator, once it has been opened.
         """
-        expressions = self.evaluation.expressions
-        if not expressions:
-            return
-        group = self.metric_group()
-        group.gauge("numRecordsEvaluated", lambda: sum(e.evaluated for e in expressions))
-        group.gauge("numEvaluationsGivenUp", lambda: sum(e.given_up for e in expressions))
+        group, expressions = self.metric_group(), self.evaluation.expressions
+        if expressions:
+            group.gauge("numRecordsEvaluated", lambda: sum(e.evaluated for e in expressions))
+            group.gauge("numEvaluationsGivenUp", lambda: sum(e.given_up for e in expressions))
+        conversions = self._key_conversions
+        if conversions:
+            group.gauge("numKeysConverted", lambda: sum(c.conversions for c in conversions))
+        if isinstance(operator, SumFieldOperator):
+            group.gauge("numSumsInPlace", lambda: operator.sums_in_place)
+
+    def count_conversions(self, convert: Callable[[Any], Any] | None) -> None:
+        """Have the operator's metrics count the keys that a conversion is called for.
+
+        Args:
+            convert: Converts keys to their declared type; None if no type is declared.
+        """
+        if isinstance(convert, network.KeyConversion):
+            self._key_conversions.append(convert)
 
     def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
         """The key of the elements of an input, as a function; None when it is not keyed."""
@@ -225,6 +245,7 @@ class OperatorContext:
         if selector is None:
             return None
         key_type = self._key_type
+        self.count_conversions(key_type.convert)
         selection = self.evaluation.key_selection(selector, self._input_type(input_number))
         return network.KeyReader(*selection, key_type.plain, key_type.convert)
 

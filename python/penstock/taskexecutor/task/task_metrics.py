@@ -150,6 +150,7 @@ def publish_task_metrics(
         config = chain.contexts[position].config
         at_tail = environment.operator_metrics.setdefault((config.id, config.name), {})
         _publish(at_tail, "numRecordsOut", _records_of(chain, position))
+        at_tail["numRecordsOutComputed"] = _computed_of(chain, position)
         at_tail["currentOutputWatermark"] = _output_watermark_of(chain, position)
 
 
@@ -242,6 +243,10 @@ def _watermark_of(task_input: TaskInput, number: int) -> Callable[[], int]:
 
 def _output_watermark_of(chain: OperatorChain, position: int) -> Callable[[], int]:
     return lambda: chain.output_watermark(position)
+
+
+def _computed_of(chain: OperatorChain, position: int) -> Callable[[], int]:
+    return lambda: chain.records_computed(position)
 
 
 def _records_of(chain: OperatorChain, position: int) -> Callable[[], int]:
