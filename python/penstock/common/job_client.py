@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import (
@@ -17,7 +17,7 @@ from penstock.common.names import checked_size
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.common.job_progress import JobProgress
 
@@ -25,6 +25,9 @@ __all__ = [
     "JobClient",
 ]
 
+
+OperatorTotals: TypeAlias = "Mapping[tuple[bytes, str], Mapping[str, int]]"
+"""Sums over the subtasks: by vertex id and operator name, and there by the name of the metric."""
 
 SavepointFormatType = Literal["CANONICAL", "NATIVE"]
 """Format of a savepoint; both produce the same bytes."""
@@ -92,6 +95,9 @@ class JobHandle(Protocol):
 
     def progress(self) -> JobProgress:
         """The job's progress."""
+
+    def operator_totals(self) -> OperatorTotals:
+        """Return what the job's operators counted, as they reported it last."""
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Calls back once the job has ended."""

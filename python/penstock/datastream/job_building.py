@@ -42,6 +42,9 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.job_client import OperatorTotals
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
@@ -208,15 +211,20 @@ class JobBuilder:
         graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
         return plan_json(graph)
 
-    def explanation(self, parallelism: int, buffer_timeout_ms: int) -> str:
-        """The operators collected so far as text, which a notebook shows as a picture."""
+    def explanation(
+        self, parallelism: int, buffer_timeout_ms: int
+    ) -> Callable[[OperatorTotals | None], str]:
+        """Return what describes the operators collected so far, as text and picture.
+
+        It takes what the operators of a run have counted; None if the job has not run.
+        """
         from penstock.graph.explain import PlanText, explain
         from penstock.graph.job_graph_generator import JobGraphGenerator
         from penstock.graph.plan_svg import plan_svg
 
         graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
         job = JobGraphGenerator(graph).generate()
-        return PlanText(explain(graph, job), plan_svg(job))
+        return lambda totals: PlanText(explain(graph, job, totals), plan_svg(job))
 
     def picture(self, parallelism: int, buffer_timeout_ms: int) -> str | None:
         """The operators collected so far as SVG; None when there are none."""

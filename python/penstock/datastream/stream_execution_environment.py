@@ -15,7 +15,14 @@ from penstock.common.job_execution_result import JobExecutionResult as JobExecut
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_name
-from penstock.common.options import changelog, checkpointing, cluster, pipeline, user_code
+from penstock.common.options import (
+    changelog,
+    checkpointing,
+    cluster,
+    metrics,
+    pipeline,
+    user_code,
+)
 from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
@@ -25,7 +32,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode as Checkpoi
 from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
-from penstock.datastream.execution import checked_target, execute_job
+from penstock.datastream.execution import checked_target, execute_job, execution_target
 from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.common import Row
+    from penstock.common.job_client import OperatorTotals
     from penstock.datastream.connectors.split_source import PythonSource
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend
@@ -664,9 +672,35 @@ class StreamExecutionEnvironment(MissingMethods):
         """Return the plan built since the last execution, as JSON for Flink's plan viewer."""
         return self._job.execution_plan(self.get_parallelism(), self.get_buffer_timeout())
 
-    def explain(self) -> str:
-        """Return the plan built since the last execution, as text (beyond PyFlink)."""
-        return self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
+    def explain(self, *, analyze: bool = False) -> str:
+        """Describe what was built since the last execution, as text for people (beyond PyFlink).
+
+        Args:
+            analyze: Execute the job, wait for its end, and add what its operators counted: records
+                in and out, and by which path they were processed.
+
+        Raises:
+            InvalidProgramError: A job to analyze has a source without an end, or runs in a session.
+            Exception: What made an analyzed job fail.
+        """
+        described = self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
+        return described(self._totals_of_a_run() if analyze else None)
+
+    def _totals_of_a_run(self) -> OperatorTotals:
+        """Execute the job and return what its operators counted."""
+        if unbounded := self.unbounded_sources():
+            raise InvalidProgramError(
+                f"explain(analyze=True) waits for the end of the job, but source {unbounded[0]!r} "
+                "has no end: bound it, or read the metrics of the running job"
+            )
+        if execution_target(self._configuration) == "session":
+            raise InvalidProgramError(
+                "explain(analyze=True) does not run in a session: choose execution.target local, "
+                "in-process or spark, or read the metrics of the session's REST interface"
+            )
+        client = self._start(None, reports_metrics=True)
+        client.wait_for_result()
+        return client.handle.operator_totals()
 
     def __repr__(self) -> str:
         return f"<StreamExecutionEnvironment of parallelism {self.get_parallelism()}>"
@@ -679,7 +713,9 @@ class StreamExecutionEnvironment(MissingMethods):
         """Forgets what was built."""
         self._job.clear()
 
-    def _start(self, job_name: str | None, *collect_ids: str) -> JobClient:
+    def _start(
+        self, job_name: str | None, *collect_ids: str, reports_metrics: bool = False
+    ) -> JobClient:
         # Checked before the operators are handed over: a mistake in an option can be mended.
         target = checked_target(self._configuration)
         never_committing = self._job.never_committing()
@@ -690,6 +726,8 @@ class StreamExecutionEnvironment(MissingMethods):
             sinks_only=bool(collect_ids),
         )
         warn_of_idle_options(configuration.to_dict(), target, never_committing)
+        if reports_metrics:
+            metrics.REPORTED_AT_END.write(configuration, value=True)
         return execute_job(job_graph, configuration, target, collect_ids)
 
     # For streams ------------------------------------------------------------------------------

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from penstock.expressions.evaluation import Evaluation
 from penstock.graph.chaining import why_not_chainable
 from penstock.graph.explain_functions import function_facts
 
 if TYPE_CHECKING:
-    from penstock.graph.job_graph import JobGraph
+    from collections.abc import Iterator, Mapping
+
+    from penstock.graph.job_graph import JobGraph, JobVertex
     from penstock.graph.stream_graph import StreamGraph, StreamNode
+
+#: Metrics of operators that an analysis shows, and what they count.
+_COUNTS: Final[Mapping[str, str]] = {
+    "numRecordsIn": "records in",
+    "numRecordsEvaluated": "evaluated",
+    "numEvaluationsGivenUp": "given up and called",
+    "numKeysConverted": "keys converted by a call",
+    "numSumsInPlace": "summed in place",
+    "numRecordsOut": "records out",
+    "numRecordsOutComputed": "written without an object",
+}
 
 
 class PlanText(str):
@@ -29,12 +42,18 @@ class PlanText(str):
         return self._svg
 
 
-def explain(graph: StreamGraph, job: JobGraph) -> str:
+def explain(
+    graph: StreamGraph,
+    job: JobGraph,
+    totals: Mapping[tuple[bytes, str], Mapping[str, int]] | None = None,
+) -> str:
     """Returns a description of a program for people.
 
     Args:
         graph: Its operators and edges.
         job: The same program, chained.
+        totals: By vertex id and operator name what the metrics of a run counted; None if the
+            program has not run.
     """
     evaluation = Evaluation.of(graph.settings.configuration)
     lines = [
@@ -63,7 +82,20 @@ def explain(graph: StreamGraph, job: JobGraph) -> str:
             f"({edge.distribution.value})"
             for edge in vertex.inputs
         )
+        if totals is not None:
+            lines.extend(f"      {text}" for text in _counted(vertex, totals))
     return "\n".join(lines) + "\n"
+
+
+def _counted(
+    vertex: JobVertex, totals: Mapping[tuple[bytes, str], Mapping[str, int]]
+) -> Iterator[str]:
+    """One line for each operator of a chain that counted something."""
+    for name in dict.fromkeys(config.name for config in vertex.load_chain().operators):
+        counted = totals.get((vertex.id, name), {})
+        texts = [f"{counted[key]:,} {what}" for key, what in _COUNTS.items() if key in counted]
+        if texts:
+            yield f"{name}: {', '.join(texts)}"
 
 
 def _facts(node: StreamNode) -> list[str]:

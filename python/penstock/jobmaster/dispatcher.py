@@ -247,6 +247,7 @@ class Dispatcher:
                     lambda: self._take_savepoint(job_id, request)
                 ),
                 progress=ProgressReader(self.gateway, job_id).read,
+                operator_totals=lambda: self._metrics.totals(job_id),
             )
             self._extras_of[job_id] = launch_extras or {}
             for collect_id in collect_ids:

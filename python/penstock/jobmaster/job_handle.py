@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from penstock.common.job_client import SavepointWish
+    from penstock.common.job_client import OperatorTotals, SavepointWish
     from penstock.high_availability.job_records import JobResult
     from penstock.jobmaster.collect import CollectResults
 
@@ -63,6 +63,7 @@ class JobHandle:
         collect: the results of a registered collect sink.
         take_savepoint: asks the JobMaster for a savepoint.
         progress: how far the job is; None for one that has ended already.
+        operator_totals: the counts that its operators reported last, also after its end.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class JobHandle:
         collect: Callable[[str], CollectResults],
         take_savepoint: Callable[[SavepointRequest], None],
         progress: Callable[[], JobProgress | None] | None = None,
+        operator_totals: Callable[[], OperatorTotals] = dict,
     ) -> None:
         self.job_id = job_id
         self.job_name = job_name
@@ -84,6 +86,7 @@ class JobHandle:
         self._collect = collect
         self._take_savepoint = take_savepoint
         self._read_progress = progress
+        self._operator_totals = operator_totals
         self._last_progress = JobProgress(job_name, JobStatus.INITIALIZING.value, 0)
         self._status = JobStatus.INITIALIZING
         self._started_s = time.monotonic()
@@ -183,6 +186,10 @@ class JobHandle:
         last = self._last_progress
         share = 1.0 if self._status is JobStatus.FINISHED and last.share is not None else last.share
         return replace(last, status=self._status.value, runtime_ms=self.runtime_ms(), share=share)
+
+    def operator_totals(self) -> OperatorTotals:
+        """Return what the job's operators counted, as they reported it last."""
+        return self._operator_totals()
 
     def add_done_callback(self, callback: Callable[[JobHandle], None]) -> None:
         """Calls back once the job has ended: from the ending thread, or at once."""

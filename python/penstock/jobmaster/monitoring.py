@@ -38,6 +38,8 @@ SNAPSHOT_TIMEOUT_S: Final = 10.0
 ARCHIVE_TIMEOUT_S: Final = 30.0
 SCRAPED_INTERVAL_MS: Final = 10_000
 """Interval of the workers' metrics for a reporter that is scraped."""
+FINAL_REPORT_INTERVAL_MS: Final = 600_000
+"""Interval of the workers\' metrics where only the last ones are wanted."""
 
 
 class _Part(Protocol):
@@ -91,6 +93,9 @@ class Monitoring:
         ]
         if self._has_rest or self._archive_folder is not None:
             intervals.append(metric_options.FETCHER_INTERVAL.read(configuration))
+        if metric_options.REPORTED_AT_END.read(configuration):
+            # Tasks report at their end if they report at all.
+            intervals.append(FINAL_REPORT_INTERVAL_MS)
         self._formats = ScopeFormats(configuration)
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
 

@@ -12,6 +12,7 @@ from penstock.graph.ids import ExecutionAttemptID
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.common.job_client import OperatorTotals
     from penstock.metrics.values import GaugeValue, MetricValues
     from penstock.rpc.messages import TaskMetrics
 
@@ -88,6 +89,23 @@ class MetricStore:
         """Return the metrics of a vertex's subtasks, by their index."""
         with self._lock:
             return dict(self._subtasks.get(job_id, {}).get(vertex_id, {}))
+
+    def totals(self, job_id: bytes) -> OperatorTotals:
+        """Return the whole numbers that the operators of a job reported, summed over the subtasks.
+
+        Returns:
+            By vertex id and operator name, and there by the name of the metric.
+        """
+        found: dict[tuple[bytes, str], dict[str, int]] = {}
+        with self._lock:
+            for vertex_id, subtasks in self._subtasks.get(job_id, {}).items():
+                for subtask in subtasks.values():
+                    for operator, values in subtask.operators.items():
+                        totals = found.setdefault((vertex_id, operator), {})
+                        for name, value in (values.counters | values.gauges).items():
+                            if isinstance(value, int):
+                                totals[name] = totals.get(name, 0) + value
+        return found
 
     def workers(self) -> dict[str, MetricValues]:
         """Return the metrics of the workers, by their ids."""

@@ -12,7 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_progress import JobProgress
-from penstock.errors import CheckpointError, JobExecutionError, PenstockError
+from penstock.errors import (
+    CheckpointError,
+    IllegalStateError,
+    JobExecutionError,
+    PenstockError,
+)
 from penstock.jobmaster.states import JobStatus
 from penstock.jobmaster.user_failure import exception_of_task
 from penstock.rpc import session_messages as messages
@@ -23,7 +28,7 @@ from penstock.session.session_client import SessionClient, named_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.common.job_client import SavepointWish
+    from penstock.common.job_client import OperatorTotals, SavepointWish
     from penstock.session.files import SessionAddress
     from penstock.session.following import JobFollower
 
@@ -149,6 +154,17 @@ class RemoteJobHandle:
         """The job's progress."""
         self._look()
         return replace(self._progress, status=self._status.value, runtime_ms=self.runtime_ms())
+
+    def operator_totals(self) -> OperatorTotals:
+        """Refuse: a session's client is not told the metrics.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise IllegalStateError(
+            f"the metrics of job {self.job_name!r} are in its session: read them by the session's "
+            "REST interface"
+        )
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Calls back once the job has ended: from the ending thread, or at once."""

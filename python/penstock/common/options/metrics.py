@@ -35,6 +35,14 @@ FETCHER_INTERVAL: Final = Option(
     "never",
     scope="cluster",
 )
+REPORTED_AT_END: Final = Option(
+    "penstock.metrics.reported-at-end",
+    BooleanType(),
+    False,
+    "whether tasks tell the driver their metrics when they end although nothing else asks for "
+    "metrics; `explain(analyze=True)` sets it for its job",
+    scope="cluster",
+)
 REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "metrics.reporters",
     ListType(),
