@@ -11,6 +11,8 @@ import re
 import time
 from pathlib import Path
 
+import counted_paths
+
 BENCH = json.loads(os.environ["BENCH"])
 ROOT = BENCH["root"]
 MARKS = BENCH["marks"]
@@ -185,6 +187,8 @@ def latency(env):
 
 def main():
     configuration = common.Configuration()
+    if ROOT == "penstock":
+        configuration.set_string(counted_paths.OPTION, "true")
     for key, value in BENCH.get("configuration", {}).items():
         configuration.set_string(key, str(value))
     env = datastream.StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -197,8 +201,13 @@ def main():
         "W4": lambda: windowed_count(env),
         "W5": lambda: latency(env),
     }[BENCH["workload"]]()
-    env.execute(BENCH["workload"])
+    if ROOT != "penstock":
+        env.execute(BENCH["workload"])
+        mark(last=time.time_ns())
+        return
+    paths = counted_paths.run(env, BENCH["workload"])
     mark(last=time.time_ns())
+    mark(paths=paths)
 
 
 if __name__ == "__main__":

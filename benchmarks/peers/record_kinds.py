@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.common import Row, Types, WatermarkStrategy
+import counted_paths
+from penstock.common import Configuration, Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.datastream.connectors import DiscardingSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
@@ -214,7 +215,9 @@ def numbers(env):
 
 
 def job(kind):
-    env = StreamExecutionEnvironment.get_execution_environment()
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({counted_paths.OPTION: "true"})
+    )
     env.set_parallelism(BENCH["parallelism"])
     if kind in FOLDS:
         make, declared, key, merge = FOLDS[kind]
@@ -230,7 +233,8 @@ def job(kind):
             records = records.assign_timestamps_and_watermarks(strategy)
         keyed = records.key_by(lambda r: r[0], Types.LONG())
         keyed.process(PROCESSES[kind](), pair).sink_to(DiscardingSink())
-    env.execute(f"W6-{kind}")
+    paths = counted_paths.run(env, f"W6-{kind}")
+    mark(paths=paths)
 
 
 def loop(kind):

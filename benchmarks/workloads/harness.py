@@ -4,7 +4,8 @@ Every program gets its parameters in the environment variable ``BENCH`` (JSON) a
 of JSON to the file ``BENCH["marks"]``: ``{"first": ns}`` at its first record and ``{"last": ns}``
 after its last one (wall-clock nanoseconds); with several processes the earliest and the latest
 count.  Start-up is the time from the start of the process to the first record.  A program that
-measures latency appends ``{"latencies": [[stamp, nanoseconds], ...]}`` as well.
+measures latency appends ``{"latencies": [[stamp, nanoseconds], ...]}`` as well, and one whose
+engine counts by which path records went ``{"paths": {metric: count}}``.
 """
 
 import dataclasses
@@ -53,6 +54,8 @@ class Run:
     peak_mb: float
     cpu_s: float  # of the program and the children it waited for, start-up included
     latency_ms: Latency | None = None
+    #: How many records took each path, by the metric; None of an engine that does not count them.
+    paths: dict[str, int] | None = None
 
     @property
     def rate(self) -> float:
@@ -143,6 +146,7 @@ def measure(
         peak_mb=memory.peak_bytes / 1e6,
         cpu_s=_children_cpu_s() - used,
         latency_ms=_percentiles([pair for line in lines for pair in line.get("latencies", ())]),
+        paths=next((line["paths"] for line in lines if "paths" in line), None),
     )
 
 
@@ -200,6 +204,13 @@ def print_table(runs: list[Run]) -> None:
             f"{run.workload:12} {run.engine:30} {run.rate:14,.0f} {ratio:>9} {run.seconds:8.2f} "
             f"{run.startup_s:11.2f} {run.cpu_s:7.1f} {run.peak_mb:8.0f}  {latency}"
         )
+        if run.paths is not None:
+            print(f"{'':12} {_paths(run.paths)}")
+
+
+def _paths(counts: dict[str, int]) -> str:
+    """The counts as text, such as `numRecordsEvaluated 4,000,000`."""
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "no counted path"
 
 
 def write_results(name: str, runs: list[Run]) -> None:
