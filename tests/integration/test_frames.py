@@ -1,21 +1,27 @@
 """Tables of Arrow, pandas and Polars as streams and back, by columns."""
 
+import dataclasses
 import datetime
 import decimal
 import math
+from itertools import chain
 
 import pandas
 import polars
 import pyarrow as pa
 import pytest
-from penstock.common import Row, Types
+from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import MapFunction
 from penstock.datastream import frames as frames_module
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.frames import source_of_arrow
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import DependencyError, FormatError, InvalidProgramError
+from penstock.graph import operators
 from penstock.taskexecutor.compiled import END_OF_DATA
+from penstock.taskexecutor.sources import columns
+from penstock.taskexecutor.sources.split_state import Share
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 from support.environments import in_process
 
@@ -102,6 +108,94 @@ def test_a_restored_source_emits_the_rest_at_any_parallelism(monkeypatch, parall
                 pass
             values.extend(test.values)
     assert sorted(row.n for row in values) == list(range(20))
+
+
+@pytest.fixture
+def small_ranges(monkeypatch):
+    monkeypatch.setattr(frames_module, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(columns, "_RANGE_ROWS", 4)
+
+
+def ranges_read(described, snapshots, counts, parallelism):
+    """What subtasks emit in so many steps, None for all, and what they leave."""
+    found, taken = [], []
+    for subtask, (snapshot, count) in enumerate(zip(snapshots, counts, strict=True)):
+        test = OneInputStreamOperatorTestHarness(
+            described, subtask=subtask, parallelism=parallelism
+        )
+        test.initialize_state(snapshot)
+        with test:
+            while count is None or count > 0:
+                if test.operator.emit_next(1) == END_OF_DATA:
+                    break
+                count = None if count is None else count - 1
+            taken.append(test.snapshot(1))
+            found.append([row.n for row in test.values])
+    return found, taken
+
+
+def test_subtasks_read_a_frame_side_by_side(small_ranges):
+    """Of rows in order of time, few are ahead of event time then and wait in windows."""
+    described = source_of_arrow(pa.table({"n": list(range(96))})).source_operator()
+    parts, _ = ranges_read(described, [None] * 3, [None] * 3, 3)
+    assert sorted(chain.from_iterable(parts)) == list(range(96))
+    for part in parts:
+        assert part == sorted(part)
+        assert max(abs(one - other) for one, other in zip(parts[0], part, strict=False)) <= 8
+
+
+def test_ranges_of_frames_are_small_but_not_too_many():
+    def divided(rows, parallelism, number=0):
+        described = operators.ColumnSource(batches=[b""], lengths=[rows], row_type=TYPE)
+        share = Share(number, parallelism)
+        return [last - first + 1 for first, last in columns.RowsOfColumns(described).divide(share)]
+
+    assert divided(1_000_000, 1) == [1_000_000]
+    assert divided(5_000, 2) == [2_500]
+    assert set(divided(1_000_000, 2)) <= {4_065, 4_066}
+    assert len(divided(1_000_000_000, 2)) == 1024
+    assert [divided(2, 4, number) for number in range(4)] == [[1], [1], [], []]
+    assert divided(0, 2) == []
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (0, 20), (20, 0), (7, 5, 3)])
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_rows_stay_in_their_order_at_another_parallelism(small_ranges, counts, parallelism):
+    described = source_of_arrow(pa.table({"n": list(range(100))})).source_operator()
+    first, snapshots = ranges_read(described, [None] * len(counts), counts, len(counts))
+    again = redistribute(snapshots, parallelism)
+    rest, _ = ranges_read(described, again, [None] * parallelism, parallelism)
+    assert all(part == sorted(part) for part in rest)
+    assert sorted(chain.from_iterable(first + rest)) == list(range(100))
+
+
+class OwnTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value.n
+
+
+def test_ordered_rows_are_not_late_after_a_restore(small_ranges):
+    """No window loses rows where one subtask goes on for two."""
+    described = source_of_arrow(pa.table({"n": list(range(100))})).source_operator()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OwnTime())
+    described = dataclasses.replace(described, watermark_strategy=strategy)
+    _, snapshots = ranges_read(described, [None] * 2, (9, 9), 2)
+    (snapshot,) = redistribute(snapshots, 1)
+    test = OneInputStreamOperatorTestHarness(described)
+    test.initialize_state(snapshot)
+    now_ms = 0
+    with test:
+        while test.operator.emit_next(1) != END_OF_DATA:
+            now_ms += 1000
+            test.set_processing_time(now_ms)
+        test.operator.finish()
+        event_time, late, watermarks = -1, [], 0
+        for kind, *event in test.output.events:
+            if kind == "watermark":
+                event_time, watermarks = event[0], watermarks + 1
+            elif event[1] <= event_time:
+                late.append(event[1])
+    assert (late, watermarks > 10) == ([], True)
 
 
 def test_each_kind_of_stream_becomes_columns():

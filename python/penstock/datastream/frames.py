@@ -20,7 +20,7 @@ _BATCH_ROWS: Final = 65_536
 
 
 class ColumnSource(Source):
-    """The rows of a table, divided among the subtasks; each has those of one range.
+    """The rows of a table, divided among the subtasks, which take small ranges of them in turn.
 
     Positions are in the checkpoints, so that a job that goes on emits each row once, at any
     parallelism.  The columns travel with the job to every worker.

@@ -1,6 +1,7 @@
 """What a checkpoint holds of a source: exactly the rest is emitted after a restore (D9, F12)."""
 
 import threading
+from itertools import chain
 
 import pytest
 from penstock.common import Types, WatermarkStrategy
@@ -8,6 +9,7 @@ from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
@@ -118,6 +120,34 @@ def test_files_go_on_behind_the_last_line(tmp_path, monkeypatch, block_bytes, en
         three, ended = run(descriptor, snapshots, [None] * 3)
         assert sorted(line for part in two + three for line in part) == sorted(everything)
         assert run(descriptor, ended, [None])[0] == [[]]
+
+
+@pytest.mark.parametrize("block_bytes", [5, 1000])
+def test_lines_stay_in_their_order_at_another_parallelism(tmp_path, monkeypatch, block_bytes):
+    """Small splits of several subtasks are read in the file's order by those that follow.
+
+    What comes behind its time would be late.
+    """
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 8)
+    monkeypatch.setattr(file_splits, "_SPLIT_BYTES", 16)
+    monkeypatch.setattr(file_splits, "_BLOCK_BYTES", block_bytes)
+    for name, first in (("b", 100), ("a", 150)):
+        (tmp_path / name).write_text("".join(f"{n}\n" for n in range(first, first + 50)))
+    descriptor = operators.FileSource(paths=(str(tmp_path / "b"), str(tmp_path / "a")))
+    for counts in ([1, 1], [0, 9], [9, 0], [5, 5, 5]):
+        first, snapshots = run(descriptor, None, counts)
+        for parallelism in (1, 2, 3):
+            rest, _ = run(descriptor, snapshots, [None] * parallelism)
+            found = [[int(line) for line in part] for part in rest]
+            assert all(part == sorted(part) for part in found)
+            emitted = [*map(int, chain.from_iterable(first)), *chain.from_iterable(found)]
+            assert sorted(emitted) == list(range(100, 200))
+
+
+def test_a_split_of_a_former_version_has_no_place():
+    split = file_splits.FileSplit("a", 1, 5, 2)
+    assert split.place == 0
+    assert TypeSerializer().deserialize(TypeSerializer().serialize(split)) == split
 
 
 def test_new_files_are_found_once_by_whatever_subtask(tmp_path):

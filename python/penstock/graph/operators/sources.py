@@ -38,7 +38,7 @@ class NumberSequenceSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSource(SourceDescriptor):
-    """The rows of a table, a range of them for each subtask.
+    """The rows of a table, whose subtasks take ranges of them in turn.
 
     Attributes:
         batches: Record batches, each as a stream of Arrow's IPC format.

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 #: Rows that are made of columns at a time.
 _STEP_ROWS: Final = 4096
 
+#: Of a range that one of several subtasks reads at a time.  The ranges of a frame in order of time
+#: are read side by side: what is ahead of event time waits in windows, and is no more than these.
+_RANGE_ROWS: Final = 4096
+
+#: Ranges for each subtask; a checkpoint holds all that are left.
+_MOST_RANGES: Final = 1024
+
 
 def create_column_source(
     context: OperatorContext, descriptor: operators.ColumnSource
@@ -101,10 +108,15 @@ class RowsOfColumns(SplitBySplit, _RowRange):
     measure = "Records"
 
     def divide(self, share: Share) -> list[tuple[int, int]]:
-        """The range of a share; none when it is empty."""
-        last = self.ends[-1] - 1 if self.ends else -1
-        first, last = part_of_range(0, last, share.number, share.of)
-        return [(first, last)] if first <= last else []
+        """The ranges of a share: every so-many-th of small ones, all of nearly the same size."""
+        rows = self.ends[-1] if self.ends else 0
+        ranges = -(-rows // (share.of * _RANGE_ROWS)) if share.of > 1 else 1
+        parts = share.of * max(1, min(ranges, _MOST_RANGES))
+        found = (
+            part_of_range(0, rows - 1, number, parts)
+            for number in range(share.number, parts, share.of)
+        )
+        return [(first, last) for first, last in found if first <= last]
 
     def begin(self, split: tuple[int, int]) -> None:
         """Goes on with this range."""
@@ -114,6 +126,10 @@ class RowsOfColumns(SplitBySplit, _RowRange):
     def size(self, split: tuple[int, int]) -> int:
         """The rows of a range."""
         return split[1] - split[0] + 1
+
+    def place(self, split: tuple[int, int]) -> int:
+        """Return the number of the first row."""
+        return split[0]
 
     def rest(self) -> tuple[int, int]:
         """Return the rest of the range."""

@@ -139,6 +139,10 @@ class FileElements(SplitBySplit, _BatchSource):
         """The bytes of a split; how much a compressed file holds is not known."""
         return None if split.end == sys.maxsize else split.end - split.start
 
+    def place(self, split: FileSplit) -> int:
+        """Return the place of a split among those of all files."""
+        return split.place
+
     def rest(self) -> FileSplit:
         """The split that is being read, from the next element on."""
         assert self.elements is not None, "begun"

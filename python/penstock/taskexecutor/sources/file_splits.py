@@ -46,12 +46,14 @@ class FileSplit(NamedTuple):
         start: The first byte.
         end: Behind the last byte.
         skip: The number of its elements that were read already.
+        place: Its place in the order of all splits; 0 where files are read as they appear.
     """
 
     path: str
     start: int
     end: int
     skip: int = 0
+    place: int = 0
 
 
 class Stores(Protocol):
@@ -182,7 +184,7 @@ def divide(
         splits.extend(
             FileSplit(path, start, min(start + length, size)) for start in range(0, size, length)
         )
-    return splits
+    return [split._replace(place=place) for place, split in enumerate(splits)]
 
 
 def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:

@@ -44,6 +44,10 @@ class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
         """The numbers of a range."""
         return split[1] - split[0] + 1
 
+    def place(self, split: tuple[int, int]) -> int:
+        """Return the first number of a range."""
+        return split[0]
+
     def rest(self) -> tuple[int, int]:
         """Return the rest of the range."""
         return self.next, self.end

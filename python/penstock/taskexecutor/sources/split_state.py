@@ -83,7 +83,15 @@ class SplitState:
                 found.extend(self.divide(split))
             else:
                 found.append(split)
-        return found
+        # Splits of several subtasks follow each other where the parallelism was reduced.
+        return deque(sorted(found, key=self.place))
+
+    def place(self, split: Any) -> int:  # noqa: ARG002
+        """Return the place of a split in the order of the source; equal places keep their order.
+
+        A subtask reads its splits in this order, so that what is in order of time stays so.
+        """
+        return 0
 
 
 class SplitBySplit(SplitState):
