@@ -1,101 +1,214 @@
 """What a run leaves on disk is its user's alone, and has no secrets.
 
-Method: a job with high availability, RocksDB, checkpoints and files of its own looks, while it
-runs and after it, for what other users could open.
+Method: jobs with high availability, RocksDB, checkpoints and files of their own, on the local
+target, in a session and on Spark, wait while another user walks what is there; and so once they
+have ended.  `support.other_users` is that user.
 """
 
+import json
 import os
-import stat
-import tempfile
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from penstock.common import Configuration, Types
-from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.state import ValueStateDescriptor
+from e2e.running import start_program
+from support.other_users import reached_by_others, shared_machine
+from support.sessions import TOKEN
 
 SECRET = "hunter2-hunter2"
+TESTS = str(Path(__file__).parent.parent)
+CHOSEN = {"checkpoints", "module.py", "job.py", "marks"}
+"""Where the user has asked for files, or has put them, whose modes follow from the umask."""
 
-OF_THE_USERS_CHOICE = {"checkpoints", "module.py", "found"}
-"""Where the user has asked for files, and other users of a group may be to read them."""
+JOB = """
+import os, sys, time
+from pathlib import Path
+from penstock.common import Types
+from penstock.datastream import KeyedProcessFunction, SourceFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ValueStateDescriptor
 
+marks = Path(sys.argv[1])
 
-def open_to_others(root):
-    """The files and folders below a folder that other users can read, and all with the secret."""
-    found = []
-    for folder, folders, files in os.walk(root):
-        if folder == str(root):
-            folders[:] = [name for name in folders if name not in OF_THE_USERS_CHOICE]
-            files = [name for name in files if name not in OF_THE_USERS_CHOICE]
-        # Whoever cannot enter a folder cannot open what is in it.
-        folders[:] = [name for name in folders if is_open(f"{folder}/{name}", stat.S_IXOTH)]
-        found += [f"{folder}/{name}" for name in files if is_open(f"{folder}/{name}", stat.S_IROTH)]
-    return found
+class Numbers(SourceFunction):
+    def run(self, ctx):
+        for number in range(10_000):
+            ctx.collect(number)
+        while ctx.is_running() and not (marks / "go on").exists():
+            ctx.collect(0)
+            time.sleep(0.01)
 
-
-def is_open(path, mode):
-    try:
-        return bool(Path(path).lstat().st_mode & (mode | mode << 3))
-    except FileNotFoundError:
-        return False
-
-
-class Looks(KeyedProcessFunction):
-    def __init__(self, root):
-        self.root = root
-
+class Keeps(KeyedProcessFunction):
     def open(self, runtime_context):
-        descriptor = ValueStateDescriptor("seen", Types.LONG())
-        self.seen = runtime_context.get_state(descriptor)
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.STRING()))
+        self.number = 0
 
     def process_element(self, value, ctx):
-        self.seen.update(value)
-        if value == 9:
-            names = os.listdir(f"{self.root}/temporary")
-            (Path(self.root) / "found").write_text(
-                "\n".join([*open_to_others(self.root), f"{len(names)} names"])
-            )
+        import module
+        self.seen.update(module.TEXT * value)
+        self.number += 1
+        if self.number == 10_000:
+            (marks / "here").touch()
         yield value
 
+    def close(self):
+        assert self.seen is not None
 
-@pytest.mark.timeout(120)
-def test_nobody_else_can_read_what_a_run_leaves(tmp_path, monkeypatch):
-    before = os.umask(0o022)
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(1)
+env.add_python_file(str(marks.parent / "module.py"))
+numbers = env.add_source(Numbers()).key_by(lambda value: value % 100)
+numbers.process(Keeps(), Types.LONG()).filter(lambda value: value < 0).print()
+env.execute("private")
+"""
+
+
+@pytest.fixture
+def machine(monkeypatch) -> Iterator[Path]:
+    """A machine that others use as well; everything that is not chosen lies in these folders."""
+    with shared_machine() as folder:
+        for name in ("temporary", "marks"):
+            (folder / name).mkdir(mode=0o755)
+        (folder / "module.py").write_text("TEXT = 'x'\n")
+        (folder / "job.py").write_text(JOB)
+        monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
+        monkeypatch.setenv("PENSTOCK_RUN_DIR", str(folder / "run"))
+        monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", TOKEN)
+        monkeypatch.delenv("PENSTOCK_REST_TOKEN", raising=False)
+        yield folder
+
+
+def cluster_options(machine: Path) -> list[str]:
+    """Options of a cluster that stores what another one needs to take it over."""
+    return _words(
+        {
+            "rest.port": "0",
+            "high-availability.type": "filesystem",
+            "high-availability.storageDir": str(machine / "shared"),
+            "high-availability.cluster-id": "mine",
+            "s3.access-key": "key",
+            "s3.secret-key": SECRET,
+        }
+    )
+
+
+def job_options(machine: Path) -> list[str]:
+    """Options of a job that has files of its own."""
+    return _words(
+        {
+            "state.backend.type": "rocksdb",
+            "execution.checkpointing.interval": "50 ms",
+            "execution.checkpointing.dir": str(machine / "checkpoints"),
+        }
+    )
+
+
+def _words(options: dict[str, str]) -> list[str]:
+    return [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
+
+
+def run(machine: Path, *arguments: str) -> None:
+    """Runs the job as `penstock run` does, and looks while it waits and when it has ended."""
+    marks = machine / "marks"
+    program = start_program(
+        [
+            *("-m", "penstock", "run"),
+            *arguments,
+            *job_options(machine),
+            f"{machine}/job.py",
+            f"{marks}",
+        ],
+        PYTHONPATH=TESTS,
+    )
     try:
-        run(tmp_path, monkeypatch)
+        while not (marks / "here").exists():
+            assert program.poll() is None, program.communicate()
+            time.sleep(0.02)
+        assert os.listdir(machine / "temporary"), "it has temporary files to look at"
+        assert reached_by_others(machine, but=CHOSEN) == []
+        look_for_secrets(machine)
     finally:
-        os.umask(before)
+        (marks / "go on").touch()
+        out, err = program.communicate(timeout=120)
+    assert program.returncode == 0, out + err
+    assert reached_by_others(machine, but=CHOSEN) == []
+    look_for_secrets(machine)
 
 
-def run(root, monkeypatch):
-    root.chmod(0o755)
-    temporary = root / "temporary"
-    temporary.mkdir(mode=0o755)
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(root / "run"))
-    (root / "module.py").write_text("")
-    options = {
-        "execution.target": "local",
-        "rest.port": "0",
-        "state.backend.type": "rocksdb",
-        "execution.checkpointing.interval": "50 ms",
-        "execution.checkpointing.dir": str(root / "checkpoints"),
-        "high-availability.type": "filesystem",
-        "high-availability.storageDir": str(root / "shared"),
-        "high-availability.cluster-id": "mine",
-        "s3.access-key": "key",
-        "s3.secret-key": SECRET,
-    }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
-    env.set_parallelism(1)
-    env.add_python_file(str(root / "module.py"))
-    looked = env.from_collection(list(range(10)), Types.LONG()).key_by(lambda value: value % 3)
-    looked.process(Looks(str(root)), Types.LONG()).print()
-    env.execute()
-    *readable, count = (root / "found").read_text().splitlines()
-    assert readable == []
-    assert int(count.split()[0]) > 0, "there was something to look at"
-    assert open_to_others(root) == []
-    for path in root.rglob("*"):
-        assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+def look_for_secrets(machine: Path) -> None:
+    for path in machine.rglob("*"):
+        try:
+            if path.is_file():
+                assert SECRET.encode() not in path.read_bytes(), path
+        except FileNotFoundError:
+            continue
+
+
+@pytest.mark.timeout(240)
+def test_a_job_of_the_local_target(machine):
+    run(machine, "--target", "local", *cluster_options(machine))
+    assert any((machine / "shared").rglob("*"))
+
+
+@pytest.mark.timeout(300)
+def test_a_session_its_jobs_and_its_logs(machine):
+    """Also the folder of its state, which others could put a socket into."""
+
+    def penstock(*arguments: str) -> str:
+        command = [sys.executable, "-m", "penstock", "cluster", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    started = json.loads(penstock("start", "--slots", "2", "--json", *cluster_options(machine)))
+    try:
+        assert Path(started["log"]).is_relative_to(machine), "it is looked at"
+        run(machine, "--target", "session")
+        assert list((machine / "run").iterdir())
+        for path in (machine / "shared").rglob("*"):
+            assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
+    finally:
+        penstock("stop")
+    assert reached_by_others(machine, but=CHOSEN) == []
+    look_for_secrets(machine)
+    assert Path(started["log"]).exists()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_a_job_of_spark(machine):
+    """Spark's own folders are as private as Spark has them."""
+    spark = ["-D", f"spark.local.dir={machine / 'temporary'}", "-D", "spark.ui.enabled=false"]
+    run(machine, "--master", "local[2]", *cluster_options(machine), *spark)
+    assert any((machine / "shared").rglob("*"))
+
+
+def test_another_user_finds_what_is_open():
+    """The walk itself: files, folders, pipes and sockets that others can reach."""
+    with shared_machine() as folder:
+        (folder / "private").mkdir(mode=0o700)
+        (folder / "private" / "file").write_text("")
+        (folder / "closed").touch(mode=0o600)
+        (folder / "file").touch(mode=0o644)
+        (folder / "both").touch()
+        (folder / "both").chmod(0o666)
+        (folder / "open").mkdir()
+        (folder / "open").chmod(0o777)
+        (folder / "link").symlink_to(folder / "closed")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(folder / "socket"))
+            server.listen()
+            (folder / "socket").chmod(0o666)
+            found = reached_by_others(folder)
+        others = {(what, Path(path).name) for what, path in found if "socket" not in path}
+        assert others == {
+            ("read", "file"),
+            ("read", "both"),
+            ("written", "both"),
+            ("changed", "open"),
+        }
+        assert any("socket" in path for _, path in found)
+        assert reached_by_others(folder, but={"file", "both", "open", "socket"}) == []
