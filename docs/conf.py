@@ -27,7 +27,7 @@ def _add_contents(app, name, source):
     if name == root_doc:
         pages = re.findall(r"\]\(([\w/]+)\.md\)", source[0])
         source[0] += "\n".join(
-            ["\n\n```{toctree}\n:hidden:\n:glob:\n", *pages, "formats/*", "```\n"]
+            ["\n\n```{toctree}\n:hidden:\n:glob:\n", *pages, "howto/*", "formats/*", "```\n"]
         )
 
 
