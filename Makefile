@@ -86,9 +86,11 @@ shake: $(STAMP) build/kafka/jars  ## tests of processes while these are stopped 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)
 
-docs: $(STAMP)  ## the guide and the reference as a site, in build/docs
-	$(BIN)/python -m pip install --quiet --group docs
-	$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going docs build/docs
+docs: $(BIN)/python  ## the guide and the reference as a site, in build/docs; nothing is compiled for it
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+	  | $(BIN)/python -m pip install --quiet --group docs --requirement /dev/stdin
+	PYTHONPATH=python PENSTOCK_RUNTIME=pure \
+	  $(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going docs build/docs
 
 fmt: $(STAMP)  ## format Rust and Python
 	cargo fmt --all
