@@ -9,7 +9,13 @@ import pytest
 from hypothesis import settings
 from support.leftovers import Leftovers
 
-pytest_plugins = ["support.costs", "support.flaky_tests", "support.lanes", "support.shaking"]
+pytest_plugins = [
+    "support.costs",
+    "support.flaky_tests",
+    "support.lanes",
+    "support.own_process",
+    "support.shaking",
+]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)

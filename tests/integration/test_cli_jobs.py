@@ -17,25 +17,15 @@ from penstock.cli import main
 from penstock.common import Types
 from penstock.errors import JobCancelledError
 from penstock.rest.run_files import RunFile, running_clusters
+from support.commands import penstock
 from support.rest_client import Client, FailsOnce, UntilMarked, environment, running_job
 
 
 @pytest.fixture(autouse=True)
-def run_directory(tmp_path, monkeypatch):
+def run_directory(own_process, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("PENSTOCK_REST_TOKEN", raising=False)
-    # Commands that run a program tell it its configuration through the environment.
-    before = dict(os.environ)
-    yield tmp_path / "run"
-    os.environ.clear()
-    os.environ.update(before)
-
-
-def penstock(*arguments: str, code: int = 0) -> str:
-    """Output of a command, errors included."""
-    result = CliRunner().invoke(main, [*arguments])
-    assert result.exit_code == code, result.output
-    return result.output
+    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -249,6 +239,7 @@ import tempfile
 from pathlib import Path
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
+from support.commands import penstock
 from support.rest_client import UntilMarked
 
 env = StreamExecutionEnvironment.get_execution_environment()

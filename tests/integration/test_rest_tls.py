@@ -5,20 +5,19 @@ import ssl
 import urllib.request
 
 import pytest
-from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from penstock.cli import main
 from penstock.errors import ConfigurationError
 from penstock.rest.run_files import running_clusters
 from penstock.rest.tls import tls_context
+from support.commands import penstock
 from support.rest_client import UntilMarked, environment
 
 
 @pytest.fixture(autouse=True)
-def run_directory(tmp_path, monkeypatch):
+def run_directory(own_process, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
 
 
@@ -69,8 +68,7 @@ def test_the_interface_speaks_tls_and_the_command_line_trusts_it(tmp_path):
     (cluster,) = running_clusters()
     assert cluster.url.startswith("https://127.0.0.1:")
     assert "PRIVATE" not in cluster.certificates
-    found = CliRunner().invoke(main, ["list"])
-    assert (found.exit_code, "encrypted (RUNNING)" in found.output) == (0, True)
+    assert "encrypted (RUNNING)" in penstock("list")
     # Nobody else's word is taken for it, and nothing is said in the clear.
     with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
         urllib.request.urlopen(cluster.url, timeout=60, context=ssl.create_default_context())

@@ -33,6 +33,7 @@ from penstock.rpc.session_messages import AskJob, JobState
 from penstock.session.files import find_session, sessions
 from penstock.session.session_client import SessionClient
 from penstock.taskexecutor.worker.host import TaskExecutorHost
+from support.own_process import restored_process
 from support.rest_client import Client, UntilMarked
 from support.sessions import TOKEN, Session, eventually, running, status_of
 from support.thread_signals import signal_another_thread
@@ -42,6 +43,7 @@ ELSEWHERE = (
     + """
 import os, sys
 from pathlib import Path
+from support.own_process import restored_process
 from support.rest_client import UntilMarked
 
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -60,13 +62,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def surroundings(folder):
-    before = dict(os.environ)
-    os.environ["PENSTOCK_RUN_DIR"] = str(folder / "run")
-    os.environ.pop("PENSTOCK_SESSION_TOKEN", None)
-    os.environ.pop("PENSTOCK_REST_TOKEN", None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+    with restored_process():
+        os.environ["PENSTOCK_RUN_DIR"] = str(folder / "run")
+        os.environ.pop("PENSTOCK_SESSION_TOKEN", None)
+        os.environ.pop("PENSTOCK_REST_TOKEN", None)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -541,7 +541,7 @@ def test_a_session_is_started_and_stopped_by_name(session):
         (["taskexecutor", "-D", "state.backend=rocksdb"], "state.backend is an option of jobs"),
     ],
 )
-def test_wrong_calls_are_refused_in_words(arguments, message):
+def test_wrong_calls_are_refused_in_words(own_process, arguments, message):
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code in (1, 2)
     assert message in done.output

@@ -4,8 +4,6 @@ import json
 import urllib.parse
 
 import pytest
-from click.testing import CliRunner
-from penstock.cli import main
 from penstock.common import Time, Types
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import (
@@ -14,11 +12,12 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from support.commands import penstock
 from support.rest_client import Client, UntilMarked, environment
 
 
 @pytest.fixture(autouse=True)
-def run_directory(tmp_path, monkeypatch):
+def run_directory(own_process, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
 
 
@@ -91,12 +90,10 @@ def test_a_key_is_looked_up_while_the_job_runs(tmp_path, monkeypatch, runtime, o
     assert ask(client, job_id, "memory", "own key", "no number")["values"] == []
     assert "'own key'" not in str(ask(client, job_id, "memory", "nonsense", "1", status=404))
     assert "has no operator" in str(ask(client, job_id, "nobody", status=404))
-    shown = CliRunner().invoke(main, ["state", job_id, "memory", "own key", "2"])
-    assert (shown.exit_code, shown.output) == (0, "2: 'key 2'\n")
-    listed = CliRunner().invoke(main, ["state", job_id, "memory"])
-    assert listed.output == "mortal (list)\nown key (value)\npairs (map)\n"
-    missing = CliRunner().invoke(main, ["state", job_id, "memory", "own key", "77"])
-    assert missing.exit_code == 1
+    assert penstock("state", job_id, "memory", "own key", "2") == "2: 'key 2'\n"
+    listed = penstock("state", job_id, "memory")
+    assert listed == "mortal (list)\nown key (value)\npairs (map)\n"
+    penstock("state", job_id, "memory", "own key", "77", code=1)
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
 
@@ -117,12 +114,9 @@ def test_texts_and_what_they_look_like_are_keys_of_a_savepoint_too(tmp_path):
     path = job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
     job.get_job_execution_result().result()
     for key, text in (("7", "\"key '7'\""), ("(1, '7')", "\"key (1, '7')\"")):
-        words = ["state", "-s", path, "--json", "memory", "own key", key]
-        found = json.loads(CliRunner().invoke(main, words, catch_exceptions=False).output)
+        found = json.loads(penstock("state", "-s", path, "--json", "memory", "own key", key))
         assert [one["text"] for one in found["values"]] == [text]
-    wrong = CliRunner().invoke(main, ["state", "-s", path, "nobody"])
-    assert wrong.exit_code == 1
-    assert "memory" in wrong.output
+    assert "memory" in penstock("state", "-s", path, "nobody", code=1)
 
 
 def test_nothing_is_shown_where_records_are_not(tmp_path):

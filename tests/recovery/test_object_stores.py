@@ -4,6 +4,7 @@ Method: the jobs of `chaos` and `savepoint_programs`; the server runs in this pr
 that is closed, locked or held for a while.
 """
 
+import json
 import os
 import signal
 import tempfile
@@ -11,8 +12,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from penstock.cli import main
 from penstock.common import Configuration
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
@@ -28,6 +27,7 @@ from recovery.savepoint_programs import (
 )
 from recovery.sink_programs import POLICIES, Fate, expected_lines, fates, write_files
 from recovery.test_storage_faults import FailsOnDemand, await_log
+from support.commands import penstock
 from support.s3_server import BUCKET, SECRET_KEY, s3_server
 
 ELEMENTS = 50_000
@@ -99,7 +99,7 @@ def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, cap
     assert SECRET_KEY not in caplog.text
 
 
-def test_a_savepoint_is_taken_read_restored_and_deleted(server, monkeypatch):
+def test_a_savepoint_is_taken_read_restored_and_deleted(own_process, server, monkeypatch):
     directory = f"s3://{BUCKET}/savepoints"
     with counted(
         numbers(environment(server.options), ELEMENTS), slowly=True
@@ -119,14 +119,12 @@ def test_a_savepoint_is_taken_read_restored_and_deleted(server, monkeypatch):
     states = Savepoint.read(path, configuration=configuration).states()
     assert "counts" in states["uid"].to_pylist()
 
-    import json
-
     monkeypatch.setenv("PENSTOCK_CONFIGURATION", json.dumps(server.options))
     for path in paths:
-        shown = CliRunner().invoke(main, ["savepoint", "inspect", path])
-        assert "uid 'counts'" in shown.output, shown.output
-        assert SECRET_KEY not in shown.output
-        assert CliRunner().invoke(main, ["savepoint", "dispose", path]).exit_code == 0
+        shown = penstock("savepoint", "inspect", path)
+        assert "uid 'counts'" in shown
+        assert SECRET_KEY not in shown
+        penstock("savepoint", "dispose", path)
     assert not server.objects("savepoints/")
 
 

@@ -1,8 +1,6 @@
 """The flags of the command line: Flink's names, never cut into letters, and what they set."""
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import click
@@ -12,6 +10,7 @@ from penstock import pyflink_alias
 from penstock.cli import main
 from penstock.rest.run_files import RunFile
 from penstock.session.files import SessionAddress, SessionFile, find_session
+from support.commands import penstock
 
 #: What Flink 2.3's client says of its own command line.
 FLINK = json.loads(
@@ -24,27 +23,11 @@ SHOW = "import os, sys\nprint(sys.argv[1:], os.environ['PENSTOCK_CONFIGURATION']
 
 
 @pytest.fixture(autouse=True)
-def own_process(tmp_path, monkeypatch):
-    """Commands that run a program change the process that they run in."""
+def own_folder(own_process, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     for variable in ("SPARK_HOME", "SPARK_CONF_DIR", "PENSTOCK_EXECUTION_TARGET"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(sys, "argv", sys.argv)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
-
-
-def penstock(*words: str, code: int = 0) -> str:
-    """Return what a command says, on both streams."""
-    result = CliRunner().invoke(main, [*words])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def commands(group: click.Group, *names: str):

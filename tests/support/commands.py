@@ -1,0 +1,15 @@
+"""Commands of `penstock` that run in the process of the test."""
+
+from click.testing import CliRunner
+from penstock.cli import main
+
+
+def penstock(*words: str, code: int = 0) -> str:
+    """Return what a command prints on both streams.
+
+    Raises:
+        AssertionError: The command exits with another code.
+    """
+    result = CliRunner().invoke(main, [*words])
+    assert result.exit_code == code, result.output
+    return result.output
