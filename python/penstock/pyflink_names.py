@@ -17,8 +17,8 @@ _SOURCES: Final = {
     "enum": "Enum",
     "io": "BytesIO",
     "typing": (
-        "Any Callable Collection Dict Generic Iterable List Optional Set Tuple TypeVar Union cast "
-        "overload"
+        "Any Callable Collection Dict Generic Iterable List Optional Set TYPE_CHECKING Tuple "
+        "TypeVar Union cast overload"
     ),
 }
 """The names by the module of Python's library that has them."""
@@ -38,7 +38,7 @@ _IMPORTED: Final = {
     "datastream.async_retry_strategies": "List Optional",
     "datastream.checkpoint_config": "Optional",
     "datastream.checkpoint_storage": "ABCMeta Optional",
-    "datastream.connectors.base": "Optional Union",
+    "datastream.connectors.base": "ABC Enum Optional Union abstractmethod",
     "datastream.connectors.cassandra": "Enum",
     "datastream.connectors.dynamic_kafka": "Dict Set Union",
     "datastream.connectors.elasticsearch": "Enum List Union abc",
@@ -49,9 +49,9 @@ _IMPORTED: Final = {
     "datastream.connectors.kinesis": "Dict List Union",
     "datastream.connectors.pulsar": "Dict Enum List Optional Union warnings",
     "datastream.data_stream": "Callable Enum List Optional Union cast overload typing uuid",
-    "datastream.formats.csv": "Optional",
-    "datastream.formats.orc": "Optional",
-    "datastream.formats.parquet": "Optional",
+    "datastream.formats.csv": "Optional TYPE_CHECKING",
+    "datastream.formats.orc": "Optional TYPE_CHECKING",
+    "datastream.formats.parquet": "Optional TYPE_CHECKING",
     "datastream.functions": (
         "ABC Any Callable Enum Generic Iterable List Optional TypeVar Union abstractmethod"
     ),

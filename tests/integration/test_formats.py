@@ -9,14 +9,11 @@ from penstock.common import Configuration, Row, Types
 from penstock.common.serialization import DeserializationSchema
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import StreamFormat
-from penstock.datastream.formats.dead_letters import (
-    DeserializeFunction,
-    dead_letter_tag,
-    is_decoding_error,
-)
-from penstock.datastream.formats.file_format import FileRange
+from penstock.datastream.formats.dead_letters import DeserializeFunction, dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.dead_letters import is_decoding_error
+from penstock.formats.file_format import FileRange
 
 DEAD = dead_letter_tag("bad")
 

@@ -3,8 +3,8 @@
 import pytest
 from penstock.common import Configuration, Types
 from penstock.common.accumulators import Accumulator, IntMaximum, ListAccumulator
+from penstock.connectors.writer_sink import PythonSink, SinkWriter
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter
 from penstock.datastream.functions.checkpointed import CheckpointedFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import JobExecutionError

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 import pytest
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.hybrid_source import HybridSource
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.split_source import (
+from penstock.connectors.split_source import (
     Boundedness,
     InputStatus,
     PythonSource,
@@ -17,6 +14,9 @@ from penstock.datastream.connectors.split_source import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 
 
 @dataclass

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 from penstock.common import Configuration, Types
+from penstock.connectors.queues import QueueSource
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.queues import QueueSource
 from penstock.errors import PenstockError, SourceError, WrongArgumentError
 from support.environments import in_process
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from penstock.common import Configuration, SimpleStringSchema, Types
+from penstock.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
-from penstock.datastream.connectors.rabbitmq.connection import BrokerThread
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate

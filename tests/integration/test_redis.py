@@ -162,7 +162,7 @@ def test_a_server_that_is_away_for_a_while(server):
     """The connection of before is broken: the batch is sent again over a new one."""
     HaltsAt.servers[server.url] = server
     starts_again = StartsAgain(server)
-    logger = logging.getLogger("penstock.datastream.connectors.redis")
+    logger = logging.getLogger("penstock.connectors.redis.sink")
     logger.addHandler(starts_again)
     try:
         env = environment()

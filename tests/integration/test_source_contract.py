@@ -31,7 +31,6 @@ from penstock.datastream.connectors.iceberg import IcebergSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
 from penstock.datastream.formats.avro import AvroSchema
-from penstock.datastream.formats.avro_files import AvroReaderFormat
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.orc import OrcColumnarRowInputFormat
@@ -40,6 +39,7 @@ from penstock.datastream.formats.parquet import (
     ParquetColumnInputFormat,
 )
 from penstock.errors import JobCancelledError
+from penstock.formats.avro_files import AvroReaderFormat
 from pyarrow import orc, parquet
 from support.gates import GATES, Gate, Gated
 from support.number_pages import NumberPages

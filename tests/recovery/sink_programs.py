@@ -8,6 +8,7 @@ from pathlib import Path
 
 from penstock.common import Types
 from penstock.common.serialization import Encoder
+from penstock.connectors.writer_sink import StatefulSinkWriter
 from penstock.datastream import MapFunction
 from penstock.datastream.connectors import (
     Committer,
@@ -22,7 +23,6 @@ from penstock.datastream.connectors.file_system import (
     FileSink,
     RollingPolicy,
 )
-from penstock.datastream.connectors.writer_sink import StatefulSinkWriter
 from penstock.datastream.functions import (
     CheckpointedFunction,
     CheckpointListener,

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 from penstock.common import Encoder, Types, WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, MapFunction, SourceFunction
-from penstock.datastream.connectors.file_system import FileSink
-from penstock.datastream.connectors.split_source import (
+from penstock.connectors.split_source import (
     Boundedness,
     InputStatus,
     PythonSource,
@@ -22,6 +20,8 @@ from penstock.datastream.connectors.split_source import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.datastream import KeyedProcessFunction, MapFunction, SourceFunction
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import (
     ListStateDescriptor,

@@ -10,8 +10,8 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.column_batch import ColumnBatch
-from penstock.datastream.formats.arrow_types import arrow_library
 from penstock.errors import CorruptStreamError
+from penstock.formats.arrow_types import arrow_library
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation

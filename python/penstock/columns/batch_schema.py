@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
-from penstock.datastream.formats.arrow_columns import ColumnMisfit
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_type
 from penstock.errors import InvalidProgramError
+from penstock.formats.arrow_columns import ColumnMisfit
+from penstock.formats.arrow_types import arrow_library, arrow_type
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation

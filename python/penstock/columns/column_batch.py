@@ -8,9 +8,9 @@ from penstock.columns.batch_schema import fields_of
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.row_kind import RowKind
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
-from penstock.datastream.formats.arrow_types import arrow_library, columns_of
 from penstock.errors import FormatError
+from penstock.formats.arrow_columns import ColumnMisfit, column_values
+from penstock.formats.arrow_types import arrow_library, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

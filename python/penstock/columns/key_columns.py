@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock import network
 from penstock.columns.batch_schema import fields_of
-from penstock.datastream.formats.arrow_columns import column_values
+from penstock.formats.arrow_columns import column_values
 from penstock.serialization.pure.key_hash import key_hash, signed32
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.discard import DiscardingSink
 from penstock.datastream import SourceFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.functions import FilterFunction, MapFunction, ProcessWindowFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 

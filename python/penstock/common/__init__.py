@@ -126,12 +126,12 @@ __getattr__, __dir__ = lazy_exports(
         "AssignerWithPeriodicWatermarksWrapper": "watermark_strategy",
         "WatermarkStrategy": "watermark_strategy",
         # Where programs of older PyFlink import them from.
-        "AvroRowDeserializationSchema": "penstock.datastream.formats.avro",
-        "AvroRowSerializationSchema": "penstock.datastream.formats.avro",
-        "CsvRowDeserializationSchema": "penstock.datastream.formats.csv",
-        "CsvRowSerializationSchema": "penstock.datastream.formats.csv",
-        "JsonRowDeserializationSchema": "penstock.datastream.formats.json",
-        "JsonRowSerializationSchema": "penstock.datastream.formats.json",
+        "AvroRowDeserializationSchema": "penstock.formats.avro",
+        "AvroRowSerializationSchema": "penstock.formats.avro",
+        "CsvRowDeserializationSchema": "penstock.formats.csv",
+        "CsvRowSerializationSchema": "penstock.formats.csv",
+        "JsonRowDeserializationSchema": "penstock.formats.json",
+        "JsonRowSerializationSchema": "penstock.formats.json",
         "ExecutionMode": "penstock.flink_1",
     },
     (

@@ -87,8 +87,8 @@ def _row(names: list[str], values: Iterable[Any], declared: TypeInformation | No
 
 def _of_arrow(name: str, column: Any) -> list[Any]:
     """The values of a column of Arrow, as those of `from_arrow`."""
-    from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
-    from penstock.datastream.formats.arrow_types import type_of_arrow
+    from penstock.formats.arrow_columns import ColumnMisfit, column_values
+    from penstock.formats.arrow_types import type_of_arrow
 
     try:
         return column_values(column, type_of_arrow(column.type))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.datastream.connectors.base import Source
-from penstock.datastream.formats.arrow_types import arrow_library, row_type_of
+from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.formats.arrow_types import arrow_library, row_type_of
 from penstock.graph import operators
 
 if TYPE_CHECKING:

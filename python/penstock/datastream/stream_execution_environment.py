@@ -27,10 +27,10 @@ from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.base import Source
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.collection_elements import encoded_elements
-from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import checked_target, execute_job, execution_target
 from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from penstock.common import Row
     from penstock.common.job_client import OperatorTotals
-    from penstock.datastream.connectors.split_source import PythonSource
+    from penstock.connectors.split_source import PythonSource
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend
     from penstock.graph.stream_graph import StreamGraph
@@ -475,7 +475,7 @@ class StreamExecutionEnvironment(MissingMethods):
         Raises:
             WrongArgumentError: It is no queue.
         """
-        from penstock.datastream.connectors.queues import QueueSource
+        from penstock.connectors.queues import QueueSource
 
         source = QueueSource.of_queue(queue, end)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
@@ -492,7 +492,7 @@ class StreamExecutionEnvironment(MissingMethods):
         Raises:
             WrongArgumentError: It is neither.
         """
-        from penstock.datastream.connectors.queues import QueueSource
+        from penstock.connectors.queues import QueueSource
 
         source = QueueSource.of_async_iterator(elements)
         name = "Asynchronous Iterator"
@@ -631,7 +631,8 @@ class StreamExecutionEnvironment(MissingMethods):
             file_path: Also a pattern, as ``/logs/**/*.txt``.
             charset_name: How the files are encoded.
         """
-        from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+        from penstock.connectors.files.source import FileSource
+        from penstock.formats.lines import StreamFormat
 
         text = StreamFormat.text_line_format(charset_name)
         source = FileSource.for_record_stream_format(text, file_path).build()

@@ -8,14 +8,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
-from penstock.datastream.connectors.base import DeliveryGuarantee
-from penstock.datastream.connectors.kafka.offsets import (
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
-)
-from penstock.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema
-from penstock.datastream.connectors.kafka.sink import KafkaSink
-from penstock.datastream.connectors.kafka.source import KafkaSource
+from penstock.connectors.base import DeliveryGuarantee
+from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from penstock.connectors.kafka.sink import KafkaSink
+from penstock.connectors.kafka.source import KafkaSource
 from penstock.datastream.functions.source_sink import SinkFunction, SourceFunction
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from penstock.common.typeinfo import TypeInformation
-    from penstock.datastream.connectors.kafka.partitions import KafkaTopicPartition
+    from penstock.connectors.kafka.partitions import KafkaTopicPartition
 
 __all__ = ["FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"]
 

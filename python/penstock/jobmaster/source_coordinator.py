@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.coroutines import refuse_coroutines
-from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumeratorContext
+from penstock.connectors.split_source import ReaderInfo, SplitEnumeratorContext
 from penstock.errors import QueueFullError
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
@@ -21,7 +21,7 @@ from penstock.serialization.type_serializer import TypeSerializer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.datastream.connectors.split_source import SplitEnumerator
+    from penstock.connectors.split_source import SplitEnumerator
 
 logger = logging.getLogger(__name__)
 

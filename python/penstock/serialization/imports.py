@@ -14,6 +14,8 @@ import pickle
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.serialization.moved_modules import present_name
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -27,9 +29,13 @@ _imported: Final[set[str]] = set()
 def import_for_value(name: str) -> ModuleType:
     """Import a module that a value needs, after the package that it is in.
 
+    Args:
+        name: Its name, or that of before it was moved.
+
     Raises:
         ImportError: There is no such module.
     """
+    name = present_name(name)
     with IMPORT_LOCK:
         # Where another thread imports the package, this waits until all of it is there.  One that
         # cannot be imported fails below as well, unless the module does without it.
@@ -47,6 +53,7 @@ _find_class: Final = pickle.Unpickler.find_class
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module not in _imported:
+            module = present_name(module)
             import_for_value(module)
         return _find_class(self, module, name)
 

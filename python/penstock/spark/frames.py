@@ -16,16 +16,13 @@ from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.common.options import high_availability, state_recovery
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream.connectors.file_system import (
-    BucketAssigner,
-    FileSink,
-    FileSource,
-    RollingPolicy,
-)
+from penstock.connectors.files.buckets import BucketAssigner, RollingPolicy
+from penstock.connectors.files.sink import FileSink
+from penstock.connectors.files.source import FileSource
 from penstock.datastream.data_stream.tables import columns_of_stream, refuse_unbounded
-from penstock.datastream.formats.arrow_types import arrow_schema
-from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.formats.arrow_types import arrow_schema
+from penstock.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.spark.session import is_local
 
 if TYPE_CHECKING:

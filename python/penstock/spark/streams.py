@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.datastream.connectors.file_system import FileSource
+from penstock.connectors.files.source import FileSource
 from penstock.errors import InvalidProgramError, SourceError, WrongArgumentError
 from penstock.spark.frames import format_of_spark, type_of_columns
 

@@ -12,6 +12,8 @@ from integration.kafka.transactional_writer import Context, sink
 from kafka import KafkaAdminClient
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.transactions import KafkaCommittable, transactional_id
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
@@ -21,11 +23,6 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
     KafkaTopicSelector,
-)
-from penstock.datastream.connectors.kafka.committer import KafkaCommitter
-from penstock.datastream.connectors.kafka.transactions import (
-    KafkaCommittable,
-    transactional_id,
 )
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError

@@ -80,8 +80,8 @@ def schema_of(settings, package):
 def own_answer(schema, data, block_bytes):
     """The rows of a file, and "an error" behind those that came before one."""
     from penstock.datastream.formats.csv import CsvReaderFormat
-    from penstock.datastream.formats.file_format import FileRange
     from penstock.errors import FormatError
+    from penstock.formats.file_format import FileRange
 
     read = CsvReaderFormat.for_schema(schema).read
     what, found = FileRange("f.csv", 0, len(data), block_bytes), []

@@ -2,6 +2,7 @@
 
 import pytest
 from penstock.common import SimpleStringSchema
+from penstock.connectors.dynamic_kafka.metadata import clusters_of
 from penstock.datastream.connectors.dynamic_kafka import (
     ClusterMetadata,
     DynamicKafkaSource,
@@ -12,7 +13,6 @@ from penstock.datastream.connectors.dynamic_kafka import (
     SingleClusterTopicMetadataService,
     StreamPatternSubscriber,
 )
-from penstock.datastream.connectors.dynamic_kafka.metadata import clusters_of
 from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyError, SourceError
 
 pytest.importorskip("confluent_kafka")

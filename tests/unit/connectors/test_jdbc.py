@@ -8,13 +8,13 @@ import types
 
 import pytest
 from penstock.common import Row, Types
-from penstock.datastream.connectors import jdbc
+from penstock.connectors.jdbc import sink as jdbc
+from penstock.connectors.jdbc.connection import styled
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,
     JdbcSink,
 )
-from penstock.datastream.connectors.jdbc_connection import styled
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
 from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness

@@ -3,7 +3,7 @@
 import sqlite3
 
 import pytest
-from penstock.datastream.connectors.jdbc_errors import is_final, remedy
+from penstock.connectors.jdbc.errors import is_final, remedy
 from penstock.errors import SinkError
 
 

@@ -4,6 +4,12 @@ import logging
 
 import pytest
 from penstock.common import SimpleStringSchema, Types
+from penstock.connectors.kafka.partitions import KafkaPartitionSplit, owner_of
+from penstock.connectors.kafka.transactions import (
+    admin_settings,
+    parsed_transactional_id,
+    transactional_id,
+)
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
@@ -13,12 +19,6 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
     KafkaTopicPartition,
-)
-from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit, owner_of
-from penstock.datastream.connectors.kafka.transactions import (
-    admin_settings,
-    parsed_transactional_id,
-    transactional_id,
 )
 from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyError
 

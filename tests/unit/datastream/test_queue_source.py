@@ -5,7 +5,7 @@ from copy import copy
 from types import SimpleNamespace
 
 from penstock.common import Configuration
-from penstock.datastream.connectors.queues import QueueSource
+from penstock.connectors.queues import QueueSource
 
 
 class Driven:

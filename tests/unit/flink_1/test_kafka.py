@@ -2,9 +2,9 @@
 
 import pytest
 from penstock.common import SimpleStringSchema
+from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy
 from penstock.datastream.connectors import DeliveryGuarantee, kafka
 from penstock.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
-from penstock.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 BROKERS = {"bootstrap.servers": "localhost:9092"}

@@ -18,9 +18,9 @@ from penstock.datastream.formats.avro import (
     AvroSchema,
     GenericRecordAvroTypeInfo,
 )
-from penstock.datastream.formats.avro_files import AvroReaderFormat
-from penstock.datastream.formats.file_format import FileRange
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, JvmOnlyError
+from penstock.formats.avro_files import AvroReaderFormat
+from penstock.formats.file_format import FileRange
 from support.environments import in_process
 
 SCHEMA = json.dumps(

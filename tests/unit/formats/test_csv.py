@@ -14,8 +14,8 @@ from penstock.datastream.formats.csv import (
     CsvRowSerializationSchema,
     CsvSchema,
 )
-from penstock.datastream.formats.file_format import FileRange
 from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.file_format import FileRange
 
 FIELDS = Types.ROW_NAMED(
     ["i", "s", "d", "b"], [Types.INT(), Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 import pytest
-from penstock.datastream.connectors.split_source import (
+from penstock.connectors.split_source import (
     Boundedness,
     InputStatus,
     PythonSource,

@@ -126,3 +126,32 @@ def test_a_value_waits_until_its_package_is_whole(ring, first, way):
 def test_values_of_many_classes_are_unpickled():
     values = [1, {"a": [1.5, None]}, frozenset({2}), range(3), ValueError("x"), pickle.PickleError]
     assert repr(unpickled(pickle.dumps(values))) == repr(values)
+
+
+MOVED = {
+    "penstock.datastream.connectors.kafka.partitions": "KafkaPartitionSplit",
+    "penstock.datastream.connectors.dynamic_kafka.splits": "DynamicKafkaSourceSplit",
+    "penstock.datastream.connectors.committer": "CommittableSummary",
+    "penstock.datastream.connectors.http_source": "HttpSplit",
+    "penstock.datastream.connectors.hybrid_splits": "HybridSplit",
+    "penstock.datastream.connectors.queues": "QueueSplit",
+    "penstock.datastream.connectors.split_source": "InputStatus",
+    "penstock.datastream.connectors.delta.changes": "ChangesSplit",
+    "penstock.datastream.connectors.iceberg.reader": "TableFile",
+    "penstock.datastream.connectors.mqtt.source": "MqttSplit",
+    "penstock.datastream.connectors.postgres_cdc.description": "TableSplit",
+    "penstock.datastream.connectors.rabbitmq.source": "RMQSplit",
+    "penstock.datastream.formats.file_format": "FileRange",
+    "penstock.taskexecutor.sinks.part_file": "PendingFile",
+    "penstock.taskexecutor.sources.file_splits": "FileSplit",
+}
+
+
+@pytest.mark.parametrize("module", MOVED)
+def test_a_value_of_a_class_whose_module_was_moved_is_read(module):
+    """Savepoints of before it was moved have the former name."""
+    name = MOVED[module]
+    by_name = b"\x80\x04c" + f"{module}\n{name}\n".encode() + b"."
+    found = unpickled(by_name)
+    assert (found.__name__, found) == (name, resolve(f"{module}:{name}"))
+    assert found.__module__ != module

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter
+from penstock.connectors.writer_sink import PythonSink, SinkWriter
 from penstock.datastream.functions import MapFunction, ProcessFunction
 from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig

@@ -5,13 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 from penstock.common import Types
-from penstock.datastream.connectors.split_source import (
-    Boundedness,
-    InputStatus,
-    PythonSource,
-    SourceReader,
-)
-from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter
+from penstock.connectors.split_source import Boundedness, InputStatus, PythonSource, SourceReader
+from penstock.connectors.writer_sink import PythonSink, SinkWriter
 from penstock.datastream.functions import (
     AsyncFunction,
     CheckpointedFunction,

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 from penstock.common import Configuration, Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.files import splits as file_splits
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
 from penstock.datastream.formats.avro import AvroSchema
-from penstock.datastream.formats.avro_files import AvroReaderFormat
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
@@ -33,7 +33,7 @@ from penstock.datastream.formats.parquet import (
     ParquetColumnInputFormat,
 )
 from penstock.errors import FormatError, InvalidProgramError, SourceError
-from penstock.taskexecutor.sources import file_splits
+from penstock.formats.avro_files import AvroReaderFormat
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
 from support.s3_server import BUCKET, s3_server

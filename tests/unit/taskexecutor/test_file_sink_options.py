@@ -25,10 +25,10 @@ from penstock.datastream.connectors.file_system import (
 from penstock.datastream.formats.arrow import ArrowBulkWriters
 from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from penstock.datastream.formats.file_format import Batch
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import AvroParquetWriters, ParquetBulkWriters
 from penstock.errors import FormatError, SinkError
+from penstock.formats.file_format import Batch
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
 from unit.taskexecutor.test_file_compaction import CompactingSink, every

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from penstock.common import WatermarkStrategy
+from penstock.connectors.writer_sink import PythonSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.writer_sink import PythonSink
 from penstock.expressions.evaluation import Evaluation
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,

@@ -5,13 +5,13 @@ from itertools import chain
 
 import pytest
 from penstock.common import Types, WatermarkStrategy
+from penstock.connectors.files import splits as file_splits
 from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import END_OF_DATA
-from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 

@@ -10,18 +10,18 @@ import pytest
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.files import splits as file_splits
 from penstock.datastream.connectors.file_system import (
     FileEnumeratorProvider,
     FileSource,
     StreamFormat,
 )
-from penstock.datastream.formats.lines import TextLines
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
+from penstock.formats.lines import TextLines
 from penstock.graph import operators
 from penstock.metrics.values import read_metrics
 from penstock.taskexecutor.compiled import END_OF_DATA
-from penstock.taskexecutor.sources import file_splits
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.testing import OneInputStreamOperatorTestHarness
 

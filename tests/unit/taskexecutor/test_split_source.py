@@ -7,15 +7,15 @@ import pytest
 from penstock.common import Duration, SimpleStringSchema, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
-from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
-from penstock.datastream.connectors.split_source import (
+from penstock.connectors.kafka.partitions import KafkaPartitionSplit
+from penstock.connectors.split_source import (
     Boundedness,
     InputStatus,
     PythonSource,
     SourceReader,
     SourceSplit,
 )
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from penstock.graph import operators
 from penstock.rpc.messages import AddSplits, WatermarkAlignment
 from penstock.serialization.type_serializer import TypeSerializer

@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from penstock.datastream.connectors.base import (
-        DeliveryGuarantee,
-        Sink,
-        Source,
-    )
-    from penstock.datastream.connectors.committer import (
+    from penstock.connectors.base import DeliveryGuarantee, Sink, Source
+    from penstock.connectors.committer import (
         CommitRequest,
         CommittableSummary,
         CommittableWithLineage,
@@ -20,8 +16,8 @@ if TYPE_CHECKING:
         SupportsGlobalCommitter,
         SupportsPreCommitTopology,
     )
-    from penstock.datastream.connectors.discard import DiscardingSink
-    from penstock.datastream.connectors.split_source import (
+    from penstock.connectors.discard import DiscardingSink
+    from penstock.connectors.split_source import (
         Boundedness,
         InputStatus,
         PythonSource,
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
         SplitEnumerator,
         SplitEnumeratorContext,
     )
-    from penstock.datastream.connectors.writer_sink import (
+    from penstock.connectors.writer_sink import (
         CommittingSinkWriter,
         PythonSink,
         SinkWriter,
@@ -78,35 +74,35 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "Boundedness": "split_source",
-        "CommitRequest": "committer",
-        "CommittableSummary": "committer",
-        "CommittableWithLineage": "committer",
-        "Committer": "committer",
-        "CommitterInitContext": "committer",
-        "CommittingSinkWriter": "writer_sink",
-        "DeliveryGuarantee": "base",
-        "DiscardingSink": "discard",
-        "InputStatus": "split_source",
-        "PythonSink": "writer_sink",
-        "PythonSource": "split_source",
-        "ReaderInfo": "split_source",
-        "ReaderOutput": "split_source",
-        "Sink": "base",
-        "SinkWriter": "writer_sink",
-        "Source": "base",
-        "SourceOutput": "split_source",
-        "SourceReader": "split_source",
-        "SourceReaderContext": "split_source",
-        "SourceSplit": "split_source",
-        "SplitEnumerator": "split_source",
-        "SplitEnumeratorContext": "split_source",
-        "StatefulSinkWriter": "writer_sink",
-        "SupportsCommitter": "committer",
-        "SupportsGlobalCommitter": "committer",
-        "SupportsPreCommitTopology": "committer",
-        "SupportsWriterState": "writer_sink",
-        "WriterInitContext": "writer_sink",
+        "Boundedness": "penstock.connectors.split_source",
+        "CommitRequest": "penstock.connectors.committer",
+        "CommittableSummary": "penstock.connectors.committer",
+        "CommittableWithLineage": "penstock.connectors.committer",
+        "Committer": "penstock.connectors.committer",
+        "CommitterInitContext": "penstock.connectors.committer",
+        "CommittingSinkWriter": "penstock.connectors.writer_sink",
+        "DeliveryGuarantee": "penstock.connectors.base",
+        "DiscardingSink": "penstock.connectors.discard",
+        "InputStatus": "penstock.connectors.split_source",
+        "PythonSink": "penstock.connectors.writer_sink",
+        "PythonSource": "penstock.connectors.split_source",
+        "ReaderInfo": "penstock.connectors.split_source",
+        "ReaderOutput": "penstock.connectors.split_source",
+        "Sink": "penstock.connectors.base",
+        "SinkWriter": "penstock.connectors.writer_sink",
+        "Source": "penstock.connectors.base",
+        "SourceOutput": "penstock.connectors.split_source",
+        "SourceReader": "penstock.connectors.split_source",
+        "SourceReaderContext": "penstock.connectors.split_source",
+        "SourceSplit": "penstock.connectors.split_source",
+        "SplitEnumerator": "penstock.connectors.split_source",
+        "SplitEnumeratorContext": "penstock.connectors.split_source",
+        "StatefulSinkWriter": "penstock.connectors.writer_sink",
+        "SupportsCommitter": "penstock.connectors.committer",
+        "SupportsGlobalCommitter": "penstock.connectors.committer",
+        "SupportsPreCommitTopology": "penstock.connectors.committer",
+        "SupportsWriterState": "penstock.connectors.writer_sink",
+        "WriterInitContext": "penstock.connectors.writer_sink",
         # Where programs of older PyFlink import them from.
         "BucketAssigner": "file_system",
         "DataGeneratorSource": "data_generator",

@@ -1,7 +1,7 @@
 """Elasticsearch: PyFlink's classes wrap a Java library and are refused here."""
 
-from penstock.datastream.connectors.base import DeliveryGuarantee as DeliveryGuarantee
-from penstock.datastream.connectors.base import Sink as Sink
+from penstock.connectors.base import DeliveryGuarantee as DeliveryGuarantee
+from penstock.connectors.base import Sink as Sink
 from penstock.datastream.refused import refused_class
 
 __all__ = [

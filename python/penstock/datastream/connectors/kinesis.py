@@ -5,7 +5,7 @@ from penstock.common.serialization import SerializationSchema as SerializationSc
 from penstock.common.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper,
 )
-from penstock.datastream.connectors.base import Sink as Sink
+from penstock.connectors.base import Sink as Sink
 from penstock.datastream.functions.source_sink import SourceFunction as SourceFunction
 from penstock.datastream.refused import refused_class
 

@@ -5,9 +5,9 @@ from penstock.common.config_options import ConfigOptions as ConfigOptions
 from penstock.common.serialization import DeserializationSchema as DeserializationSchema
 from penstock.common.serialization import SerializationSchema as SerializationSchema
 from penstock.common.time import Duration as Duration
-from penstock.datastream.connectors.base import DeliveryGuarantee as DeliveryGuarantee
-from penstock.datastream.connectors.base import Sink as Sink
-from penstock.datastream.connectors.base import Source as Source
+from penstock.connectors.base import DeliveryGuarantee as DeliveryGuarantee
+from penstock.connectors.base import Sink as Sink
+from penstock.connectors.base import Source as Source
 from penstock.datastream.refused import refused_class
 
 __all__ = [

@@ -112,7 +112,7 @@ __getattr__, __dir__ = lazy_exports(
         "Row": "penstock.common.types",
         "RowTypeInfo": "penstock.common.typeinfo",
         "RuntimeContext": "penstock.datastream.functions",
-        "Sink": "penstock.datastream.connectors.base",
+        "Sink": "penstock.connectors.base",
         "SinkFunction": "penstock.datastream.functions",
         "SlotSharingGroup": "penstock.datastream.slot_sharing_group",
         "StateDescriptor": "penstock.datastream.state",

@@ -19,7 +19,7 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from penstock.datastream.connectors.base import Sink
+    from penstock.connectors.base import Sink
     from penstock.datastream.data_stream.stream import DataStream
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -110,7 +110,7 @@ def committing_sink(
     Raises:
         WrongArgumentError: What the sink does before it commits is no stream.
     """
-    from penstock.datastream.connectors.committer import SupportsPreCommitTopology
+    from penstock.connectors.committer import SupportsPreCommitTopology
     from penstock.datastream.data_stream.stream import DataStream
 
     environment = stream.get_execution_environment()
@@ -168,7 +168,7 @@ def _compactor(
 
 def _folder_of(committable: Any) -> str:
     """The folder of a file that is to be committed: all files of one go to the same subtask."""
-    from penstock.datastream.connectors.committer import CommittableWithLineage
+    from penstock.connectors.committer import CommittableWithLineage
 
     if not isinstance(committable, CommittableWithLineage):
         return ""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from penstock.datastream.connectors.base import Sink
+    from penstock.connectors.base import Sink
     from penstock.datastream.data_stream.broadcast import (
         BroadcastConnectedStream,
         BroadcastStream,
@@ -464,7 +464,7 @@ class DataStream(StreamSettings, Generic[T]):
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Ends the stream in a sink."""
-        from penstock.datastream.connectors.base import Sink
+        from penstock.connectors.base import Sink
 
         given: Any = sink
         if not isinstance(given, Sink):

@@ -12,8 +12,8 @@ from penstock.common.optional_library import optional_library
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.data_stream.stream import DataStream
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, row_type_of
 from penstock.errors import InvalidProgramError
+from penstock.formats.arrow_types import arrow_library, arrow_schema, row_type_of
 from penstock.graph import operators
 from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
 

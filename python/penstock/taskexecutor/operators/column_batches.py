@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, columns_of
-from penstock.datastream.formats.json_values import field_values
-from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError
+from penstock.formats.arrow_types import arrow_library, arrow_schema, columns_of
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
 
 if TYPE_CHECKING:

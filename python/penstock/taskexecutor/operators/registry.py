@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "penstock.taskexecutor."
 
-#: To module (below this package's parent) and the factory in it, which takes the context and a
-#: descriptor of that class.
+#: To module (that of a connector absolute, others below this package's parent) and the factory in
+#: it, which takes the context and a descriptor of that class.
 FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.Map: ("operators.stateless", "create_map"),
     operators.FlatMap: ("operators.stateless", "create_flat_map"),
@@ -52,11 +52,14 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.CollectionSource: ("sources.collection", "create_collection_source"),
     operators.NumberSequenceSource: ("sources.number_sequence", "create_number_sequence_source"),
     operators.ColumnSource: ("sources.columns", "create_column_source"),
-    operators.DataGeneratorSource: ("sources.data_generator", "create_data_generator_source"),
+    operators.DataGeneratorSource: (
+        "penstock.connectors.datagen.reader",
+        "create_data_generator_source",
+    ),
     operators.SocketTextSource: ("sources.socket_text", "create_socket_text_source"),
-    operators.FileSource: ("sources.file", "create_file_source"),
+    operators.FileSource: ("penstock.connectors.files.reader", "create_file_source"),
     operators.FunctionSource: ("sources.source_function", "create_source_function"),
-    operators.HybridSource: ("sources.hybrid", "create_hybrid_source"),
+    operators.HybridSource: ("penstock.connectors.hybrid.reader", "create_hybrid_source"),
     operators.IterationHead: ("iterations.head", "create_iteration_head"),
     operators.IterationTail: ("iterations.tail", "create_iteration_tail"),
     operators.SplitSource: ("sources.split_source", "create_split_source"),
@@ -64,9 +67,9 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.SinkWriter: ("sinks.writer", "create_sink_writer"),
     operators.PrintSink: ("sinks.print", "create_print_sink"),
     operators.SinkCommitter: ("sinks.committer", "create_committer"),
-    operators.FileSink: ("sinks.file_sinks", "create_file_sink"),
-    operators.FileCommitter: ("sinks.file_committer", "create_file_committer"),
-    operators.FileCompactor: ("sinks.file_compactor", "create_file_compactor"),
+    operators.FileSink: ("penstock.connectors.files.writers", "create_file_sink"),
+    operators.FileCommitter: ("penstock.connectors.files.committer", "create_file_committer"),
+    operators.FileCompactor: ("penstock.connectors.files.compactor", "create_file_compactor"),
     operators.CollectSink: ("sinks.collect", "create_collect_sink"),
     operators.DiscardingSink: ("sinks.function", "create_discarding_sink"),
 }
@@ -95,6 +98,6 @@ def factory_of(kind: type[OperatorDescriptor]) -> Callable[[OperatorContext, Any
     """Return the factory of a registered kind of operator."""
     module, name = FACTORIES[kind]
     with IMPORT_LOCK:
-        loaded = import_module(_PACKAGE + module)
+        loaded = import_module(module if module.startswith("penstock.") else _PACKAGE + module)
     factory: Callable[[OperatorContext, Any], StreamOperator] = getattr(loaded, name)
     return factory

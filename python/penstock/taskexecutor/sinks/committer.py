@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.options.pipeline import COMMITTER_RETRIES
 from penstock.common.typeinfo import Types
-from penstock.datastream.connectors.committer import (
+from penstock.connectors.committer import (
     END_OF_INPUT,
     CommitRequest,
     CommittableSummary,
@@ -25,7 +25,7 @@ from penstock.taskexecutor.sinks.init_context import SinkInitContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.datastream.connectors.committer import CommitterInitContext
+    from penstock.connectors.committer import CommitterInitContext
     from penstock.datastream.functions.checkpointed import (
         StateInitializationContext,
         StateSnapshotContext,

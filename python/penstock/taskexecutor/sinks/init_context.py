@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.connectors.committer import CommitterInitContext
-from penstock.datastream.connectors.writer_sink import WriterInitContext
+from penstock.connectors.committer import CommitterInitContext
+from penstock.connectors.writer_sink import WriterInitContext
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext

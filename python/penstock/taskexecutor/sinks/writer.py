@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.typeinfo import Types
-from penstock.datastream.connectors.committer import (
+from penstock.connectors.committer import (
     END_OF_INPUT,
     CommittableSummary,
     CommittableWithLineage,
     SupportsCommitter,
 )
-from penstock.datastream.connectors.writer_sink import (
+from penstock.connectors.writer_sink import (
     CommittingSinkWriter,
     SinkWriter,
     StatefulSinkWriter,

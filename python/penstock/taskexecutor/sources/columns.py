@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
-from penstock.datastream.formats.arrow_types import arrow_library
 from penstock.errors import FormatError
+from penstock.formats.arrow_columns import ColumnMisfit, column_values
+from penstock.formats.arrow_types import arrow_library
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MIN_TIMESTAMP,

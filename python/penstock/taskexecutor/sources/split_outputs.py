@@ -15,7 +15,7 @@ from penstock.common.watermark_generator import (
     NoWatermarksGenerator,
     WatermarkOutput,
 )
-from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
+from penstock.connectors.split_source import ReaderOutput, SourceOutput
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output, open_function
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
 from penstock.taskexecutor.time.quiet_time import QuietTime

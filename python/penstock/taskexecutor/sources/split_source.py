@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from penstock.common.configuration import Configuration
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.typeinfo import Types
-from penstock.datastream.connectors.split_source import (
-    InputStatus,
-    SourceReader,
-    SourceReaderContext,
-)
+from penstock.connectors.split_source import InputStatus, SourceReader, SourceReaderContext
 from penstock.datastream.state import ListStateDescriptor
 from penstock.rpc.messages import (
     AcknowledgeCheckpointEvent,

@@ -1,0 +1,144 @@
+"""Sinks that commit with checkpoints, as Flink's Sink V2 interfaces (beyond PyFlink).
+
+Between two checkpoints a writer writes what nobody can see yet.  At the barrier its
+`prepare_commit` says what would make that visible: the committables.  They are part of the
+checkpoint, and are committed once it is complete.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.connectors.init_context import InitContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "CommitRequest",
+    "CommittableSummary",
+    "CommittableWithLineage",
+    "Committer",
+    "CommitterInitContext",
+    "SupportsCommitter",
+    "SupportsGlobalCommitter",
+    "SupportsPreCommitTopology",
+]
+
+CommT = TypeVar("CommT")
+#: A DataStream; connectors know no streams.
+StreamT = TypeVar("StreamT")
+
+#: The checkpoint id of what was written behind the last one, at the end of the input.
+END_OF_INPUT = 2**63 - 1
+
+
+class CommitRequest(ABC, Generic[CommT]):
+    """One committable that is to be committed; without a signal it counts as committed."""
+
+    @abstractmethod
+    def get_committable(self) -> CommT:
+        """Return the committable."""
+
+    @abstractmethod
+    def get_number_of_retries(self) -> int:
+        """Return the number of earlier attempts in this attempt of the task."""
+
+    @abstractmethod
+    def signal_failed_with_known_reason(self, error: BaseException) -> None:
+        """Log and drop the committable, which cannot be committed for a known reason."""
+
+    @abstractmethod
+    def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
+        """Fail the job, which restarts: the commit failed for an unknown reason."""
+
+    @abstractmethod
+    def retry_later(self) -> None:
+        """Retry the commit later, at most ``sink.committer.retries`` times."""
+
+    @abstractmethod
+    def update_and_retry_later(self, committable: CommT) -> None:
+        """As `retry_later`, with another committable in its place."""
+
+    @abstractmethod
+    def signal_already_committed(self) -> None:
+        """Accept the committable, which an earlier attempt has committed."""
+
+
+class Committer(ABC, Generic[CommT]):
+    """Commits.  A committable may come again after a failure: committing twice must be harmless."""
+
+    @abstractmethod
+    def commit(self, requests: Sequence[CommitRequest[CommT]]) -> None:
+        """Commits; an exception fails the job, which commits all of them again when it restarts.
+
+        Args:
+            requests: In the order in which the committables were written.
+        """
+
+    def close(self) -> None:
+        """Called once, however the task ends."""
+
+
+class CommitterInitContext(InitContext):
+    """Context of a committer's creation."""
+
+
+class SupportsCommitter(ABC, Generic[CommT]):
+    """A sink with writers of the class `CommittingSinkWriter`."""
+
+    @abstractmethod
+    def create_committer(self, context: CommitterInitContext) -> Committer[CommT]:
+        """Makes the committer of a subtask; there is one behind each writer."""
+
+
+class SupportsGlobalCommitter(SupportsCommitter[CommT]):
+    """A sink with a single committer, which gets the committables of all writers together."""
+
+
+class SupportsPreCommitTopology(ABC, Generic[StreamT]):
+    """A sink that does something to the committables on their way to the committer."""
+
+    @abstractmethod
+    def add_pre_commit_topology(self, committables: StreamT) -> StreamT:
+        """The stream that the committer reads, made from the one that the writers emit.
+
+        Both consist of `CommittableSummary` and `CommittableWithLineage`.  A stream that drops or
+        joins committables sends a summary with their new number: while committables that were
+        announced are missing, the committer fails the job instead of committing the rest.  All
+        messages of one writer reach the same committer.
+        """
+
+
+@dataclass(frozen=True)
+class CommittableSummary:
+    """Precedes the committables that one writer emits for one checkpoint.
+
+    Attributes:
+        subtask_id: The writer, from 0.
+        number_of_subtasks: How many writers there are.
+        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
+        number_of_committables: How many follow.
+    """
+
+    subtask_id: int
+    number_of_subtasks: int
+    checkpoint_id: int
+    number_of_committables: int
+
+
+@dataclass(frozen=True)
+class CommittableWithLineage(Generic[CommT]):
+    """A committable and where it comes from.
+
+    Attributes:
+        committable: What is to be committed.
+        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
+        subtask_id: The writer, from 0.
+    """
+
+    committable: CommT
+    checkpoint_id: int
+    subtask_id: int

@@ -1,0 +1,1 @@
+"""Elements that are made, not read: of numbers, as fast as is asked for."""

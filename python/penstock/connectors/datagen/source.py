@@ -1,0 +1,142 @@
+"""DataGeneratorSource: elements that a function makes of numbers (beyond PyFlink)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.base import Source
+from penstock.datastream.functions.function import Function, check_function
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
+
+
+class GeneratorFunction(Function):
+    """Makes an element of its number."""
+
+    @abstractmethod
+    def map(self, value: int) -> Any:
+        """The element of a number, from 0."""
+
+
+@dataclass(frozen=True)
+class RateLimiterStrategy:
+    """Rate limit of a source; created by the static methods.
+
+    Attributes:
+        records_per_second: Of all subtasks together, or None.
+        records_per_checkpoint: Of all subtasks together, or None.
+    """
+
+    records_per_second: float | None = None
+    records_per_checkpoint: int | None = None
+
+    @staticmethod
+    def per_second(records_per_second: float) -> RateLimiterStrategy:
+        """So many elements a second; what was left of the last second may be made up for.
+
+        Args:
+            records_per_second: Of all subtasks together; each has an equal share.
+
+        Raises:
+            InvalidProgramError: It is no positive number.
+        """
+        given: Any = records_per_second
+        is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        if not is_number or not 0 < given < math.inf:
+            raise InvalidProgramError(f"per_second takes a positive number, got {given!r}")
+        return RateLimiterStrategy(records_per_second=float(given))
+
+    @staticmethod
+    def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
+        """So many elements between two checkpoints that are complete.
+
+        Args:
+            records_per_checkpoint: Of all subtasks together, at least one for each.
+
+        Raises:
+            InvalidProgramError: It is no positive whole number.
+        """
+        given: Any = records_per_checkpoint
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            raise InvalidProgramError(
+                f"per_checkpoint takes a positive whole number, got {given!r}"
+            )
+        return RateLimiterStrategy(records_per_checkpoint=given)
+
+    @staticmethod
+    def no_op() -> RateLimiterStrategy:
+        """As fast as can be; the default."""
+        return RateLimiterStrategy()
+
+
+class DataGeneratorSource(Source):
+    """Source that maps the numbers from 0 to ``count - 1``, divided among the subtasks.
+
+    A checkpoint holds the numbers that are left, so that a job that goes on makes each element
+    once, at any parallelism.  A function that only computes is evaluated without a call.
+    """
+
+    def __init__(
+        self,
+        generator_function: GeneratorFunction | Callable[[int], Any],
+        count: int,
+        rate_limiter_strategy: RateLimiterStrategy | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        """Makes a source.
+
+        Args:
+            generator_function: Makes an element of its number.
+            count: How many elements there are; ``sys.maxsize`` for a source that is stopped.
+            rate_limiter_strategy: How fast the source may be; as fast as can be when None.
+            type_info: The type of the elements; any Python value when None.
+
+        Raises:
+            InvalidProgramError: An argument is of another kind, the count is negative, or the
+                function cannot be sent to the workers.
+        """
+        super().__init__(None)
+        where = "DataGeneratorSource"
+        check_function(generator_function, GeneratorFunction, where, or_callable=True)
+        number: Any = count
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise WrongArgumentError(f"{where} takes a whole number of elements, got {number!r}")
+        if count < 0:
+            raise InvalidProgramError(f"{where} cannot make {count} elements")
+        strategy: Any = rate_limiter_strategy
+        if not isinstance(strategy, RateLimiterStrategy | None):
+            raise WrongArgumentError(
+                f"the third argument of {where} is a RateLimiterStrategy, got {strategy!r}"
+            )
+        declared: Any = type_info
+        if not isinstance(declared, TypeInformation | None):
+            raise WrongArgumentError(
+                f"the fourth argument of {where} is a type, as Types.LONG(), got {declared!r}"
+            )
+        self._function = shipped(generator_function, where)
+        self._count = count
+        self._rate = strategy or RateLimiterStrategy.no_op()
+        self._type = type_info
+
+    def source_operator(self) -> operators.DataGeneratorSource:
+        """Makes the elements."""
+        return operators.DataGeneratorSource(
+            function=self._function,
+            count=self._count,
+            records_per_second=self._rate.records_per_second,
+            records_per_checkpoint=self._rate.records_per_checkpoint,
+        )
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The declared type."""
+        return self._type

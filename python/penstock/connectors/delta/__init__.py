@@ -1,0 +1,1 @@
+"""Tables of Delta Lake: a sink, and a source of snapshots and of changes."""

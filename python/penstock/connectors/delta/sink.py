@@ -1,0 +1,322 @@
+"""DeltaSink: appends to tables of Delta Lake, by the package deltalake (beyond PyFlink).
+
+A writer writes Parquet files that no version of the table names yet.  Before a checkpoint it
+finishes them; the one committer adds them to the table once the checkpoint is complete.  Each
+commit notes, under ids of the writers, the numbers of what it holds (Delta's ``txn`` actions), so
+that what comes again after a failure is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.committer import (
+    CommitRequest,
+    Committer,
+    CommitterInitContext,
+    SupportsGlobalCommitter,
+)
+from penstock.connectors.delta.library import delta_library, opening_of
+from penstock.connectors.files.source import sink_path
+from penstock.connectors.writer_sink import (
+    CommittingSinkWriter,
+    PythonSink,
+    SinkWriter,
+    WriterInitContext,
+)
+from penstock.errors import FormatError, InvalidProgramError, SinkError
+from penstock.formats.arrow_types import columns_of, row_type_of, table_schema
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit, meant_for, note_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+
+
+#: Rows that become columns at a time.
+_BATCH_ROWS: Final = 8192
+#: Files of partitions that are open at a time; the one that was opened first is finished before.
+_MOST_OPEN: Final = 64
+#: Types whose values can be those of a partition.
+_PARTITION_TYPES: Final = ("string", "bool", "int8", "int16", "int32", "int64", "date32[day]")
+
+#: What makes visible what a writer wrote: its transactions' id, the number of this one, and the
+#: files, each with path, bytes, values of the partition, time in ms, and rows.
+Committable = tuple[str, int, list[tuple[str, int, dict[str, str | None], int, int]]]
+
+
+@checks_arguments
+class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
+    """Appends rows to a table of Delta Lake, exactly once with checkpoints.
+
+    Each checkpoint with rows becomes one version of the table.
+    """
+
+    def __init__(
+        self,
+        table_uri: str,
+        schema: Any,
+        *,
+        partition_by: Sequence[str] = (),
+        storage_options: dict[str, str] | None = None,
+    ) -> None:
+        """Makes a sink.
+
+        Args:
+            table_uri: The folder of the table, or a URL that deltalake knows; the table is made
+                if there is none.
+            schema: A row type, as ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            partition_by: Names of columns; must be those of a table that is there.
+            storage_options: Those of deltalake for the store.
+
+        Raises:
+            InvalidProgramError: The schema is none, or a partition column cannot be one.
+            DependencyError: deltalake or pyarrow is not installed.
+        """
+        super().__init__()
+        delta_library("DeltaSink")
+        row_type = row_type_of(schema, "DeltaSink")
+        self._row_type: RowTypeInfo = row_type
+        self._schema = table_schema(schema, row_type)
+        self._partition_by = list(partition_by)
+        for name in self._partition_by:
+            if name not in self._schema.names:
+                raise InvalidProgramError(
+                    f"DeltaSink: there is no column {name!r} to partition by, there are "
+                    f"{self._schema.names}"
+                )
+            kind = str(self._schema.field(name).type)
+            if kind not in _PARTITION_TYPES:
+                raise InvalidProgramError(
+                    f"DeltaSink: the column {name!r} of type {kind} cannot be partitioned by: "
+                    f"take one of {', '.join(_PARTITION_TYPES)}"
+                )
+        if len(set(self._partition_by)) < len(self._partition_by):
+            raise InvalidProgramError(
+                f"DeltaSink: partition_by has a column twice: {self._partition_by}"
+            )
+        if len(self._partition_by) == len(self._schema.names):
+            raise InvalidProgramError("DeltaSink: no column is left that is not partitioned by")
+        self._uri = sink_path(table_uri)
+        self._options = storage_options
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Makes the writer of a subtask."""
+        del context
+        return _DeltaWriter(
+            self._uri, self._options, self._row_type, self._schema, self._partition_by
+        )
+
+    def create_committer(self, context: CommitterInitContext) -> Committer[Committable]:
+        """Makes the one committer, and the table if there is none."""
+        del context
+        return _DeltaCommitter(self._uri, self._options, self._schema, self._partition_by)
+
+
+@dataclass
+class _OpenFile:
+    """A file that is being written."""
+
+    path: str
+    stream: Any
+    writer: Any
+    values: dict[str, str | None]
+    rows: int = 0
+
+
+class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
+    """Writes a file for each partition that has rows between two checkpoints."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: dict[str, str] | None,
+        row_type: RowTypeInfo,
+        schema: Any,
+        partition_by: list[str],
+    ) -> None:
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        with opening_of(uri, "DeltaSink", SinkError):
+            if "://" not in uri:
+                # Before the committer makes the table, perhaps.
+                Path(uri).mkdir(parents=True, exist_ok=True)
+            self._files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
+        self._shown = f"the table {uri}"
+        self._row_type = row_type
+        self._names = row_type.get_field_names()
+        self._schema = schema
+        self._partition_by = partition_by
+        self._data_names = [name for name in self._names if name not in partition_by]
+        self._places = [self._names.index(name) for name in partition_by]
+        # One for each attempt of each writer: numbers need not go on where another one's ended.
+        self._application_id = f"penstock-{uuid.uuid4()}"
+        self._number = 0
+        self._rows: dict[tuple[Any, ...], list[Any]] = {}
+        self._kept = 0
+        self._open: dict[tuple[Any, ...], _OpenFile] = {}
+        self._finished: list[tuple[str, int, dict[str, str | None], int, int]] = []
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Takes a row."""
+        del context
+        try:
+            values = field_values(element, self._names)
+        except Misfit as misfit:
+            raise note_place(FormatError(f"DeltaSink: {misfit}"), self._shown) from None
+        key = tuple([values[place] for place in self._places])
+        self._rows.setdefault(key, []).append(values)
+        self._kept += 1
+        if self._kept >= _BATCH_ROWS:
+            self._write_rows()
+
+    def flush(self, end_of_input: bool) -> None:
+        """Nothing: `prepare_commit` follows, and finishes the files."""
+
+    def prepare_commit(self) -> Iterable[Committable]:
+        """Finishes the files, which belong to the table when they are committed."""
+        self._write_rows()
+        for key in list(self._open):
+            self._finish(key)
+        files, self._finished = self._finished, []
+        if not files:
+            return []
+        self._number += 1
+        return [(self._application_id, self._number, files)]
+
+    def close(self) -> None:
+        """Closes what nobody will read; the vacuum of the table removes it."""
+        for opened in self._open.values():
+            opened.writer.close()
+            opened.stream.close()
+        self._open = {}
+
+    def _write_rows(self) -> None:
+        import pyarrow as pa
+
+        rows_of, self._rows, self._kept = self._rows, {}, 0
+        for key, rows in rows_of.items():
+            with meant_for(self._shown):
+                batch = columns_of(rows, self._row_type, self._schema)
+            opened = self._open.get(key) or self._opened(key, batch)
+            data = pa.Table.from_batches([batch]).select(self._data_names)
+            opened.writer.write_table(data)
+            opened.rows += len(rows)
+
+    def _opened(self, key: tuple[Any, ...], batch: Any) -> _OpenFile:
+        from pyarrow import parquet
+
+        if len(self._open) >= _MOST_OPEN:
+            self._finish(next(iter(self._open)))
+        values = {
+            name: _text_of(batch.column(place)[0].as_py())
+            for name, place in zip(self._partition_by, self._places, strict=True)
+        }
+        path = f"part-{uuid.uuid4()}.parquet"
+        stream = self._files.open_output_stream(path)
+        schema = batch.select(self._data_names).schema
+        self._open[key] = opened = _OpenFile(
+            path, stream, parquet.ParquetWriter(stream, schema), values
+        )
+        return opened
+
+    def _finish(self, key: tuple[Any, ...]) -> None:
+        opened = self._open.pop(key)
+        opened.writer.close()
+        size = opened.stream.tell()
+        opened.stream.close()
+        now_ms = time.time_ns() // 1_000_000
+        self._finished.append((opened.path, size, opened.values, now_ms, opened.rows))
+
+
+def _text_of(value: Any) -> str | None:
+    """The value of a partition as Delta's protocol writes it."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+class _DeltaCommitter(Committer[Committable]):
+    """Makes one version of the table of all that a checkpoint held."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: dict[str, str] | None,
+        schema: Any,
+        partition_by: list[str],
+    ) -> None:
+        library = delta_library("DeltaSink")
+        self._partition_by = partition_by
+        self._schema = library.Schema.from_arrow(schema)
+        with opening_of(uri, "DeltaSink", SinkError):
+            try:
+                # Not asked for by `is_deltatable`, which keeps the GIL until the store answers.
+                self._table = library.DeltaTable(uri, storage_options=options)
+            except library.exceptions.TableNotFoundError:
+                library.DeltaTable.create(
+                    uri,
+                    self._schema,
+                    partition_by=partition_by,
+                    storage_options=options,
+                    mode="ignore",
+                )
+                self._table = library.DeltaTable(uri, storage_options=options)
+        self._check(uri)
+
+    def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+        """Commits what is not in the table yet."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.transaction import AddAction
+
+        self._table.update_incremental()
+        numbers: dict[str, int] = {}
+        actions: list[AddAction] = []
+        for request in requests:
+            application_id, number, files = request.get_committable()
+            if (self._table.transaction_version(application_id) or 0) >= number:
+                request.signal_already_committed()
+                continue
+            numbers[application_id] = max(number, numbers.get(application_id, 0))
+            actions.extend(
+                AddAction(path, size, values, at_ms, True, json.dumps({"numRecords": rows}))
+                for path, size, values, at_ms, rows in files
+            )
+        if not actions:
+            return
+        transactions = [Transaction(name, number) for name, number in numbers.items()]
+        self._table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=self._schema,
+            partition_by=self._partition_by,
+            commit_properties=CommitProperties(app_transactions=transactions),
+        )
+
+    def _check(self, uri: str) -> None:
+        """Refuses a table of other columns.
+
+        Raises:
+            SinkError: Its columns or partitions are others.
+        """
+        have = {field.name: field.type.to_json() for field in self._table.schema().fields}
+        want = {field.name: field.type.to_json() for field in self._schema.fields}
+        if have != want:
+            raise SinkError(f"the table {uri} has the columns {have}, and the sink has {want}")
+        partitions = self._table.metadata().partition_columns
+        if partitions != self._partition_by:
+            raise SinkError(
+                f"the table {uri} is partitioned by {partitions}, and the sink by "
+                f"{self._partition_by}"
+            )

@@ -1,0 +1,257 @@
+"""DeltaSource: the rows of a Delta Lake table, and their changes (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.delta.changes import ChangesSplit, DeltaChangesSource
+from penstock.connectors.delta.library import delta_library, opening_of
+from penstock.connectors.delta.log import check_features
+from penstock.connectors.files.source import FileSource, sink_path
+from penstock.connectors.tables import check_columns
+from penstock.errors import InvalidProgramError, SourceError
+from penstock.formats.arrow_columns import column_values
+from penstock.formats.arrow_types import row_type_of
+from penstock.formats.file_format import Batch, BulkFormat, FileRange
+from penstock.formats.json_values import named_row
+from penstock.formats.parquet import ParquetColumnarRowInputFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+
+
+@checks_arguments
+class DeltaSource:
+    """Reads a version of a table, or what its versions change."""
+
+    @staticmethod
+    def for_snapshot(
+        table_uri: str,
+        columns: Sequence[str] | None = None,
+        version: int | None = None,
+        storage_options: dict[str, str] | None = None,
+    ) -> FileSource:
+        """A source of the rows that the table has now, or had in a version.
+
+        The files are read as those of a `FileSource`, by all subtasks.
+
+        Args:
+            table_uri: The folder of the table, or a URL that both deltalake and pyarrow know.
+            columns: Those to be read, in this order; all when None.
+            version: The version; the newest when None.
+            storage_options: Those of deltalake for the store; they travel with the job, whose
+                workers read by them too.
+
+        Raises:
+            InvalidProgramError: There is no such column, or the table has a feature that is not
+                read.
+            DependencyError: deltalake or pyarrow is not installed.
+            SourceError: There is no such table or version, or the store does not give it.
+        """
+        import pyarrow as pa
+
+        table, wanted = _table_and_schema(table_uri, columns, version, storage_options)
+        chosen = wanted.names
+        partitions = [name for name in table.metadata().partition_columns if name in chosen]
+        file_format: BulkFormat = ParquetColumnarRowInputFormat(
+            row_type_of(
+                pa.schema([field for field in wanted if field.name not in partitions]),
+                "DeltaSource",
+            ),
+            is_utc_timestamp=True,  # whatever a file says: the table knows which have a zone
+        )
+        uris = [sink_path(uri) for uri in table.file_uris()]
+        actions = pa.table(table.get_add_actions(flatten=True))
+        if partitions:
+            values = _partition_values(actions, partitions, wanted)
+            by_name = {uri: values[uri.rpartition("/")[2]] for uri in uris}
+            file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), by_name)
+        store = None
+        if storage_options is not None and "://" in sink_path(table_uri):
+            store = _TableFiles(sink_path(table_uri), storage_options, _sizes(actions, uris))
+        return FileSource(file_format, tuple(uris), store=store)
+
+    @staticmethod
+    def for_changes(
+        table_uri: str,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot: bool = True,
+        start_version: int | None = None,
+        end_version: int | None = None,
+        discovery_interval_ms: int = 1000,
+        storage_options: dict[str, str] | None = None,
+    ) -> DeltaChangesSource:
+        """A source of the rows that the table has, and then of what later versions change.
+
+        The elements are rows with kinds: INSERT of what is added, and of what a version removes
+        DELETE; an update is a DELETE of the old and an INSERT of the new row, and where the table
+        keeps its changes (``delta.enableChangeDataFeed``) an UPDATE_BEFORE and an UPDATE_AFTER.
+        Rows of a version have the time of its commit as their timestamp, those of the snapshot
+        have none.  Versions that only put files together change nothing.
+
+        Args:
+            table_uri: The folder of the table, or a URL that deltalake knows.
+            columns: Those to be read, in this order; all when None.
+            snapshot: Whether to begin with all rows of ``start_version``; otherwise with what the
+                version behind it changes.
+            start_version: The version; the one that is the newest when the program is built when
+                None.
+            end_version: The source ends with this version; None never.
+            discovery_interval_ms: How often to look for a new version when there is none.
+            storage_options: Those of deltalake for the store.
+
+        Raises:
+            InvalidProgramError: There is no such column, the table has a feature that is not
+                read, or the versions are not in order.
+            DependencyError: deltalake or pyarrow is not installed.
+            SourceError: There is no such table or version, or the store does not give it.
+        """
+        table, wanted = _table_and_schema(table_uri, columns, start_version, storage_options)
+        start = int(table.version())
+        if end_version is not None and end_version < start:
+            raise InvalidProgramError(
+                f"DeltaSource: end_version {end_version} is before start_version {start}"
+            )
+        if discovery_interval_ms <= 0:
+            raise InvalidProgramError(
+                f"DeltaSource: an interval must be positive, got {discovery_interval_ms} ms"
+            )
+        return DeltaChangesSource(
+            sink_path(table_uri),
+            storage_options,
+            row_type_of(wanted, "DeltaSource"),
+            ChangesSplit(start if snapshot else start + 1, snapshot),
+            end_version,
+            discovery_interval_ms,
+        )
+
+
+def _table_and_schema(
+    table_uri: str,
+    columns: Sequence[str] | None,
+    version: int | None,
+    storage_options: dict[str, str] | None,
+) -> tuple[Any, Any]:
+    """The table, opened at a version, and the schema of the columns that are asked for."""
+    import pyarrow as pa
+
+    library = delta_library("DeltaSource")
+    check_columns(columns, "DeltaSource")
+    if version is not None and version < 0:
+        raise InvalidProgramError(f"DeltaSource: versions are numbered from 0, got {version}")
+    with opening_of(table_uri, "DeltaSource", SourceError):
+        table = library.DeltaTable(
+            sink_path(table_uri), version=version, storage_options=storage_options
+        )
+    check_features(table.protocol().reader_features, table.metadata().configuration, table_uri)
+    schema = pa.schema(table.schema().to_arrow())
+    chosen = list(columns) if columns is not None else schema.names
+    for name in chosen:
+        if name not in schema.names:
+            raise InvalidProgramError(
+                f"DeltaSource: {table_uri} has no column {name!r}, it has {schema.names}"
+            )
+    return table, pa.schema([schema.field(name) for name in chosen])
+
+
+@dataclass(frozen=True)
+class _TableFiles:
+    """The files of a table, reached as deltalake reaches them, for a `FileSource`.
+
+    Attributes:
+        uri: The table.
+        options: What deltalake is told of the store.
+        sizes: How large the files are, by their URLs.
+    """
+
+    uri: str
+    options: dict[str, str]
+    sizes: dict[str, int]
+
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """The file, with its size."""
+        return [(path, self.sizes[path])]
+
+    def open_input(self, path: str) -> Any:
+        """The file: one of pyarrow, to be read at any place."""
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        name = path.removeprefix(self.uri.rstrip("/") + "/")
+        with opening_of(self.uri, f"DeltaSource, which reads {name}", SourceError):
+            files = fs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
+            return files.open_input_file(name)
+
+
+def _sizes(actions: Any, uris: list[str]) -> dict[str, int]:
+    """By its URL the size of each file of a table, from what its log says of them."""
+    sizes = dict(zip(_file_names(actions), actions["size_bytes"].to_pylist(), strict=True))
+    return {uri: sizes[uri.rpartition("/")[2]] for uri in uris}
+
+
+def _file_names(actions: Any) -> list[str]:
+    """The names of files, as their URLs have them; the paths in a log are encoded once more."""
+    return [unquote(path).rpartition("/")[2] for path in actions["path"].to_pylist()]
+
+
+def _partition_values(
+    actions: Any, partitions: list[str], schema: Any
+) -> dict[str, dict[str, Any]]:
+    """By the name of a file the values of its rows in the columns of partitions."""
+    import pyarrow as pa
+
+    columns = [
+        column_values(
+            actions[f"partition.{name}"],
+            row_type_of(pa.schema([schema.field(name)]), "DeltaSource").get_field_types()[0],
+        )
+        for name in partitions
+    ]
+    return {
+        name: dict(zip(partitions, values, strict=True))
+        for name, *values in zip(_file_names(actions), *columns, strict=True)
+    }
+
+
+class _WithPartitions(BulkFormat):
+    """Rows with values that are those of a file, in the order of a schema."""
+
+    reads_arrow = True
+    is_compressible = False
+
+    def __init__(
+        self,
+        file_format: BulkFormat,
+        declared: TypeInformation,
+        values: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        super().__init__()
+        self._format = file_format
+        self._declared: Any = declared
+        self._values = values
+
+    def can_be_cut(self) -> bool:
+        """True: files are read by row groups."""
+        return True
+
+    def get_produced_type(self) -> TypeInformation:
+        """The row with all columns."""
+        kind: TypeInformation = self._declared
+        return kind
+
+    def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        """The rows of a range."""
+        names = self._declared.get_field_names()
+        added = self._values[what.path]
+        for batch in self._format.read(file, what):
+            rows = [
+                named_row(names, [added[n] if n in added else row[n] for n in names])
+                for row in batch.elements
+            ]
+            yield batch._replace(elements=rows)

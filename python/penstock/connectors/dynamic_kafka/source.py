@@ -1,0 +1,230 @@
+"""DynamicKafkaSource: streams that move from topic to topic and from cluster to cluster."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.connectors.dynamic_kafka.descriptions import DynamicSourceDescription
+from penstock.connectors.dynamic_kafka.enumerator import DynamicKafkaSourceEnumerator
+from penstock.connectors.dynamic_kafka.metadata import (
+    KafkaMetadataService,
+    KafkaStreamSetSubscriber,
+    KafkaStreamSubscriber,
+    StreamPatternSubscriber,
+)
+from penstock.connectors.dynamic_kafka.reader import DynamicKafkaSourceReader
+from penstock.connectors.dynamic_kafka.splits import DynamicKafkaSourceSplit
+from penstock.connectors.kafka.client import whole_number
+from penstock.connectors.kafka.source import KafkaSourceBuilder
+from penstock.connectors.split_source import (
+    Boundedness,
+    PythonSource,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.serialization import DeserializationSchema
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
+    from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
+    from penstock.datastream.output_tag import OutputTag
+
+__all__ = ["DynamicKafkaSource", "DynamicKafkaSourceBuilder"]
+
+_INTERVAL: Final = "stream-metadata-discovery-interval-ms"
+_THRESHOLD: Final = "stream-metadata-discovery-failure-threshold"
+
+
+class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSourceDescription):
+    """Reads streams wherever a metadata service says that they are; made by `builder`."""
+
+    def __init__(self, j_dynamic_kafka_source: None = None) -> None:
+        """Makes a source; use `builder`.
+
+        Raises:
+            JvmOnlyError: A Java source was passed.
+        """
+        super().__init__()
+        if j_dynamic_kafka_source is not None:
+            requires_jvm(
+                "DynamicKafkaSource(j_dynamic_kafka_source)", "use DynamicKafkaSource.builder()"
+            )
+        DynamicSourceDescription.__init__(self)
+
+    @staticmethod
+    def builder() -> DynamicKafkaSourceBuilder:
+        """Starts to describe a source."""
+        return DynamicKafkaSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether `DynamicKafkaSourceBuilder.set_bounded` was called."""
+        boundedness: Boundedness = self.each.boundedness
+        return boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type that the deserializer declares."""
+        produced: TypeInformation | None = self.each.deserializer.get_produced_type()
+        return produced
+
+    def create_enumerator(
+        self, enum_context: SplitEnumeratorContext[DynamicKafkaSourceSplit]
+    ) -> SplitEnumerator[DynamicKafkaSourceSplit]:
+        """Finds streams from the beginning."""
+        return DynamicKafkaSourceEnumerator(self, enum_context)
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[DynamicKafkaSourceSplit], state: Any
+    ) -> SplitEnumerator[DynamicKafkaSourceSplit]:
+        """Goes on with the clusters that were read."""
+        return DynamicKafkaSourceEnumerator(self, enum_context, state)
+
+    def create_reader(
+        self, reader_context: SourceReaderContext
+    ) -> SourceReader[DynamicKafkaSourceSplit]:
+        """Reads the partitions of a subtask."""
+        return DynamicKafkaSourceReader(self, reader_context)
+
+
+@checks_arguments
+class DynamicKafkaSourceBuilder:
+    """Describes a DynamicKafkaSource."""
+
+    def __init__(self) -> None:
+        """Starts with nothing but defaults: all records from the earliest, without end."""
+        self._subscriber: KafkaStreamSubscriber | None = None
+        self._service: KafkaMetadataService | None = None
+        self._each = KafkaSourceBuilder()
+        self._properties: dict[str, str] = {}
+
+    def set_stream_ids(self, stream_ids: set[str]) -> DynamicKafkaSourceBuilder:
+        """Reads these streams, which must be there."""
+        return self._subscribe(KafkaStreamSetSubscriber(stream_ids))
+
+    def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
+        """Reads all streams whose whole names match a regular expression, also later ones."""
+        return self._subscribe(StreamPatternSubscriber(stream_pattern))
+
+    def set_kafka_stream_subscriber(
+        self, kafka_stream_subscriber: KafkaStreamSubscriber
+    ) -> DynamicKafkaSourceBuilder:
+        """Reads what a subscriber chooses."""
+        given: Any = kafka_stream_subscriber
+        if not isinstance(given, KafkaStreamSubscriber):
+            raise InvalidProgramError(f"expected a KafkaStreamSubscriber, got {given!r}")
+        return self._subscribe(kafka_stream_subscriber)
+
+    def set_kafka_metadata_service(
+        self, kafka_metadata_service: KafkaMetadataService
+    ) -> DynamicKafkaSourceBuilder:
+        """Set the service that knows the clusters of the streams."""
+        given: Any = kafka_metadata_service
+        if not isinstance(given, KafkaMetadataService):
+            raise InvalidProgramError(f"expected a KafkaMetadataService, got {given!r}")
+        self._service = kafka_metadata_service
+        return self
+
+    def set_deserializer(
+        self, deserializer: KafkaRecordDeserializationSchema
+    ) -> DynamicKafkaSourceBuilder:
+        """Makes elements of whole records."""
+        self._each.set_deserializer(deserializer)
+        return self
+
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema
+    ) -> DynamicKafkaSourceBuilder:
+        """Makes elements of the records' values."""
+        self._each.set_value_only_deserializer(deserialization_schema)
+        return self
+
+    def set_skip_undecodable_records(self, skip: bool) -> DynamicKafkaSourceBuilder:
+        """As `KafkaSourceBuilder.set_skip_undecodable_records` (beyond PyFlink)."""
+        self._each.set_skip_undecodable_records(skip)
+        return self
+
+    def set_dead_letters(self, output_tag: OutputTag) -> DynamicKafkaSourceBuilder:
+        """As `KafkaSourceBuilder.set_dead_letters` (beyond PyFlink)."""
+        self._each.set_dead_letters(output_tag)
+        return self
+
+    def set_starting_offsets(
+        self, starting_offsets_initializer: KafkaOffsetsInitializer
+    ) -> DynamicKafkaSourceBuilder:
+        """Set the start offsets for the partitions of a cluster that are found first."""
+        self._each.set_starting_offsets(starting_offsets_initializer)
+        return self
+
+    def set_bounded(
+        self, stopping_offsets_initializer: KafkaOffsetsInitializer
+    ) -> DynamicKafkaSourceBuilder:
+        """Stops at these offsets of the streams that are there at the start."""
+        self._each.set_bounded(stopping_offsets_initializer)
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
+        """Several properties for all clusters."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
+        """A property of the source, or of the client library for all clusters."""
+        self._properties[key] = value
+        return self
+
+    def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
+        """The consumer group, in whose name offsets are committed."""
+        return self.set_property("group.id", group_id)
+
+    def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
+        """Set the prefix of the source's client ids."""
+        return self.set_property("client.id.prefix", prefix)
+
+    def build(self) -> DynamicKafkaSource:
+        """The source.
+
+        Raises:
+            InvalidProgramError: Something is missing.
+            ConfigurationError: A property does not exist or has an impossible value.
+            DependencyError: The client library is not installed.
+        """
+        for name, given in (
+            ("set_stream_ids, set_stream_pattern or set_kafka_stream_subscriber", self._subscriber),
+            ("set_kafka_metadata_service", self._service),
+            ("set_value_only_deserializer or set_deserializer", self._each.deserializer),
+        ):
+            if not given:
+                raise InvalidProgramError(f"a DynamicKafkaSource needs {name}")
+        source = DynamicKafkaSource()
+        source.subscriber, source.service = self._subscriber, self._service
+        interval_ms = whole_number(self._properties, _INTERVAL, -1)
+        if interval_ms > 0 and self._each.boundedness is not Boundedness.BOUNDED:
+            source.metadata_interval_ms = interval_ms
+        source.failure_threshold = whole_number(self._properties, _THRESHOLD, 1, least=0)
+        source.each = copy.deepcopy(self._each)
+        source.properties = {
+            key: value
+            for key, value in self._properties.items()
+            if key not in (_INTERVAL, _THRESHOLD)
+        }
+        # What cannot be said of any cluster is an error now.
+        source.description_of("any", ["any"], {"bootstrap.servers": "any:1"})
+        return source
+
+    def _subscribe(self, subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
+        if self._subscriber is not None:
+            raise InvalidProgramError(
+                "one of set_stream_ids, set_stream_pattern and set_kafka_stream_subscriber is "
+                "called, and once"
+            )
+        self._subscriber = subscriber
+        return self

@@ -1,0 +1,1 @@
+"""Files as sources and sinks: their splits and readers, part files and their commits."""

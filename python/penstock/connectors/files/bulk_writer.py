@@ -1,0 +1,68 @@
+"""The writer of FileSink's bulk formats: parts that end with each checkpoint."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.files.part_stream import PartStream
+from penstock.connectors.files.writer import FileSinkOperator
+from penstock.errors import FormatError
+from penstock.formats.misfit import meant_for, note_place
+
+if TYPE_CHECKING:
+    from penstock.common.serialization import BulkWriter
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class BulkFileSinkOperator(FileSinkOperator):
+    """Gives elements to the bulk writer of their bucket's part.
+
+    Nothing of a bulk writer can be kept by a checkpoint: so every part ends with each, as Flink
+    has it too.
+    """
+
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
+        """Creates the sink."""
+        super().__init__(context, descriptor)
+        self.factory = descriptor.bulk_writer_factory
+        self.writers: dict[str, tuple[BulkWriter, PartStream]] = {}
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        del timestamp
+        now_ms = self.now()
+        bucket = self.assigner.get_bucket_id(value, now_ms)
+        found = self.writers.get(bucket)
+        if found is not None and self.parts[bucket].size_bytes > self.limit_bytes:
+            self._end_part(bucket)
+            found = None
+        if found is None:
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+            stream = PartStream(part, now_ms)
+            found = self.writers[bucket] = (self.factory.create(stream), stream)
+        writer, stream = found
+        stream.now_ms = now_ms
+        try:
+            writer.add_element(value)
+        except FormatError as error:
+            note_place(error, self.parts[bucket].final_path)
+            raise
+
+    def close(self) -> None:
+        """Gives up what is open."""
+        while self.writers:
+            writer, stream = self.writers.popitem()[1]
+            stream.is_given_up = True
+            # Whatever is wrong with what nobody will read is nobody's concern.
+            with suppress(Exception):
+                writer.abandon()
+        super().close()
+
+    def _end_part(self, bucket: str) -> None:
+        writer, _ = self.writers[bucket]
+        with meant_for(self.parts[bucket].final_path):
+            writer.finish()
+        del self.writers[bucket]
+        super()._end_part(bucket)

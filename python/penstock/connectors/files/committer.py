@@ -1,0 +1,131 @@
+"""The committer of FileSink: gives whole files their names."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from penstock.connectors.committer import Committer
+from penstock.errors import SinkError
+from penstock.taskexecutor.sinks.committer import CommitterOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.connectors.committer import CommitRequest
+    from penstock.connectors.files.part_file import PendingFile
+    from penstock.graph import operators
+    from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
+
+
+def create_file_committer(
+    context: OperatorContext, descriptor: operators.FileCommitter
+) -> StreamOperator:
+    """Commits the pending files of FileSink."""
+    del descriptor
+    return CommitterOperator(lambda _: FileCommitter(context.environment.files))
+
+
+class FileCommitter(Committer["PendingFile"]):
+    """Renames pending files; one that has its name already is left alone."""
+
+    def __init__(self, files: FileSystems) -> None:
+        """Finds the files of stores in ``files``."""
+        self._files = files
+
+    def commit(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
+        """Gives the files their names, which are durable afterwards.
+
+        Raises:
+            SinkError: A file cannot be renamed, or is not as long as it was.
+        """
+        folders: set[Path] = set()
+        of_no_use: list[str] = []
+        for request in requests:
+            pending = request.get_committable()
+            if urlsplit(pending.path).scheme:
+                self._commit_object(request)
+                continue
+            path, final_path = Path(pending.path), Path(pending.final_path)
+            try:
+                size_bytes = path.stat().st_size
+                if final_path.exists():
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                if size_bytes == pending.size_bytes:
+                    path.rename(final_path)
+                    folders.add(final_path.parent)
+                    of_no_use.extend(pending.segments)
+                    continue
+            except FileNotFoundError:
+                # A name belongs to one file: either this was committed before, and may have been
+                # moved on since, or somebody has removed what belongs to the sink.
+                if not final_path.exists():
+                    logger.warning("neither %s nor %s is there any more", path, final_path)
+                of_no_use.extend(pending.segments)
+                request.signal_already_committed()
+                continue
+            except OSError as error:
+                raise SinkError(
+                    f"the file sink cannot give {path} the name {final_path.name}: {error.strerror}"
+                ) from error
+            raise SinkError(
+                f"the file sink cannot commit {path}: it has {size_bytes} bytes, but had "
+                f"{pending.size_bytes} when it was closed"
+            )
+        for folder in folders:
+            _synchronize(folder)
+        # What a file was put together of goes when the file's own name is durable.
+        for segment in of_no_use:
+            Path(segment).unlink(missing_ok=True)
+
+    def _commit_object(self, request: CommitRequest[PendingFile]) -> None:
+        pending = request.get_committable()
+        store = self._files.store(pending.path)
+        try:
+            size_bytes = store.size(pending.path)
+            final_bytes = store.size(pending.final_path)
+            if size_bytes is None:
+                if final_bytes is None:
+                    logger.warning(
+                        "neither %s nor %s is there any more", pending.path, pending.final_path
+                    )
+                request.signal_already_committed()
+            elif size_bytes != pending.size_bytes:
+                raise SinkError(
+                    f"the file sink cannot commit {pending.path}: it has {size_bytes} bytes, but "
+                    f"had {pending.size_bytes} when it was uploaded"
+                )
+            elif final_bytes is None:
+                store.move(pending.path, pending.final_path)
+            elif final_bytes == size_bytes:
+                # A move is a copy and a deletion, and a failure may come between the two.
+                store.delete_file(pending.path)
+                request.signal_already_committed()
+            else:
+                raise SinkError(
+                    f"the file sink cannot give {pending.path} the name {pending.final_path}: "
+                    f"there is another object of {final_bytes} bytes"
+                )
+            for segment in pending.segments:
+                store.delete_file(segment)
+        except SinkError:
+            raise
+        except OSError as error:
+            raise SinkError(f"the file sink cannot commit {pending.path}: {error}") from error
+
+
+def _synchronize(folder: Path) -> None:
+    """Brings names of files to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

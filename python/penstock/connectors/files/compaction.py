@@ -1,0 +1,157 @@
+"""Compaction of a FileSink's small files into large ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+if TYPE_CHECKING:
+    from penstock.formats.file_format import FileFormat
+
+
+class FileCompactStrategy:
+    """Says when files are put together.
+
+    Attributes:
+        num_checkpoints: After so many checkpoints; None does not count.
+        size_threshold_bytes: When the files of a bucket have this size; None does not count.
+        num_threads: How many threads of a subtask do it.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_checkpoints: int | None = None,
+        size_threshold_bytes: int | None = None,
+        num_threads: int = 1,
+    ) -> None:
+        """Makes a strategy; use `builder`."""
+        self.num_checkpoints = num_checkpoints
+        self.size_threshold_bytes = size_threshold_bytes
+        self.num_threads = num_threads
+
+    @staticmethod
+    def builder() -> FileCompactStrategy.Builder:
+        """Starts a strategy."""
+        return FileCompactStrategy.Builder()
+
+    def get_java_object(self) -> NoReturn:
+        """Refused: there is no Java object behind it."""
+        requires_jvm("FileCompactStrategy.get_java_object", "use the strategy itself")
+
+    @checks_arguments
+    class Builder:
+        """Collects the settings of a strategy."""
+
+        def __init__(self) -> None:
+            self._num_checkpoints: int | None = None
+            self._size_threshold: int | None = None
+            self._num_threads = 1
+
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
+            """Puts files together after so many checkpoints."""
+            if num_checkpoints_before_compaction <= 0:
+                raise InvalidProgramError(
+                    f"number of checkpoints must be positive: {num_checkpoints_before_compaction}"
+                )
+            self._num_checkpoints = num_checkpoints_before_compaction
+            return self
+
+        def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
+            """Puts the files of a bucket together when they have this size in bytes."""
+            if size_threshold <= 0:
+                raise InvalidProgramError(f"a size must be positive, got {size_threshold} bytes")
+            self._size_threshold = size_threshold
+            return self
+
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """Sets how many threads do it."""
+            if num_compact_threads <= 0:
+                raise InvalidProgramError(f"threads must be positive, got {num_compact_threads}")
+            self._num_threads = num_compact_threads
+            return self
+
+        def build(self) -> FileCompactStrategy:
+            """The strategy.
+
+            Raises:
+                InvalidProgramError: Neither checkpoints nor a size were set.
+            """
+            if self._num_checkpoints is None and self._size_threshold is None:
+                raise InvalidProgramError(
+                    "a FileCompactStrategy needs enable_compaction_on_checkpoint or "
+                    "set_size_threshold"
+                )
+            return FileCompactStrategy(
+                num_checkpoints=self._num_checkpoints,
+                size_threshold_bytes=self._size_threshold,
+                num_threads=self._num_threads,
+            )
+
+
+class FileCompactor:
+    """Puts files together.
+
+    Attributes:
+        kind: `CONCAT`, `IDENTICAL` or `RECORD_WISE`.
+        file_delimiter: What stands between the contents of two files; empty of other kinds.
+        read_format: How a file is read that is written anew; None of other kinds.
+    """
+
+    CONCAT: Final = "concat"
+    IDENTICAL: Final = "identical"
+    RECORD_WISE: Final = "record-wise"
+
+    def __init__(
+        self, kind: str, file_delimiter: bytes = b"", read_format: FileFormat | None = None
+    ) -> None:
+        """Makes a compactor; use the static methods."""
+        self.kind = kind
+        self.file_delimiter = file_delimiter
+        self.read_format = read_format
+
+    @staticmethod
+    def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
+        """Writes the contents one after the other, with a delimiter in between."""
+        given: Any = file_delimiter
+        if given is not None and not isinstance(given, bytes | bytearray):
+            raise WrongArgumentError(f"a file delimiter is bytes, got {file_delimiter!r}")
+        return FileCompactor(FileCompactor.CONCAT, bytes(file_delimiter or b""))
+
+    @staticmethod
+    def identical_file_compactor() -> FileCompactor:
+        """Leaves each file as it is: it gets its name when its turn comes."""
+        return FileCompactor(FileCompactor.IDENTICAL)
+
+    @staticmethod
+    def record_wise_file_compactor(read_format: FileFormat) -> FileCompactor:
+        """Reads the elements of the files, and writes them as the sink does (beyond PyFlink).
+
+        Args:
+            read_format: What a `FileSource` would read the files with.
+
+        Raises:
+            InvalidProgramError: It is no format, or one that leaves out what is malformed.
+        """
+        from penstock.formats.file_format import FileFormat
+
+        given: Any = read_format
+        if not isinstance(given, FileFormat):
+            raise WrongArgumentError(
+                f"record_wise_file_compactor takes a format of a FileSource, got {given!r}"
+            )
+        if given.has_dead_letters:
+            raise InvalidProgramError(
+                "record_wise_file_compactor: a format that leaves out what is malformed would "
+                "lose elements; give it no skip_malformed and no dead_letters"
+            )
+        return FileCompactor(FileCompactor.RECORD_WISE, read_format=given)
+
+    def get_java_object(self) -> NoReturn:
+        """Refused: there is no Java object behind it."""
+        requires_jvm("FileCompactor.get_java_object", "use the compactor itself")

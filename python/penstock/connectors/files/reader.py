@@ -1,0 +1,229 @@
+"""Elements of files, divided among the subtasks by ranges of bytes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.files.splits import (
+    FileSplit,
+    OneStore,
+    SplitElements,
+    divide,
+    find_files,
+    whole_file,
+)
+from penstock.formats.file_format import DeadLetter
+from penstock.formats.lines import TextLines
+from penstock.taskexecutor.compiled import (
+    END_OF_DATA,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
+    NOTHING_AVAILABLE,
+    Output,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
+from penstock.taskexecutor.sources.turns import Turns
+from penstock.taskexecutor.sources.wait import SourceWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.connectors.files.splits import Stores
+    from penstock.formats.file_format import FileFormat
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+logger = logging.getLogger(__name__)
+
+
+def create_file_source(
+    context: OperatorContext, descriptor: operators.FileSource
+) -> StreamOperator:
+    """The elements of this subtask's splits."""
+    source: FileElements
+    interval_ms = descriptor.discovery_interval_ms
+    if interval_ms is None:
+        source = FileElements(context, descriptor)
+    else:
+        source = ContinuousFileElements(context, descriptor, interval_ms / 1000)
+    return with_watermarks(context, descriptor, source)
+
+
+class _BatchSource(SourceOperator):
+    """Whatever `SplitElements` give, many elements at once.
+
+    Attributes:
+        side_output: Takes dead letters; the source's own output if None.
+        has_dead_letters: Whether some may be among the elements, or marks of what is left out.
+        errors: Counts them.
+    """
+
+    elements: SplitElements | None = None
+    side_output: Output | None = None
+    has_dead_letters = False
+    errors: Any = None
+
+    def __init__(self) -> None:
+        """Creates a source of nothing."""
+        super().__init__()
+        self.turns = Turns()
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        elements = self.elements
+        if elements is not None:
+            self.turns.emit(limit, self._emit_each if self.has_dead_letters else self._emit)
+        return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
+
+    def _emit(self, limit: int) -> int:
+        assert self.elements is not None, "begun"
+        number, taken = self.elements.take(limit)
+        self.output.collect_all(taken, MIN_TIMESTAMP)
+        return number
+
+    def _emit_each(self, limit: int) -> int:
+        assert self.elements is not None, "begun"
+        collect, side_output = self.output.collect, self.side_output or self.output
+        number, taken = self.elements.take(limit)
+        for element in taken:
+            if type(element) is DeadLetter:
+                self.errors.inc()
+                if element.tag is not None:
+                    side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
+            else:
+                collect(element, MIN_TIMESTAMP)
+        return number
+
+
+class FileElements(SplitBySplit, _BatchSource):
+    """Reads the splits whose number, modulo the number of shares, is that of the subtask's."""
+
+    measure = "Bytes"
+
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSource) -> None:
+        """Creates the source; files are looked for when it is opened."""
+        super().__init__()
+        self.paths = tuple(descriptor.paths)
+        self.format: FileFormat = descriptor.format or TextLines(descriptor.charset or "utf-8")
+        self.splittable = descriptor.splittable and self.format.can_be_cut()
+        self.has_dead_letters = self.format.has_dead_letters
+        store = descriptor.store
+        self.files: Stores = context.environment.files if store is None else OneStore(store)
+
+    def open(self) -> None:
+        """Prepares for elements."""
+        if self.has_dead_letters:
+            group = self.context.runtime_context.get_metrics_group()
+            self.errors = group.counter("numRecordsInErrors")
+        super().open()
+
+    def divide(self, share: Share) -> Iterable[FileSplit]:
+        """Looks for the files and cuts them."""
+        found = find_files(self.paths, self.files)
+        splits = divide(found, share.of if self.splittable else 1, self.format)
+        return splits[share.number :: share.of]
+
+    def begin(self, split: FileSplit) -> None:
+        """Goes on with this split."""
+        self.elements = SplitElements(split, self.format, self.files)
+
+    def size(self, split: FileSplit) -> int | None:
+        """The bytes of a split; how much a compressed file holds is not known."""
+        return None if split.end == sys.maxsize else split.end - split.start
+
+    def place(self, split: FileSplit) -> int:
+        """Return the place of a split among those of all files."""
+        return split.place
+
+    def rest(self) -> FileSplit:
+        """The split that is being read, from the next element on."""
+        assert self.elements is not None, "begun"
+        return self.elements.rest()
+
+    def close(self) -> None:
+        """Releases what was opened."""
+        if self.elements is not None:
+            self.elements.close()
+
+
+class ContinuousFileElements(FileElements):
+    """Reads new files as they appear; never ends.
+
+    The name of a file, not its place in a listing that changes, says which subtask reads it.
+    """
+
+    looks_for_splits = True
+
+    def __init__(
+        self, context: OperatorContext, descriptor: operators.FileSource, interval_s: float
+    ) -> None:
+        """Creates the source, which looks for files so often."""
+        super().__init__(context, descriptor)
+        self.interval_s = interval_s
+        self.wait = SourceWait()
+        self.next_discovery = 0.0
+        # One subtask tells what all of them see.
+        self.has_told = context.environment.subtask > 0
+
+    def divide(self, share: Share) -> Iterable[FileSplit]:
+        """Nothing yet: the first step looks for files."""
+        del share
+        return ()
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        status = super().emit_next(limit)
+        if status != END_OF_DATA:
+            return status
+        if self.wait.cancelled:
+            return END_OF_DATA
+        now = time.monotonic()
+        if now >= self.next_discovery:
+            self.next_discovery = now + self.interval_s
+            found = find_files(self.paths, self.files, must_exist=False)
+            if not found and not self.taken and not self.has_told:
+                self.has_told = True
+                logger.warning(
+                    "there is no file in %s yet: waiting for some", ", ".join(self.paths)
+                )
+            for path, size in found:
+                if path not in self.taken and self._is_mine(path):
+                    self.taken.add(path)
+                    self.waiting.append(whole_file(path, size, self.format))
+            self.begin_next()
+        return NOTHING_AVAILABLE
+
+    def taken_here(self) -> Iterable[str]:
+        """The files that this subtask reads, or would read if another one had not."""
+        return [path for path in sorted(self.taken) if self._is_mine(path)]
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, or the time is over."""
+        rest_ms = max(0.0, (self.next_discovery - time.monotonic()) * 1000)
+        self.wait.wait(min(timeout_ms, rest_ms))
+
+    def wakeup(self) -> None:
+        """Ends a wait from another thread."""
+        self.wait.wakeup()
+
+    def cancel(self) -> None:
+        """Ends the source early, from any thread."""
+        self.wait.cancel()
+
+    def close(self) -> None:
+        """Releases what was opened."""
+        super().close()
+        self.wait.close()
+
+    def _is_mine(self, path: str) -> bool:
+        environment = self.context.environment
+        number: int = zlib.crc32(path.encode()) % environment.parallelism
+        return number == environment.subtask

@@ -1,0 +1,203 @@
+"""FileSink: elements written into files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
+from penstock.connectors.files.buckets import BucketAssigner, OutputFileConfig, RollingPolicy
+from penstock.connectors.files.source import path_of_files
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
+
+
+class FileSink(Sink, SupportsPreprocessing):
+    """Writes part files below a folder.
+
+    A file is hidden while it is written (its name begins with a dot), and gets its name when a
+    checkpoint that holds its end is complete; without checkpoints, at the end of the input.
+    """
+
+    def __init__(
+        self, operator: operators.FileSink, compactor: operators.FileCompactor | None = None
+    ) -> None:
+        """Makes a sink; use `for_row_format` and `for_bulk_format`."""
+        super().__init__(None)
+        self._operator = operator
+        self._compactor = compactor
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """Starts a sink that writes element after element.
+
+        Raises:
+            InvalidProgramError: The encoder is none.
+        """
+        given: Any = encoder
+        if not isinstance(given, Encoder):
+            raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
+        return FileSink.RowFormatBuilder(path_of_files("for_row_format", base_path), encoder)
+
+    @staticmethod
+    def for_bulk_format(
+        base_path: str, writer_factory: BulkWriterFactory
+    ) -> FileSink.BulkFormatBuilder:
+        """Starts a sink whose files are written in batches.
+
+        Raises:
+            InvalidProgramError: The factory is none.
+        """
+        given: Any = writer_factory
+        if not isinstance(given, BulkWriterFactory):
+            raise WrongArgumentError(f"for_bulk_format takes a BulkWriterFactory, got {given!r}")
+        return FileSink.BulkFormatBuilder(
+            path_of_files("for_bulk_format", base_path), writer_factory
+        )
+
+    def get_transformer(self) -> StreamTransformer[Any] | None:
+        """None: the stream is written as it is."""
+        return None
+
+    def sink_operator(self) -> operators.FileSink:
+        """Writes the files."""
+        return self._operator
+
+    def committer_operator(self) -> operators.FileCommitter:
+        """Gives the files their names."""
+        return operators.FileCommitter()
+
+    def compactor_operator(self) -> operators.FileCompactor | None:
+        """Puts the files together."""
+        return self._compactor
+
+    @checks_arguments
+    class BaseBuilder:
+        """Collects the settings of a FileSink."""
+
+        def __init__(self, base_path: str, encoder: Encoder | None) -> None:
+            self._base_path = base_path
+            self._encoder = encoder
+            self._bulk_writer_factory: BulkWriterFactory | None = None
+            self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
+            self._bucket_check_interval_ms = 60_000
+            self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
+            self._output_file_config = OutputFileConfig("part", "")
+            self._compaction: tuple[Any, Any] | None = None
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """Sets how often files are checked for age and inactivity, in ms."""
+            if interval <= 0:
+                raise InvalidProgramError(f"an interval must be positive, got {interval} ms")
+            self._bucket_check_interval_ms = interval
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Sets the folder of an element."""
+            self._bucket_assigner = bucket_assigner
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
+            """Sets how the files are called."""
+            self._output_file_config = output_file_config
+            return self
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Puts files together before they get their names.
+
+            Args:
+                strategy: When.
+                compactor: How.
+
+            Raises:
+                InvalidProgramError: The compactor appends bytes to each other, and files of this
+                    format are not to be read then.
+            """
+            from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
+
+            given: tuple[Any, Any] = (strategy, compactor)
+            if not isinstance(given[0], FileCompactStrategy):
+                raise WrongArgumentError(f"a strategy is a FileCompactStrategy, got {strategy!r}")
+            if not isinstance(given[1], FileCompactor):
+                raise WrongArgumentError(f"a compactor is a FileCompactor, got {compactor!r}")
+            factory = self._bulk_writer_factory
+            if (
+                compactor.kind == FileCompactor.CONCAT
+                and factory is not None
+                and not factory.can_be_concatenated
+            ):
+                raise InvalidProgramError(
+                    f"enable_compact: two files of {type(factory).__name__}, one behind the other, "
+                    "are no file; take FileCompactor.record_wise_file_compactor with the format "
+                    "that reads them"
+                )
+            self._compaction = (strategy, compactor)
+            return self
+
+        def disable_compact(self) -> Self:
+            """Puts no files together, and gives those their names that a former job has kept."""
+            self._compaction = (None, None)
+            return self
+
+        @abstractmethod
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins."""
+
+        def build(self) -> FileSink:
+            """The sink."""
+            operator = self._operator()
+            if self._compaction is None:
+                return FileSink(operator)
+            strategy, compactor = self._compaction
+            return FileSink(
+                operator,
+                operators.FileCompactor(sink=operator, strategy=strategy, compactor=compactor),
+            )
+
+        def _operator(self, *, named_by_subtask: bool = False) -> operators.FileSink:
+            return operators.FileSink(
+                base_path=self._base_path,
+                encoder=self._encoder,
+                bulk_writer_factory=self._bulk_writer_factory,
+                bucket_assigner=self._bucket_assigner,
+                bucket_check_interval_ms=self._bucket_check_interval_ms,
+                rolling_policy=self._rolling_policy,
+                part_prefix=self._output_file_config.get_part_prefix(),
+                part_suffix=self._output_file_config.get_part_suffix(),
+                named_by_subtask=named_by_subtask,
+            )
+
+    @checks_arguments
+    class RowFormatBuilder(BaseBuilder):
+        """A sink that writes element after element."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins."""
+            self._rolling_policy = rolling_policy
+            return self
+
+    class BulkFormatBuilder(BaseBuilder):
+        """A sink that writes batches; its files end at checkpoints only."""
+
+        def __init__(self, base_path: str, writer_factory: BulkWriterFactory) -> None:
+            super().__init__(base_path, None)
+            self._bulk_writer_factory = writer_factory
+            self._rolling_policy = RollingPolicy.on_checkpoint_rolling_policy()
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins; it must be at checkpoints."""
+            from penstock.connectors.files.buckets import OnCheckpointRollingPolicy
+
+            if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
+                raise InvalidProgramError(
+                    "rolling_policy of bulk formats must be on_checkpoint_rolling_policy()"
+                )
+            self._rolling_policy = rolling_policy
+            return self

@@ -1,0 +1,227 @@
+"""FileSource: elements read from files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.store_urls import shown_url, why_not_a_store
+from penstock.connectors.base import Source
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.formats.file_format import BulkFormat, FileFormat
+from penstock.formats.lines import StreamFormat
+from penstock.formats.path_columns import WithPathColumns
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.time import Duration, Time
+    from penstock.common.typeinfo import TypeInformation
+
+
+class FileEnumeratorProvider:
+    """Chooses how files are divided into splits."""
+
+    def __init__(self, splittable: bool) -> None:
+        """Makes a provider; use the static methods."""
+        self.splittable = splittable
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Large files may be read by several subtasks."""
+        return FileEnumeratorProvider(True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Each file is read by one subtask."""
+        return FileEnumeratorProvider(False)
+
+
+class FileSplitAssignerProvider:
+    """Chooses which subtask reads which split."""
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """Prefers splits that are near; with local files all are."""
+        return FileSplitAssignerProvider()
+
+
+class FileSource(Source):
+    """Reads files and, recursively, folders; names that start with a dot or _ are left out.
+
+    Paths may be URLs of stores that ``pyarrow.fs`` or ``fsspec`` knows.
+    """
+
+    def __init__(
+        self,
+        file_format: FileFormat,
+        paths: tuple[str, ...],
+        *,
+        splittable: bool = True,
+        discovery_interval_ms: int | None = None,
+        store: Any = None,
+    ) -> None:
+        """Makes a source; use `for_record_stream_format`."""
+        super().__init__(None)
+        self._format = file_format
+        self._paths = paths
+        self._splittable = splittable
+        self._discovery_interval_ms = discovery_interval_ms
+        self._store = store
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Starts a source of records.
+
+        Raises:
+            InvalidProgramError: There is no path, or the format is none.
+        """
+        return _builder("for_record_stream_format", StreamFormat, stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Starts a source of batches.
+
+        Raises:
+            InvalidProgramError: There is no path, or the format is none.
+        """
+        return _builder("for_bulk_file_format", BulkFormat, bulk_format, paths)
+
+    def source_operator(self) -> operators.FileSource:
+        """Reads the files."""
+        return operators.FileSource(
+            paths=self._paths,
+            format=self._format,
+            splittable=self._splittable,
+            discovery_interval_ms=self._discovery_interval_ms,
+            store=self._store,
+        )
+
+    def is_bounded(self) -> bool:
+        """Return whether new files are not looked for."""
+        return self._discovery_interval_ms is None
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the format's elements."""
+        return self._format.get_produced_type()
+
+
+@checks_arguments
+class FileSourceBuilder:
+    """Collects the settings of a FileSource."""
+
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
+        """Starts a source; use `FileSource.for_record_stream_format`."""
+        self._format = file_format
+        self._paths = paths
+        self._splittable = True
+        self._discovery_interval_ms: int | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration | Time) -> FileSourceBuilder:
+        """Keeps looking for new files; the source then never ends."""
+        interval_ms = discovery_interval.to_millis()
+        if interval_ms <= 0:
+            raise InvalidProgramError(
+                f"a discovery interval must be positive, got {discovery_interval!r}"
+            )
+        self._discovery_interval_ms = interval_ms
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Reads the files that are there at the start; the default."""
+        self._discovery_interval_ms = None
+        return self
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Chooses whether large files are divided; by default they are, as lines allow it."""
+        self._splittable = file_enumerator.splittable
+        return self
+
+    def set_split_assigner(
+        self,
+        split_assigner: FileSplitAssignerProvider,  # noqa: ARG002
+    ) -> FileSourceBuilder:
+        """Chooses which subtask reads which split; there is one way."""
+        return self
+
+    def add_path_columns(
+        self,
+        path_column: str | None = None,
+        partition_columns: Mapping[str, TypeInformation] | None = None,
+    ) -> FileSourceBuilder:
+        """Adds fields to the rows that follow from the path of their file (beyond PyFlink).
+
+        Args:
+            path_column: The name of a field for the path.
+            partition_columns: Fields, with their types, for folders called ``name=value``.
+
+        Raises:
+            InvalidProgramError: The elements are no rows, or a name is one of their fields.
+        """
+        self._format = WithPathColumns(self._format, path_column, partition_columns or {})
+        return self
+
+    def build(self) -> FileSource:
+        """The source."""
+        return FileSource(
+            self._format,
+            self._paths,
+            splittable=self._splittable,
+            discovery_interval_ms=self._discovery_interval_ms,
+        )
+
+
+def _builder(
+    method: str, kind: type[Any], given: FileFormat, paths: tuple[str, ...]
+) -> FileSourceBuilder:
+    """Return the builder for a method of `FileSource`, once its arguments are checked."""
+    if not isinstance(given, kind):
+        raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
+    if not paths:
+        raise InvalidProgramError(f"{method} needs at least one path")
+    return FileSourceBuilder(given, tuple(path_of_files(method, path) for path in paths))
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """An absolute path as the operating system knows it; takes file: URIs too.
+
+    A relative path is one of the program's working directory: workers may have another.
+
+    Raises:
+        InvalidProgramError: The path has a scheme other than file.
+    """
+    text = os.fspath(path)
+    url = urlparse(text)
+    if url.scheme == "file":
+        return unquote(url.path)
+    if "://" in text:
+        raise InvalidProgramError(f"penstock reads and writes local files only, got {text!r}")
+    return str(Path(text).absolute())
+
+
+def sink_path(path: str | os.PathLike[str]) -> str:
+    """As `local_path`; URLs of stores are left as they are.
+
+    Raises:
+        WrongArgumentError: It is no path, or an empty one, which would be the working directory.
+    """
+    given: Any = path
+    if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(path)):
+        raise WrongArgumentError(f"a path is a text that is not empty, or a Path, got {path!r}")
+    return text if "://" in text and not text.startswith("file:") else local_path(text)
+
+
+def path_of_files(method: str, path: str | os.PathLike[str]) -> str:
+    """As `sink_path`, of what is read and written by penstock itself.
+
+    Raises:
+        WrongArgumentError: It is no path, or no installed package knows the store of the URL.
+    """
+    text = sink_path(path)
+    if "://" in text and (reason := why_not_a_store(text)) is not None:
+        raise WrongArgumentError(f"{method}: {shown_url(text)}: {reason}")
+    return text

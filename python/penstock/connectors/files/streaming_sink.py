@@ -1,0 +1,87 @@
+"""StreamingFileSink: the predecessor of FileSink, for `add_sink`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import Encoder
+from penstock.connectors.files.sink import FileSink
+from penstock.connectors.files.source import path_of_files
+from penstock.datastream.functions.source_sink import SinkFunction
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from penstock.connectors.files.buckets import RollingPolicy
+
+
+class StreamingFileSink(SinkFunction):
+    """Writes as `FileSink` does; its files are called by subtask and number, `part-0-0`.
+
+    A number that is taken is skipped, and numbers go on after a failure.
+    """
+
+    def __init__(self, j_obj: object) -> None:
+        """Makes a sink; use `for_row_format`.
+
+        Raises:
+            JvmOnlyError: A Java sink was passed.
+        """
+        if not isinstance(j_obj, FileSink):
+            requires_jvm("StreamingFileSink(j_obj)", "use for_row_format")
+        self._file_sink = j_obj
+
+    def _as_sink(self) -> FileSink:
+        return self._file_sink
+
+    @staticmethod
+    def for_row_format(
+        base_path: str, encoder: Encoder
+    ) -> StreamingFileSink.DefaultRowFormatBuilder:
+        """Starts a sink that writes element after element.
+
+        Raises:
+            WrongArgumentError: The encoder is none.
+        """
+        given: Any = encoder
+        if not isinstance(given, Encoder):
+            raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
+        return StreamingFileSink.DefaultRowFormatBuilder(
+            path_of_files("for_row_format", base_path), encoder
+        )
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
+        """Refused: the older sink writes row formats alone."""
+        requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_bulk_format")
+
+    @checks_arguments
+    class DefaultRowFormatBuilder(FileSink.BaseBuilder):
+        """Collects the settings of a sink."""
+
+        def with_rolling_policy(self, policy: RollingPolicy) -> Self:
+            """Sets when a new file begins."""
+            self._rolling_policy = policy
+            return self
+
+        def enable_compact(self, strategy: object, compactor: object) -> NoReturn:  # noqa: ARG002
+            """Refused: the older sink puts no files together.
+
+            Raises:
+                InvalidProgramError: Always.
+            """
+            raise InvalidProgramError(
+                "StreamingFileSink puts no files together: use FileSink.for_row_format, whose "
+                "enable_compact does"
+            )
+
+        def disable_compact(self) -> Self:
+            """Changes nothing: the older sink puts no files together."""
+            return self
+
+        def build(self) -> StreamingFileSink:  # type: ignore[override]
+            """The sink."""
+            return StreamingFileSink(FileSink(self._operator(named_by_subtask=True)))

@@ -1,0 +1,241 @@
+"""The writer of FileSink: encoded elements in part files below a folder."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.checkpoint_storage.file_systems import is_lasting
+from penstock.common.serialization import Encoder
+from penstock.common.typeinfo import Types
+from penstock.connectors.files.buckets import OnCheckpointRollingPolicy
+from penstock.connectors.files.part_folders import folder_of
+from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import ConfigurationError, FormatError, SinkError
+from penstock.formats.misfit import note_place
+from penstock.taskexecutor.sinks.element_text import text_of_elements
+from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.connectors.files.part_file import InProgressFile, PartFile, PendingFile
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
+
+
+def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
+    """Return the function that encodes records: Flink's text for the simple encoder."""
+    encode: Callable[[Any], bytes] = encoder.encode
+    text = text_of_elements(context)
+    if type(encoder) is not Encoder or text is str:
+        return encode
+    return lambda value: encode(text(value))
+
+
+class FileSinkOperator(CommittableEmitter):
+    """Writes elements into the open part file of their bucket; subclasses say how.
+
+    A part file is in progress while it is written, pending when its policy has ended it, and
+    finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
+    then its name begins with a dot.  The UUID is that of this attempt of the subtask: so no two
+    files ever want the same name.  In the older form, ``named_by_subtask``, the subtask's number
+    stands there; then numbers go on after a failure, and one that is taken is skipped.
+    """
+
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
+        """Creates the sink."""
+        super().__init__()
+        self.base_path = descriptor.base_path
+        self.folder = folder_of(descriptor.base_path, context.environment)
+        self.assigner = descriptor.bucket_assigner
+        self.policy = descriptor.rolling_policy
+        size: int | None = self.policy.part_size_bytes
+        self.limit_bytes = min(self.folder.max_part_bytes, sys.maxsize if size is None else size)
+        self.check_interval_ms = descriptor.bucket_check_interval_ms
+        self.named_by_subtask = descriptor.named_by_subtask
+        of_this = context.environment.subtask if self.named_by_subtask else uuid.uuid4()
+        self.prefix = f"{descriptor.part_prefix}-{of_this}-"
+        self.suffix = descriptor.part_suffix
+        self.now = context.processing_time.now
+        self.next_number = 0
+        self.parts: dict[str, PartFile] = {}
+        self.pending: list[PendingFile] = []
+        # What a checkpoint may go on with, and so must not be removed.
+        self.held: set[str] = set()
+        self.state: Any = None
+        self.counter_state: Any = None
+        self.is_restored = False
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over the files that were open when the checkpoint was taken."""
+        self.is_restored = context.is_restored()
+        store = context.get_operator_state_store()
+        self.state = store.get_list_state(
+            ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
+        )
+        if self.named_by_subtask:
+            # Not of all subtasks: a checkpoint lacks the state of those that have finished, and
+            # takes no union of the others.  With another parallelism names that are taken, also
+            # by files that are hidden still, are skipped.
+            self.counter_state = store.get_list_state(
+                ListStateDescriptor("max-part-counter", Types.LONG())
+            )
+            self.next_number = max(self.counter_state.get(), default=0)
+        for held in self.state.get():
+            if self._was_shown(held):
+                continue
+            part = self.folder.recover(held)
+            self.held.add(part.path)
+            if held.bucket in self.parts:
+                # Of several subtasks with the same bucket, as there are when the parallelism
+                # became smaller: the one that goes on is as good as any.
+                self.pending.append(self.parts[held.bucket].close_for_commit())
+            self.parts[held.bucket] = part
+
+    def open(self) -> None:
+        """Makes sure that files can be written before the first element comes."""
+        try:
+            self.folder.check()
+        except OSError as error:
+            # No restart helps against what the program names; what was there once may come back.
+            is_first = not self.is_restored and self.context.environment.attempt_number == 0
+            kind = ConfigurationError if is_first and is_lasting(error) else SinkError
+            raise kind(
+                f"the file sink cannot write into {self.base_path}: {error.strerror or error}; "
+                "choose a folder that the workers may create and write"
+            ) from error
+        if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
+            self._schedule_check()
+
+    def flush(self, *, end_of_input: bool) -> None:
+        """Ends the files that a checkpoint, or the end of the input, ends."""
+        always = end_of_input or isinstance(self.policy, OnCheckpointRollingPolicy)
+        for bucket, part in list(self.parts.items()):
+            if always or part.size_bytes > self.limit_bytes:
+                self._end_part(bucket)
+
+    def prepare_commit(self) -> Iterable[PendingFile]:
+        """The files that have ended."""
+        pending, self.pending = self.pending, []
+        return pending
+
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Brings what is in progress to the disk, and notes how to go on with it."""
+        del context
+        in_progress = [
+            replace(part.persist(bucket), job_id=self.context.environment.job_id)
+            for bucket, part in self.parts.items()
+        ]
+        self.held.update(part.path for part in self.parts.values())
+        self.state.update(in_progress)
+        if self.counter_state is not None:
+            self.counter_state.update([self.next_number])
+
+    def close(self) -> None:
+        """Gives up what is open; what no checkpoint knows is removed."""
+        while self.parts:
+            part = self.parts.popitem()[1]
+            part.dispose(is_kept=part.path in self.held)
+        for pending in self.pending:
+            self.folder.give_up(pending, self.held)
+        self.pending = []
+
+    def _was_shown(self, held: InProgressFile) -> bool:
+        """Return whether the job goes back past a damaged checkpoint that had a part committed.
+
+        What the checkpoint has of the part is shown with it, so that nothing is to be gone on with.
+        """
+        if held.job_id != self.context.environment.job_id or not self.folder.has_ended(held):
+            return False
+        logger.warning(
+            "the file sink has shown %s since the checkpoint that the job goes back to: the first "
+            "%d bytes stay, and what came later is written again, to other files",
+            held.final_path,
+            held.size_bytes,
+        )
+        return True
+
+    def _end_part(self, bucket: str) -> None:
+        # One that cannot be ended stays, so that ``close`` gives it up.
+        self.pending.append(self.parts[bucket].close_for_commit())
+        del self.parts[bucket]
+
+    def _new_part(self, bucket: str, now_ms: int) -> PartFile:
+        self._check_bucket(bucket)
+        while True:
+            name = f"{self.prefix}{self.next_number}{self.suffix}"
+            self.next_number += 1
+            if not (self.named_by_subtask and self._is_taken(bucket, name)):
+                return self.folder.begin(bucket, name, now_ms)
+
+    def _is_taken(self, bucket: str, name: str) -> bool:
+        if self.folder.has(bucket, name):
+            return True
+        # Only what an earlier attempt has left can be in the way.
+        return self.is_restored and self.folder.has_hidden(bucket, name)
+
+    def _check_bucket(self, bucket: Any) -> None:
+        """Refuses what an assigner has made of an element, if it is no folder below the sink's."""
+        if (
+            isinstance(bucket, str)
+            and not bucket.startswith("/")
+            and "\0" not in bucket
+            and ".." not in bucket.split("/")
+        ):
+            return
+        raise SinkError(
+            f"{type(self.assigner).__name__}.get_bucket_id must return a folder below "
+            f"{self.base_path}, as 'day=2020-01-31', got {bucket!r:.200}"
+        )
+
+    def _schedule_check(self) -> None:
+        self.context.processing_time.register(self.now() + self.check_interval_ms, self._check)
+
+    def _check(self, timestamp: int) -> None:
+        del timestamp
+        now_ms = self.now()
+        age, rest = self.policy.rollover_interval_ms, self.policy.inactivity_interval_ms
+        for bucket, part in list(self.parts.items()):
+            too_old = age is not None and now_ms - part.created_ms >= age
+            inactive = rest is not None and now_ms - part.written_ms >= rest
+            if too_old or inactive:
+                self._end_part(bucket)
+        self._schedule_check()
+
+
+class RowFileSinkOperator(FileSinkOperator):
+    """Writes the bytes of each element."""
+
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
+        """Creates the sink."""
+        super().__init__(context, descriptor)
+        assert descriptor.encoder is not None, "of a row format"
+        self.encode = _encode_function(context, descriptor.encoder)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        del timestamp
+        now_ms = self.now()
+        bucket = self.assigner.get_bucket_id(value, now_ms)
+        part = self.parts.get(bucket)
+        if part is None:
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        elif part.size_bytes > self.limit_bytes:
+            self._end_part(bucket)
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        try:
+            data = self.encode(value)
+        except FormatError as error:
+            note_place(error, part.final_path)
+            raise
+        part.write(data, now_ms)

@@ -1,0 +1,1 @@
+"""A source that reads several others, one after the other."""

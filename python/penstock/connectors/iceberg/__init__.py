@@ -1,0 +1,1 @@
+"""Tables of Apache Iceberg: a source and a sink."""

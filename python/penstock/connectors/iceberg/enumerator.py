@@ -1,0 +1,156 @@
+"""Finds the files of a table's snapshots, and gives one at a time to whoever asks."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.iceberg.reader import TableFile
+from penstock.connectors.split_source import SplitEnumerator, SplitEnumeratorContext
+from penstock.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.connectors.iceberg.description import TableDescription
+
+logger = logging.getLogger(__name__)
+
+#: The newest snapshot that was found, and its files.
+_Found = tuple[int | None, list[TableFile]]
+
+
+class IcebergEnumerator(SplitEnumerator[TableFile]):
+    """Looks for snapshots once, or again and again."""
+
+    def __init__(
+        self,
+        source: TableDescription,
+        context: SplitEnumeratorContext[TableFile],
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        """Starts anew, or with what `snapshot_state` gave."""
+        self._source, self._context = source, context
+        self._files: deque[TableFile] = deque()
+        self._asking: deque[int] = deque()
+        self._has_looked = state is not None
+        self._snapshot = source.first_snapshot
+        if state is not None:
+            self._snapshot = state["snapshot"]
+            self._files.extend(TableFile(*fields) for fields in state["files"])
+
+    def start(self) -> None:
+        """Looks for files, unless it was done that looks once."""
+        if not self._has_looked:
+            self._context.call_async(self._first_files, self._on_found)
+        elif self._source.discovery_interval_ms is not None:
+            self._look(0)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
+        """Gives a file, at once or when there is one."""
+        del requester_hostname
+        self._asking.append(subtask_id)
+        self._assign()
+
+    def add_splits_back(self, splits: list[TableFile], subtask_id: int) -> None:
+        """Gives them to others."""
+        del subtask_id
+        self._files.extendleft(reversed(splits))
+        self._assign()
+
+    def add_reader(self, subtask_id: int) -> None:
+        """Nothing: readers ask; what a former attempt asked for is not wanted."""
+        while subtask_id in self._asking:
+            self._asking.remove(subtask_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> dict[str, Any] | None:
+        """The newest snapshot, and the files that no reader has."""
+        del checkpoint_id
+        if not self._has_looked:
+            return None
+        files = [(file.name, file.task, file.rows) for file in self._files]
+        return {"snapshot": self._snapshot, "files": files}
+
+    def _look(self, delay_ms: int) -> None:
+        snapshot = self._snapshot
+        self._context.call_async(lambda: self._new_files(snapshot), self._on_found, delay_ms)
+
+    def _on_found(self, found: _Found | None, error: BaseException | None) -> None:
+        interval_ms = self._source.discovery_interval_ms
+        if error is not None:
+            if not self._has_looked or interval_ms is None or isinstance(error, SourceError):
+                raise error
+            logger.warning(
+                "cannot look for snapshots of %s, next try in %d ms: %s",
+                self._source.table,
+                interval_ms,
+                error,
+            )
+        elif found is not None:
+            self._has_looked = True
+            self._snapshot, files = found
+            self._files.extend(files)
+            self._assign()
+        if interval_ms is not None:
+            self._look(interval_ms)
+
+    def _assign(self) -> None:
+        readers = self._context.registered_readers()
+        is_over = self._has_looked and self._source.discovery_interval_ms is None
+        while self._asking and (self._files or is_over):
+            subtask = self._asking.popleft()
+            if subtask not in readers:
+                continue
+            if self._files:
+                self._context.assign_split(self._files.popleft(), subtask)
+            else:
+                self._context.signal_no_more_splits(subtask)
+
+    # ---- in another thread -------------------------------------------------------------------
+
+    def _first_files(self) -> _Found:
+        source, table = self._source, self._source.opened()
+        if source.first_snapshot is None or not source.with_snapshot:
+            return source.first_snapshot, []
+        if table.snapshot_by_id(source.first_snapshot) is None:
+            raise SourceError(
+                f"IcebergSource: {source.table} does not have the snapshot "
+                f"{source.first_snapshot} any more: keep snapshots until jobs have begun"
+            )
+        scan = table.scan(row_filter=source.row_filter, snapshot_id=source.first_snapshot)
+        return source.first_snapshot, _files(scan.plan_files(), source.first_snapshot)
+
+    def _new_files(self, behind: int | None) -> _Found:
+        from pyiceberg.table.snapshots import Operation, ancestors_between_ids
+
+        source, table = self._source, self._source.loaded()
+        newest = table.current_snapshot()
+        if newest is None or newest.snapshot_id == behind:
+            return behind, []
+        snapshots = list(ancestors_between_ids(behind, newest.snapshot_id, table.metadata))
+        if behind is not None and snapshots[-1].parent_snapshot_id != behind:
+            raise SourceError(
+                f"IcebergSource: {source.table} does not lead from snapshot {behind} to "
+                f"{newest.snapshot_id}: snapshots in between were expired before they were read, "
+                "or it was rolled back; start without a checkpoint, from a snapshot"
+            )
+        for snapshot in snapshots:
+            operation = None if snapshot.summary is None else snapshot.summary.operation
+            if operation in (Operation.OVERWRITE, Operation.DELETE):
+                raise SourceError(
+                    f"IcebergSource: snapshot {snapshot.snapshot_id} of {source.table} is no "
+                    f"append ({operation.value}): rows that are gone cannot be told; start "
+                    "without a checkpoint, from that snapshot"
+                )
+        scan = table.incremental_append_scan(
+            from_snapshot_id_exclusive=behind,
+            to_snapshot_id_inclusive=newest.snapshot_id,
+            row_filter=source.row_filter,
+        )
+        return newest.snapshot_id, _files(scan.plan_files(), newest.snapshot_id)
+
+
+def _files(tasks: Iterable[Any], snapshot: int) -> list[TableFile]:
+    return [TableFile(f"{snapshot}:{task.file.file_path}", pickle.dumps(task), 0) for task in tasks]

@@ -1,0 +1,282 @@
+"""IcebergSink: appends to tables of Apache Iceberg, by the package pyiceberg (beyond PyFlink).
+
+A writer writes data files that no snapshot of the table names yet.  Before a checkpoint it
+finishes them; the one committer adds them to the table once the checkpoint is complete.  Each
+snapshot notes, among its properties, the numbers of what it holds under ids of the writers, so that
+what comes again after a failure is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.committer import (
+    CommitRequest,
+    Committer,
+    CommitterInitContext,
+    SupportsGlobalCommitter,
+)
+from penstock.connectors.iceberg.library import (
+    check_catalog,
+    check_table_name,
+    iceberg_library,
+    opening_of,
+)
+from penstock.connectors.writer_sink import (
+    CommittingSinkWriter,
+    PythonSink,
+    SinkWriter,
+    WriterInitContext,
+)
+from penstock.errors import FormatError, SinkError
+from penstock.formats.arrow_types import columns_of, row_type_of, table_schema
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit, meant_for, note_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+
+logger = logging.getLogger(__name__)
+
+#: Rows that become columns at a time.
+_BATCH_ROWS: Final = 8192
+#: Columns that wait to be written; so large are the files of a long interval.
+_FILE_BYTES: Final = 128 << 20
+#: The property of a snapshot that names what it holds.
+_COMMITTED: Final = "penstock.committed"
+_TRIES: Final = 10
+_FIRST_PAUSE_S: Final = 0.05
+
+#: What makes visible what a writer wrote: its transactions' id, the number of this one, and the
+#: files as pyiceberg describes them, pickled.
+Committable = tuple[str, int, bytes]
+
+
+@checks_arguments
+class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
+    """Appends rows to a table of Apache Iceberg, exactly once with checkpoints.
+
+    Each checkpoint with rows becomes one snapshot of the table.
+    """
+
+    def __init__(
+        self, table: str, schema: Any, *, catalog: Mapping[str, str], name: str = "default"
+    ) -> None:
+        """Makes a sink.
+
+        Args:
+            table: The table, with its namespace: ``shop.orders``.  It is made, without partitions,
+                if there is none; the namespace must be there.
+            schema: A row type, as ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them, for
+                instance ``{"type": "rest", "uri": "https://…"}``.
+            name: The name of the catalog.
+
+        Raises:
+            InvalidProgramError: The schema is none, or the table has no namespace.
+            DependencyError: pyiceberg or pyarrow is not installed.
+        """
+        super().__init__()
+        iceberg_library("IcebergSink")
+        check_table_name(table, "IcebergSink")
+        check_catalog(catalog, name, "IcebergSink")
+        row_type = row_type_of(schema, "IcebergSink")
+        self._row_type: RowTypeInfo = row_type
+        self._table = _Table(
+            table,
+            table_schema(schema, row_type),
+            name,
+            dict(catalog),
+        )
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Makes the writer of a subtask, and the table if there is none."""
+        del context
+        return _IcebergWriter(self._table, self._row_type)
+
+    def create_committer(self, context: CommitterInitContext) -> Committer[Committable]:
+        """Makes the one committer, and the table if there is none."""
+        del context
+        return _IcebergCommitter(self._table)
+
+
+class _Table:
+    """A table, as a job says which."""
+
+    def __init__(self, name: str, schema: Any, catalog: str, properties: dict[str, str]) -> None:
+        self.name = name
+        self.schema = schema
+        self._catalog = catalog
+        self._properties = properties
+
+    def load(self) -> Any:
+        """The table as it is now, which is made if there is none.
+
+        Raises:
+            SinkError: It has other columns, or the catalog does not give it.
+        """
+        from pyiceberg.exceptions import NoSuchTableError
+        from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
+
+        library = iceberg_library("IcebergSink")
+        with opening_of(self.name, self._catalog, "IcebergSink", SinkError):
+            catalog = library.load_catalog(self._catalog, **self._properties)
+            try:
+                table = catalog.load_table(self.name)
+            except NoSuchTableError:
+                table = catalog.create_table_if_not_exists(self.name, schema=self.schema)
+        try:
+            _check_pyarrow_schema_compatible(table.schema(), self.schema)
+        except ValueError as error:
+            raise SinkError(
+                f"the table {self.name} has other columns than the sink: {error}"
+            ) from error
+        return table
+
+
+class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
+    """Writes files of what comes between two checkpoints."""
+
+    def __init__(self, table: _Table, row_type: RowTypeInfo) -> None:
+        self._shown = f"the table {table.name}"
+        self._schema = table.schema
+        self._table = table.load()
+        self._row_type = row_type
+        self._names = row_type.get_field_names()
+        # One for each attempt of each writer: numbers need not go on where another one's ended.
+        self._application_id = f"penstock-{uuid.uuid4()}"
+        self._number = 0
+        self._rows: list[Any] = []
+        self._batches: list[Any] = []
+        self._batches_bytes = 0
+        self._files: list[Any] = []
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Takes a row."""
+        del context
+        try:
+            self._rows.append(field_values(element, self._names))
+        except Misfit as misfit:
+            raise note_place(FormatError(f"IcebergSink: {misfit}"), self._shown) from None
+        if len(self._rows) >= _BATCH_ROWS:
+            self._end_batch()
+            if self._batches_bytes >= _FILE_BYTES:
+                self._write_files()
+
+    def flush(self, end_of_input: bool) -> None:
+        """Nothing: `prepare_commit` follows, and finishes the files."""
+
+    def prepare_commit(self) -> Iterable[Committable]:
+        """Finishes the files, which belong to the table when they are committed."""
+        self._end_batch()
+        self._write_files()
+        files, self._files = self._files, []
+        if not files:
+            return []
+        self._number += 1
+        return [(self._application_id, self._number, pickle.dumps(files))]
+
+    def _end_batch(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            with meant_for(self._shown):
+                batch = columns_of(rows, self._row_type, self._schema)
+            self._batches.append(batch)
+            self._batches_bytes += batch.nbytes
+
+    def _write_files(self) -> None:
+        # pyiceberg has no public function that writes files without committing them; its releases
+        # are bounded in pyproject.toml for this one and for the check of the columns.
+        import pyarrow as pa
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        batches, self._batches, self._batches_bytes = self._batches, [], 0
+        if batches:
+            self._files.extend(
+                _dataframe_to_data_files(
+                    self._table.metadata,
+                    pa.Table.from_batches(batches),
+                    self._table.io,
+                    write_uuid=uuid.uuid4(),
+                )
+            )
+
+
+class _IcebergCommitter(Committer[Committable]):
+    """Makes one snapshot of the table of all that a checkpoint held."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table.load()
+        self._name = table.name
+        self._numbers: dict[str, int] = {}
+        self._walked_to: int | None = None
+
+    def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+        """Commits what is not in the table yet.
+
+        Raises:
+            SinkError: Others commit again and again in between.
+        """
+        from pyiceberg.exceptions import CommitFailedException
+
+        pause_s = _FIRST_PAUSE_S
+        for tries_left in range(_TRIES - 1, -1, -1):
+            self._table.refresh()
+            try:
+                self._commit(requests)
+            except CommitFailedException as error:
+                if tries_left == 0:
+                    raise SinkError(
+                        f"{self._name} does not take a commit in {_TRIES} attempts: {error}"
+                    ) from error
+                logger.info("committing to %s again: %s", self._name, error)
+                time.sleep(pause_s)
+                pause_s *= 2
+            else:
+                return
+
+    def _commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+        committed = self._committed()
+        numbers: dict[str, int] = {}
+        files: list[Any] = []
+        for request in requests:
+            application_id, number, pickled = request.get_committable()
+            if committed.get(application_id, 0) >= number:
+                request.signal_already_committed()
+                continue
+            numbers[application_id] = max(number, numbers.get(application_id, 0))
+            files.extend(pickle.loads(pickled))
+        if not files:
+            return
+        properties = {_COMMITTED: json.dumps(numbers)}
+        with (
+            self._table.transaction() as transaction,
+            transaction.update_snapshot(properties).fast_append() as append,
+        ):
+            for file in files:
+                append.append_data_file(file)
+
+    def _committed(self) -> dict[str, int]:
+        """By writer, the largest number that the table's history has."""
+        metadata = self._table.metadata
+        snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+        newest = current = metadata.current_snapshot_id
+        # What is older than the newest of the last time was looked at then.
+        while current in snapshots and current != self._walked_to:
+            snapshot = snapshots.pop(current)
+            summary = snapshot.summary
+            noted = None if summary is None else summary.additional_properties.get(_COMMITTED)
+            for application_id, number in json.loads(noted or "{}").items():
+                known = self._numbers.get(application_id, 0)
+                self._numbers[application_id] = max(number, known)
+            current = snapshot.parent_snapshot_id
+        self._walked_to = newest
+        return self._numbers

@@ -1,0 +1,185 @@
+"""IcebergSource: the rows of a table of Apache Iceberg, and those appended later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.iceberg.description import TableDescription
+from penstock.connectors.iceberg.enumerator import IcebergEnumerator
+from penstock.connectors.iceberg.library import check_table_name, iceberg_library
+from penstock.connectors.iceberg.reader import IcebergReader, TableFile
+from penstock.connectors.split_source import Boundedness, PythonSource
+from penstock.connectors.tables import check_columns
+from penstock.errors import InvalidProgramError
+from penstock.formats.arrow_types import row_type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+    from penstock.connectors.split_source import (
+        SourceReader,
+        SourceReaderContext,
+        SplitEnumerator,
+        SplitEnumeratorContext,
+    )
+
+
+@checks_arguments
+class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
+    """Reads a table; made by `for_snapshot` and `for_appends` (beyond PyFlink)."""
+
+    def __init__(
+        self,
+        table: str,
+        columns: Sequence[str] | None,
+        row_filter: str | None,
+        snapshot_id: int | None,
+        catalog: tuple[str, dict[str, str]],
+    ) -> None:
+        """Makes a source; use the static methods."""
+        super().__init__()
+        iceberg_library("IcebergSource")
+        check_table_name(table, "IcebergSource")
+        check_columns(columns, "IcebergSource")
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.expressions.parser import parse
+        from pyiceberg.expressions.visitors import bind
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        self.table = table
+        self.catalog = catalog
+        try:
+            self.row_filter = AlwaysTrue() if row_filter is None else parse(row_filter)
+        except Exception as error:
+            raise InvalidProgramError(
+                f'IcebergSource: {row_filter!r} is no filter of Iceberg, as "price > 2": {error}'
+            ) from error
+        found = self.opened()
+        snapshot = found.current_snapshot()
+        schema = found.schema()
+        if snapshot_id is not None:
+            snapshot = found.snapshot_by_id(snapshot_id)
+            if snapshot is None:
+                there = [one.snapshot_id for one in found.snapshots()]
+                raise InvalidProgramError(
+                    f"IcebergSource: {table} has no snapshot {snapshot_id}, it has {there}"
+                )
+            schema = found.schemas()[snapshot.schema_id]
+        self.first_snapshot = None if snapshot is None else snapshot.snapshot_id
+        names = [field.name for field in schema.fields]
+        for name in columns or ():
+            if name not in names:
+                raise InvalidProgramError(
+                    f"IcebergSource: {table} has no column {name!r}, it has {names}"
+                )
+        try:
+            bind(schema, self.row_filter, case_sensitive=True)
+        except (ValueError, TypeError) as error:
+            raise InvalidProgramError(
+                f"IcebergSource: {row_filter!r} is no filter of {table}, which has {names}: {error}"
+            ) from error
+        self.schema = schema if columns is None else schema.select(*columns)
+        arrow = schema_to_pyarrow(self.schema, include_field_ids=False)
+        if columns is not None:
+            import pyarrow as pa
+
+            arrow = pa.schema([arrow.field(name) for name in columns])
+        self.row_type = row_type_of(arrow, "IcebergSource")
+
+    @staticmethod
+    def for_snapshot(
+        table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        catalog: Mapping[str, str],
+        name: str = "default",
+        snapshot_id: int | None = None,
+        row_filter: str | None = None,
+    ) -> IcebergSource:
+        """A source of the rows that the table has now, or had in a snapshot.
+
+        Args:
+            table: The table, with its namespace: ``shop.orders``.
+            columns: Those to be read, in this order; all when None.
+            catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them.
+            name: The name of the catalog.
+            snapshot_id: The snapshot; the newest when None.
+            row_filter: Which rows are read, as ``"price > 2 and item = 'tea'"``; all when None.
+
+        Raises:
+            InvalidProgramError: There is no such snapshot or column, or the filter is none.
+            DependencyError: pyiceberg is not installed.
+            SourceError: There is no such table, or the catalog does not answer.
+        """
+        return IcebergSource(table, columns, row_filter, snapshot_id, (name, dict(catalog)))
+
+    @staticmethod
+    def for_appends(
+        table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        catalog: Mapping[str, str],
+        name: str = "default",
+        snapshot: bool = True,
+        start_snapshot_id: int | None = None,
+        discovery_interval_ms: int = 10_000,
+        row_filter: str | None = None,
+    ) -> IcebergSource:
+        """A source of the rows that the table has, and then of those that are appended.
+
+        It never ends.  A snapshot that deletes or overwrites rows fails the job, since it cannot be
+        told by appends; one that only puts files together has nothing new.
+
+        Args:
+            table: The table, with its namespace: ``shop.orders``.
+            columns: Those to be read, in this order; all when None.
+            catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them.
+            name: The name of the catalog.
+            snapshot: Whether to begin with all rows of the snapshot; otherwise with what is
+                appended behind it.
+            start_snapshot_id: The snapshot; the one that is the newest when the program is built
+                when None.
+            discovery_interval_ms: How often to look for a new snapshot.
+            row_filter: Which rows are read, as ``"price > 2 and item = 'tea'"``; all when None.
+
+        Raises:
+            InvalidProgramError: There is no such snapshot or column, the filter is none, or the
+                interval is not positive.
+            DependencyError: pyiceberg is not installed.
+            SourceError: There is no such table, or the catalog does not answer.
+        """
+        if discovery_interval_ms <= 0:
+            raise InvalidProgramError(
+                f"IcebergSource: an interval must be positive, got {discovery_interval_ms} ms"
+            )
+        source = IcebergSource(table, columns, row_filter, start_snapshot_id, (name, dict(catalog)))
+        source.discovery_interval_ms = discovery_interval_ms
+        source.with_snapshot = snapshot
+        return source
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether new snapshots are not looked for."""
+        is_bounded = self.discovery_interval_ms is None
+        return Boundedness.BOUNDED if is_bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> RowTypeInfo:
+        """Rows of the columns."""
+        return self.row_type
+
+    def create_enumerator(
+        self, enum_context: SplitEnumeratorContext[TableFile]
+    ) -> SplitEnumerator[TableFile]:
+        """Makes what finds the files."""
+        return IcebergEnumerator(self, enum_context)
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[TableFile], state: Any
+    ) -> SplitEnumerator[TableFile]:
+        """Makes it again."""
+        return IcebergEnumerator(self, enum_context, state)
+
+    def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableFile]:
+        """Makes the reader of a subtask."""
+        return IcebergReader(self, reader_context)

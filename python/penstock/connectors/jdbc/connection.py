@@ -1,0 +1,378 @@
+"""Connections to databases: by a JDBC URL, a function that connects, or SQLAlchemy."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.optional_library import optional_library
+from penstock.connectors.postgres_url import postgres_settings
+from penstock.errors import DependencyError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+#: Texts in quotes, and the marks of values.
+_MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
+
+#: User and password, which libpq takes within URLs.
+_USER: Final = re.compile(r"//[^/]*@")
+
+#: By what packages mark values: one after the other is what statements here have.
+_STYLES: Final = ("qmark", "format", "pyformat")
+
+#: Values of settings that ask for no TLS.
+_NO: Final = ("false", "no", "disabled", "disable", "preferred")
+
+
+@dataclass(frozen=True)
+class _Database:
+    """A kind of database: its package, and the names that JDBC has for it."""
+
+    package: str
+    java: tuple[str, ...]
+    others: tuple[str, ...]
+    extra: str | None
+
+
+_DATABASES: Final = {
+    "sqlite": _Database("sqlite3", ("org.sqlite.JDBC",), (), None),
+    "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres"),
+    "mysql": _Database(
+        "pymysql",
+        ("com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver"),
+        ("MySQLdb", "mysql.connector"),
+        None,
+    ),
+}
+
+#: What SQLAlchemy calls the packages for MySQL.
+_MYSQL_DRIVERS: Final = {
+    "pymysql": "mysql+pymysql",
+    "MySQLdb": "mysql+mysqldb",
+    "mysql.connector": "mysql+mysqlconnector",
+}
+
+
+class JdbcConnectionOptions:
+    """Connection to a database; created by `JdbcConnectionOptionsBuilder`, or `of`."""
+
+    def __init__(
+        self,
+        url: str,
+        driver_name: str | None = None,
+        user_name: str | None = None,
+        password: str | None = None,
+        *,
+        connect: Callable[[], Any] | None = None,
+        paramstyle: str = "qmark",
+    ) -> None:
+        """Takes what a builder collected."""
+        self._url = url
+        self._driver_name = driver_name
+        self._user_name = user_name
+        self._password = password
+        self._connect = connect
+        self._paramstyle = paramstyle
+
+    @staticmethod
+    def of(connect: Callable[[], Any], paramstyle: str = "qmark") -> JdbcConnectionOptions:
+        """A database of any DB-API 2 package (beyond PyFlink).
+
+        Args:
+            connect: Makes a connection, in the worker.
+            paramstyle: What the package marks values by: ``qmark`` or ``format``.
+
+        Raises:
+            InvalidProgramError: It is no function, or the style another one.
+        """
+        if not callable(connect):
+            raise InvalidProgramError(f"expected a function that connects, got {connect!r}")
+        if paramstyle not in _STYLES:
+            raise InvalidProgramError(f"paramstyle is qmark or format, got {paramstyle!r}")
+        return JdbcConnectionOptions("", connect=connect, paramstyle=paramstyle)
+
+    @staticmethod
+    def of_sqlalchemy(url: str, **connect_args: Any) -> JdbcConnectionOptions:
+        """A database that SQLAlchemy reaches (beyond PyFlink).
+
+        Args:
+            url: As SQLAlchemy has it: ``postgresql+psycopg://user@host/name``, ``sqlite:///path``.
+            connect_args: Arguments for the database's package where it connects.
+
+        Raises:
+            InvalidProgramError: It is no such URL, or its package marks values in another way.
+            DependencyError: SQLAlchemy or the package of the database is not installed.
+        """
+        library = optional_library("sqlalchemy", "sqlalchemy", "sqlalchemy", "of_sqlalchemy")
+        try:
+            made = library.make_url(url)
+            style = library.create_engine(made).dialect.dbapi.paramstyle
+        except library.exc.ArgumentError as error:
+            # The text may hold a password.
+            raise InvalidProgramError(
+                f"of_sqlalchemy takes a URL of SQLAlchemy's: {type(error).__name__}"
+            ) from error.with_traceback(None)
+        except ImportError as error:
+            raise DependencyError(
+                f"of_sqlalchemy needs the package of {made.drivername}: {error}"
+            ) from error
+        if style not in _STYLES:
+            raise InvalidProgramError(
+                f"the package of {made.drivername} marks values by {style!r}, which is not "
+                f"supported; {', '.join(_STYLES)} are"
+            )
+        connect = partial(_connected_by_sqlalchemy, url, connect_args)
+        shown = made.render_as_string(hide_password=True)
+        return JdbcConnectionOptions(shown, connect=connect, paramstyle=style)
+
+    def get_db_url(self) -> str:
+        """The URL; empty of one made by `of`."""
+        return self._url
+
+    def get_driver_name(self) -> str | None:
+        """The driver that was named, or None."""
+        return self._driver_name
+
+    def get_user_name(self) -> str | None:
+        """The user, or None."""
+        return self._user_name
+
+    def get_password(self) -> str | None:
+        """The password, or None."""
+        return self._password
+
+    def __repr__(self) -> str:
+        return f"JdbcConnectionOptions({self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """The database for messages, without what may be a password."""
+        if self._connect is not None and not self._url:
+            return getattr(self._connect, "__qualname__", repr(self._connect))
+        return _USER.sub("//", self._url.partition("?")[0])
+
+    @property
+    def paramstyle(self) -> str:
+        """Return the package's style of placeholders."""
+        return self._paramstyle if self._connect is not None else self.load().paramstyle
+
+    def load(self) -> Any:
+        """The package of the database; None of one made by `of`.
+
+        Raises:
+            DependencyError: It is not installed.
+        """
+        if self._connect is not None:
+            return None
+        database = _DATABASES[_kind_of(self._url)]
+        name = self._driver_name
+        package = name if name in database.others else database.package
+        try:
+            return importlib.import_module(str(package))
+        except ImportError as error:
+            extra = f"'penstock[{database.extra}]'" if package == "psycopg" else package
+            raise DependencyError(
+                f"JDBC needs the package {package} for {self.shown}: pip install {extra} ({error})"
+            ) from error
+
+    def check(self) -> None:
+        """Looks at what the database's package can tell without a connection.
+
+        Raises:
+            InvalidProgramError: The URL is none for it.
+            DependencyError: It is not installed.
+        """
+        package = self.load()
+        if package is not None and _kind_of(self._url) == "postgresql":
+            is_new = package.__name__ == "psycopg"
+            postgres_settings(
+                self._url.removeprefix("jdbc:"),
+                package.conninfo.conninfo_to_dict if is_new else package.extensions.parse_dsn,
+                package.ProgrammingError,
+                "JdbcConnectionOptions: what follows jdbc:",
+            )
+
+    def connect(self) -> Any:
+        """A new connection."""
+        if self._connect is not None:
+            return self._connect()
+        package, place = self.load(), self._url.removeprefix("jdbc:")
+        if _kind_of(self._url) == "sqlite":
+            return package.connect(place.removeprefix("sqlite:"))
+        given = {"user": self._user_name, "password": self._password}
+        return package.connect(place, **{k: v for k, v in given.items() if v is not None})
+
+    @checks_arguments
+    class JdbcConnectionOptionsBuilder:
+        """Collects the settings of a connection."""
+
+        def __init__(self) -> None:
+            """Starts with nothing."""
+            self._url: str | None = None
+            self._driver_name: str | None = None
+            self._user_name: str | None = None
+            self._password: str | None = None
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The database: ``jdbc:postgresql://host:5432/name``, ``jdbc:sqlite:/path``.
+
+            ``jdbc:mysql://host:3306/name`` is reached by SQLAlchemy.
+
+            Raises:
+                InvalidProgramError: It is another kind of database.
+            """
+            _kind_of(url)
+            self._url = url
+            return self
+
+        def with_driver_name(
+            self, driver_name: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The driver: a class of Java's, or a package of Python's."""
+            self._driver_name = driver_name
+            return self
+
+        def with_user_name(
+            self, user_name: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The user."""
+            self._user_name = user_name
+            return self
+
+        def with_password(
+            self, password: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The password."""
+            self._password = password
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            """The options.
+
+            Raises:
+                InvalidProgramError: There is no URL, or something is not for its database.
+            """
+            if self._url is None:
+                raise InvalidProgramError("JdbcConnectionOptions need with_url")
+            database, name = _DATABASES[_kind_of(self._url)], self._driver_name
+            known = (database.package, *database.others, *database.java)
+            if name is not None and name not in known:
+                raise InvalidProgramError(
+                    f"with_driver_name: {name!r} is none of the drivers {', '.join(known)} of "
+                    f"{_USER.sub('//', self._url.partition('?')[0])}"
+                )
+            if database is _DATABASES["sqlite"]:
+                if self._url == "jdbc:sqlite:":
+                    raise InvalidProgramError(
+                        "with_url: jdbc:sqlite: is followed by the path of the database"
+                    )
+                given = {"with_user_name": self._user_name, "with_password": self._password}
+                for method, value in given.items():
+                    if value is not None:
+                        raise InvalidProgramError(
+                            f"{method}: a database of SQLite has no users: {self._url} is a file"
+                        )
+            if database is _DATABASES["mysql"]:
+                return _of_mysql(self._url, name, self._user_name, self._password)
+            return JdbcConnectionOptions(self._url, name, self._user_name, self._password)
+
+
+def _of_mysql(
+    url: str, driver_name: str | None, user_name: str | None, password: str | None
+) -> JdbcConnectionOptions:
+    """Return options that reach MySQL by SQLAlchemy and one of its packages.
+
+    Raises:
+        InvalidProgramError: The URL asks for TLS, or names no host.
+        DependencyError: SQLAlchemy or the package is not installed.
+    """
+    parts = urlsplit(url.removeprefix("jdbc:"))
+    shown = _USER.sub("//", url.partition("?")[0])
+    given = dict(parse_qsl(parts.query))
+    user = user_name or given.pop("user", None) or parts.username
+    secret = password or given.pop("password", None) or parts.password
+    asked = [f"{k}={v}" for k, v in given.items() if "ssl" in k.lower() and v.lower() not in _NO]
+    if asked or not parts.hostname:
+        wrong = f"{', '.join(asked)} is for Java's driver" if asked else "it names no host"
+        raise InvalidProgramError(
+            f"with_url: {shown}: {wrong}; use JdbcConnectionOptions.of_sqlalchemy(url, …), whose "
+            "arguments go to the package of the database"
+        )
+    if given:
+        logger.info("%s: without effect, as settings of Java's driver: %s", shown, ", ".join(given))
+    library = _imported("sqlalchemy")
+    wanted = [driver_name] if driver_name in _MYSQL_DRIVERS else list(_MYSQL_DRIVERS)
+    found = next((name for name in wanted if _imported(name) is not None), None)
+    if library is None or found is None:
+        raise DependencyError(
+            f"JDBC reaches {shown} by SQLAlchemy and one of the packages {', '.join(wanted)}: pip "
+            "install 'penstock[sqlalchemy]' pymysql; or use JdbcConnectionOptions.of_sqlalchemy"
+            "(url), or of(connect) with any package of DB-API 2"
+        )
+    made = library.URL.create(
+        _MYSQL_DRIVERS[found], user, secret, parts.hostname, parts.port, parts.path.strip("/")
+    )
+    text = made.render_as_string(hide_password=False)
+    reached = JdbcConnectionOptions.of_sqlalchemy(text)
+    return JdbcConnectionOptions(
+        url,
+        driver_name,
+        user_name,
+        password,
+        connect=partial(_connected_by_sqlalchemy, text, {}),
+        paramstyle=reached.paramstyle,
+    )
+
+
+def _imported(name: str) -> Any | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _kind_of(url: str) -> str:
+    kind = urlsplit(url.removeprefix("jdbc:")).scheme
+    if not url.startswith("jdbc:") or kind not in _DATABASES:
+        raise InvalidProgramError(
+            f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
+            f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of_sqlalchemy(url) "
+            "takes what SQLAlchemy reaches, of(connect) any package of DB-API 2"
+        )
+    return kind
+
+
+def marks_of(sql: str) -> int:
+    """Return the number of values that a statement takes."""
+    return sum(mark == "?" for mark in _MARKS.findall(sql))
+
+
+def styled(sql: str, paramstyle: str) -> str:
+    """A statement with the marks that a package wants."""
+    return sql if paramstyle == "qmark" else _MARKS.sub(_formatted, sql)
+
+
+def _formatted(mark: re.Match[str]) -> str:
+    """A mark of another style; a per cent sign is doubled there."""
+    text = mark.group()
+    return "%s" if text == "?" else text.replace("%", "%%")
+
+
+def _connected_by_sqlalchemy(url: str, connect_args: dict[str, Any]) -> Any:
+    """A connection of the database's package, which is in no pool."""
+    library = optional_library("sqlalchemy", "sqlalchemy", "sqlalchemy", "of_sqlalchemy")
+    pool = library.pool.NullPool
+    engine = library.create_engine(url, poolclass=pool, connect_args=connect_args)
+    made = engine.raw_connection()
+    connection = made.driver_connection
+    made.detach()
+    return connection

@@ -1,0 +1,218 @@
+"""JdbcLookup: asks a database about each element (beyond PyFlink).
+
+It has its name in `penstock.connectors.jdbc.sink` as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.background import ServerThreads, shut_down
+from penstock.common.types import Row
+from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
+from penstock.connectors.jdbc.errors import is_final, is_unreadable, remedy
+from penstock.datastream.functions.asynchronous import AsyncFunction
+from penstock.errors import InvalidProgramError, SourceError, UndecodableRecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+logger = logging.getLogger(__name__)
+
+
+@checks_arguments
+class JdbcLookup(AsyncFunction[Any, Any]):
+    """Asks by a query, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+
+    def __init__(
+        self,
+        sql: str,
+        parameters: Callable[[Any], Sequence[Any]],
+        result: Callable[[Any, list[Row]], Iterable[Any]],
+        jdbc_connection_options: JdbcConnectionOptions,
+        *,
+        connections: int = 4,
+        max_retries: int = 3,
+        retry_delay_ms: int = 1000,
+    ) -> None:
+        """Makes a function.
+
+        Args:
+            sql: A query with a ``?`` for each value.
+            parameters: Makes the values of an element, in their order.
+            result: Makes the elements to emit of the element and the rows, which have the names
+                of the query's columns.
+            jdbc_connection_options: The database.
+            connections: How many queries a subtask has under way at a time.
+            max_retries: How often a query that fails is tried again, with a new connection.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The database's package is not installed.
+        """
+        for name, given in (("parameters", parameters), ("result", result)):
+            if not callable(given):
+                raise InvalidProgramError(f"JdbcLookup takes a function as {name}, got {given!r}")
+        for name, number, least in (
+            ("connections", connections, 1),
+            ("max_retries", max_retries, 0),
+            ("retry_delay_ms", retry_delay_ms, 0),
+        ):
+            if number < least:
+                raise InvalidProgramError(f"JdbcLookup: {name} is at least {least}, got {number}")
+        if not sql.strip():
+            raise InvalidProgramError(f"JdbcLookup takes a query as sql, got {sql!r}")
+        jdbc_connection_options.check()
+        self._sql, self._marks = sql, marks_of(sql)
+        self._parameters, self._result = parameters, result
+        self._options = jdbc_connection_options
+        self._connections = connections
+        self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
+        self._asking: _Asking | None = None
+
+    def open(self, runtime_context: Any) -> None:
+        """Makes the threads, which connect when they have something to ask."""
+        del runtime_context
+        self._asking = _Asking(
+            self._options,
+            self._sql,
+            self._connections,
+            self._max_retries,
+            self._retry_delay_ms,
+        )
+
+    def close(self) -> None:
+        """Ends the connections."""
+        if self._asking is not None:
+            self._asking.close()
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        """Return the records emitted for a record."""
+        assert self._asking is not None, "opened"
+        parameters = tuple(_several("parameters", self._parameters(value)))
+        if len(parameters) != self._marks:
+            raise InvalidProgramError(
+                f"JdbcLookup: {len(parameters)} values for {self._marks} marks ? of {self._sql!r}"
+            )
+        rows = await self._asking.rows(parameters)
+        return list(_several("result", self._result(value, rows)))
+
+
+def _several(function: str, given: Any) -> Iterable[Any]:
+    """Return the values that a function of the program made, and reject a text or single value.
+
+    Raises:
+        InvalidProgramError: It is not.
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidProgramError(
+            f"JdbcLookup: the function {function} must return a list or a tuple, got {given!r:.100}"
+        )
+    return given
+
+
+class _Asking:
+    """Threads with a connection each: packages may let no other thread use one."""
+
+    def __init__(
+        self,
+        options: JdbcConnectionOptions,
+        sql: str,
+        connections: int,
+        max_retries: int,
+        retry_delay_ms: int,
+    ) -> None:
+        self._options, self._sql = options, sql
+        self._styled = styled(sql, options.paramstyle)
+        self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
+        self._own = threading.local()
+        self._open: list[Any] = []
+        self._threads = ServerThreads("jdbc-lookup", connections, self._disconnect)
+
+    async def rows(self, parameters: tuple[Any, ...]) -> list[Row]:
+        """The rows for some values."""
+        return await asyncio.wrap_future(self._threads.submit(partial(self._ask, parameters)))
+
+    def close(self) -> None:
+        """Ends the connections, also those that threads wait at."""
+        self._threads.close(cut_short=self._shut_down)
+
+    def _ask(self, parameters: tuple[Any, ...]) -> list[Row]:
+        closed, delay_ms = self._threads.closed, self._retry_delay_ms
+        for tries_left in range(self._max_retries, -1, -1):
+            try:
+                return self._asked(parameters)
+            except (InvalidProgramError, UndecodableRecordError):
+                self._disconnect()
+                raise
+            except Exception as error:
+                # A connection that failed may be broken, and has a transaction that is.
+                self._disconnect()
+                what = (
+                    f"cannot look up {parameters!r:.200} in {self._options.shown} by {self._sql!r}"
+                )
+                if is_final(error):
+                    raise SourceError(
+                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{error}{remedy(error)}"
+                    ) from error
+                if tries_left == 0 or closed.is_set():
+                    raise SourceError(
+                        f"{what}, tried {self._max_retries + 1} times: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+                logger.warning(
+                    "JdbcLookup: %s: %s; trying again in %d ms",
+                    self._options.shown,
+                    error,
+                    delay_ms,
+                )
+                closed.wait(delay_ms / 1000)
+                delay_ms *= 2
+        raise AssertionError("the last try has returned or raised")
+
+    def _asked(self, parameters: tuple[Any, ...]) -> list[Row]:
+        connection = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = self._own.connection = self._options.connect()
+            self._open.append(connection)
+        cursor = connection.cursor()
+        cursor.execute(self._styled, parameters)
+        if cursor.description is None:
+            raise InvalidProgramError(f"{self._sql!r} is no query")
+        names = [column[0] for column in cursor.description]
+        try:
+            rows = cursor.fetchall()
+        except Exception as error:
+            if not is_unreadable(error):
+                raise
+            raise UndecodableRecordError(
+                f"JdbcLookup: a row of {self._sql!r} for {parameters!r:.200} has a value that "
+                f"Python has none for: {error}; have the query cast it to a text"
+            ) from error
+        found = [Row(**dict(zip(names, values, strict=True))) for values in rows]
+        cursor.close()
+        # The next query is to see what was committed meanwhile.
+        connection.rollback()
+        return found
+
+    def _disconnect(self) -> None:
+        """Ends the connection of this thread."""
+        connection, self._own.connection = getattr(self._own, "connection", None), None
+        if connection is not None:
+            self._open.remove(connection)
+            # A broken one may be closed already.
+            with suppress(Exception):
+                connection.close()
+
+    def _shut_down(self) -> None:
+        for connection in list(self._open):
+            shut_down(connection)

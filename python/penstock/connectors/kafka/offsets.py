@@ -1,0 +1,217 @@
+"""Start and stop offsets of each partition."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.jvm import requires_jvm
+from penstock.connectors.kafka.partitions import KafkaTopicPartition
+from penstock.errors import InvalidProgramError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["EARLIEST", "KafkaOffsetResetStrategy", "KafkaOffsetsInitializer", "OffsetsRetriever"]
+
+#: The offset that stands for the first record that is still there when the reader comes.
+EARLIEST: Final = -2
+
+
+class KafkaOffsetResetStrategy(Enum):
+    """Start position when no offset is stored, or the stored one has been deleted."""
+
+    LATEST = 0
+    EARLIEST = 1
+    NONE = 2
+
+
+class OffsetsRetriever(ABC):
+    """Asks the brokers for offsets; partitions that have none are left out of the answers."""
+
+    @abstractmethod
+    def committed(
+        self, partitions: Collection[KafkaTopicPartition]
+    ) -> dict[KafkaTopicPartition, int]:
+        """The offsets that the consumer group has committed."""
+
+    @abstractmethod
+    def latest(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The offsets behind the last records."""
+
+    @abstractmethod
+    def at_time(
+        self, partitions: Collection[KafkaTopicPartition], timestamp_ms: int
+    ) -> dict[KafkaTopicPartition, int]:
+        """The offsets of the first records with at least this timestamp."""
+
+
+class KafkaOffsetsInitializer:
+    """Says where reading starts or stops; made by its static methods."""
+
+    def __init__(self, j_initializer: None) -> None:
+        """Makes an initializer; subclasses pass None.
+
+        Raises:
+            JvmOnlyError: A Java initializer was passed.
+        """
+        if j_initializer is not None:
+            requires_jvm("KafkaOffsetsInitializer(j_initializer)", "use its static methods")
+
+    #: What the consumer does where an offset is not there any more.
+    reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """The offset of each partition; a subclass may say it, in the driver.
+
+        Raises:
+            SourceError: A partition has none.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.partition_offsets")
+
+    @staticmethod
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """The offsets that the consumer group has committed, else what the strategy says."""
+        return Committed(_strategy(offset_reset_strategy))
+
+    @staticmethod
+    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
+        """The first records whose timestamp in ms is at least this one, else the end."""
+        given: Any = timestamp
+        if type(given) is not int or given < 0:
+            raise InvalidProgramError(
+                f"KafkaOffsetsInitializer.timestamp takes ms since 1970, got {timestamp!r}"
+            )
+        return _AtTime(timestamp)
+
+    @staticmethod
+    def earliest() -> KafkaOffsetsInitializer:
+        """The first records that are there."""
+        return _Earliest(None)
+
+    @staticmethod
+    def latest() -> KafkaOffsetsInitializer:
+        """Behind the records that are there when the job starts."""
+        return _Latest(None)
+
+    @staticmethod
+    def offsets(
+        offsets: dict[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """Offsets by partition; partitions without one start as the strategy says."""
+        found: Any = offsets
+        if not isinstance(found, Mapping):
+            raise InvalidProgramError(
+                "KafkaOffsetsInitializer.offsets takes a dictionary of offsets by "
+                f"KafkaTopicPartition, got {offsets!r}"
+            )
+        for partition, offset in offsets.items():
+            if not isinstance(partition, KafkaTopicPartition):
+                raise InvalidProgramError(
+                    f"KafkaOffsetsInitializer.offsets takes KafkaTopicPartitions, got {partition!r}"
+                )
+            given: Any = offset
+            if type(given) is not int or given < 0:
+                raise InvalidProgramError(
+                    f"the offset of {partition!r} must be 0 or more, got {offset!r}"
+                )
+        return _Specified(dict(offsets), _strategy(offset_reset_strategy))
+
+
+def _strategy(given: KafkaOffsetResetStrategy) -> KafkaOffsetResetStrategy:
+    if not isinstance(given, KafkaOffsetResetStrategy):
+        raise InvalidProgramError(f"expected a KafkaOffsetResetStrategy, got {given!r}")
+    return given
+
+
+def _by_strategy(
+    strategy: KafkaOffsetResetStrategy,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: OffsetsRetriever,
+    reason: str,
+) -> dict[KafkaTopicPartition, int]:
+    """The offsets of partitions for which nothing else says one."""
+    if not partitions:
+        return {}
+    if strategy is KafkaOffsetResetStrategy.EARLIEST:
+        return dict.fromkeys(partitions, EARLIEST)
+    if strategy is KafkaOffsetResetStrategy.LATEST:
+        return retriever.latest(partitions)
+    raise SourceError(
+        f"{reason} for {', '.join(map(repr, sorted(partitions)))}; "
+        "an offset reset strategy other than NONE says where to start"
+    )
+
+
+class _Earliest(KafkaOffsetsInitializer):
+    reset_strategy = KafkaOffsetResetStrategy.EARLIEST
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """The first records."""
+        return _by_strategy(self.reset_strategy, partitions, retriever, "")
+
+
+class _Latest(KafkaOffsetsInitializer):
+    reset_strategy = KafkaOffsetResetStrategy.LATEST
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """Behind the last records."""
+        return retriever.latest(partitions)
+
+
+class _AtTime(KafkaOffsetsInitializer):
+    def __init__(self, timestamp_ms: int) -> None:
+        super().__init__(None)
+        self._timestamp_ms = timestamp_ms
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """The first records of the time; the end where there are none."""
+        found = retriever.at_time(partitions, self._timestamp_ms)
+        missing = [partition for partition in partitions if partition not in found]
+        return {**found, **(retriever.latest(missing) if missing else {})}
+
+
+class Committed(KafkaOffsetsInitializer):
+    def __init__(self, strategy: KafkaOffsetResetStrategy) -> None:
+        super().__init__(None)
+        self.reset_strategy = strategy
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """Return the offsets that the group committed."""
+        found = retriever.committed(partitions)
+        missing = [partition for partition in partitions if partition not in found]
+        reason = "the consumer group has committed no offset"
+        return {**found, **_by_strategy(self.reset_strategy, missing, retriever, reason)}
+
+
+class _Specified(KafkaOffsetsInitializer):
+    def __init__(
+        self, offsets: dict[KafkaTopicPartition, int], strategy: KafkaOffsetResetStrategy
+    ) -> None:
+        super().__init__(None)
+        self._given = offsets
+        self.reset_strategy = strategy
+
+    def partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
+    ) -> dict[KafkaTopicPartition, int]:
+        """The given offsets."""
+        found = {p: self._given[p] for p in partitions if p in self._given}
+        missing = [partition for partition in partitions if partition not in found]
+        reason = "no offset was given"
+        return {**found, **_by_strategy(self.reset_strategy, missing, retriever, reason)}

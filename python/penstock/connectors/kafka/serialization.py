@@ -1,0 +1,235 @@
+"""Elements as records of Kafka."""
+
+from __future__ import annotations
+
+import codecs
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import SerializationSchema, SimpleStringSchema
+from penstock.connectors.kafka.partitions import check_topic
+from penstock.errors import InvalidProgramError, SinkError
+from penstock.formats.misfit import note_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "KafkaProducerRecord",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaTopicSelector",
+]
+
+
+@dataclass(slots=True)
+class KafkaProducerRecord:
+    """A record on its way to a topic.
+
+    Attributes:
+        topic: The topic.
+        value: The value; None is a tombstone.
+        key: The key, or None.
+        headers: Names and values, or None.
+        partition: The partition, from 0; None leaves it to the key, or to chance.
+        timestamp: Milliseconds since 1970; None takes the element's timestamp.
+    """
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes]] | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class KafkaTopicSelector(ABC):
+    """Chooses the topic of each element."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """The topic of an element."""
+
+
+class KafkaRecordSerializationSchema(SerializationSchema):
+    """Makes records of elements; made by `builder` or `of`."""
+
+    def __init__(
+        self, j_serialization_schema: None, topic_selector: KafkaTopicSelector | None = None
+    ) -> None:
+        """Makes a schema; subclasses pass None.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_serialization_schema is not None:
+            requires_jvm(
+                "KafkaRecordSerializationSchema(j_serialization_schema)", "use builder() or of()"
+            )
+        super().__init__()
+        self._topic_selector = topic_selector
+
+    def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
+        """The record of an element; None for an element that makes none."""
+        raise NotImplementedError(f"{type(self).__name__}.serialize_record")
+
+    @staticmethod
+    def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Starts to describe a schema."""
+        return KafkaRecordSerializationSchemaBuilder()
+
+    @staticmethod
+    def of(
+        function: Callable[[Any], KafkaProducerRecord | None],
+    ) -> KafkaRecordSerializationSchema:
+        """Records that a function makes of elements (beyond PyFlink)."""
+        if not callable(function):
+            raise InvalidProgramError(f"expected a function of an element, got {function!r}")
+        return _OfFunction(function)
+
+
+@checks_arguments
+class KafkaRecordSerializationSchemaBuilder:
+    """Describes how records are made of topic, key and value."""
+
+    def __init__(self) -> None:
+        """Starts with nothing."""
+        self._topic: str | None = None
+        self._selector: Callable[[Any], str] | None = None
+        self._key: SerializationSchema | None = None
+        self._value: SerializationSchema | None = None
+        self._headers: Callable[[Any], Sequence[tuple[str, bytes]]] | None = None
+
+    def build(self) -> KafkaRecordSerializationSchema:
+        """The schema.
+
+        Raises:
+            InvalidProgramError: The topic or the value's schema is missing.
+        """
+        if self._topic is None and self._selector is None:
+            raise InvalidProgramError("records need set_topic or set_topic_selector")
+        if self._value is None:
+            raise InvalidProgramError("records need set_value_serialization_schema")
+        return Composed(self._topic, self._selector, self._key, self._value, self._headers)
+
+    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+        """The topic of all records."""
+        check_topic("set_topic", topic)
+        self._require_no_topic()
+        self._topic = topic
+        return self
+
+    def set_topic_selector(
+        self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Chooses the topic of each element."""
+        self._require_no_topic()
+        if isinstance(topic_selector, KafkaTopicSelector):
+            self._selector = topic_selector.apply
+        elif callable(topic_selector):
+            self._selector = topic_selector
+        else:
+            raise InvalidProgramError(
+                f"set_topic_selector takes a function or a KafkaTopicSelector: {topic_selector!r}"
+            )
+        return self
+
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Makes keys of elements; without it records have none."""
+        self._key = _schema(key_serialization_schema)
+        return self
+
+    def set_value_serialization_schema(
+        self, value_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Makes values of elements."""
+        self._value = _schema(value_serialization_schema)
+        return self
+
+    def set_header_provider(
+        self, header_provider: Callable[[Any], Sequence[tuple[str, bytes]]]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Makes headers of elements (beyond PyFlink)."""
+        if not callable(header_provider):
+            raise InvalidProgramError(f"set_header_provider takes a function: {header_provider!r}")
+        self._headers = header_provider
+        return self
+
+    def _require_no_topic(self) -> None:
+        if self._topic is not None or self._selector is not None:
+            raise InvalidProgramError("one of set_topic and set_topic_selector is called, and once")
+
+
+class Composed(KafkaRecordSerializationSchema):
+    """Records of a topic, a key and a value."""
+
+    def __init__(
+        self,
+        topic: str | None,
+        selector: Callable[[Any], str] | None,
+        key: SerializationSchema | None,
+        value: SerializationSchema,
+        headers: Callable[[Any], Sequence[tuple[str, bytes]]] | None,
+    ) -> None:
+        """Takes what `KafkaRecordSerializationSchemaBuilder` has collected."""
+        super().__init__(None)
+        self._topic = topic
+        self._selector = selector
+        self._key = key
+        self._value = value
+        self._headers = headers
+
+    def plain(self) -> tuple[str, Callable[[Any], bytes], Callable[[Any], bytes] | None] | None:
+        """Topic, and what makes value and key; None of records with more than that."""
+        if self._topic is None or self._headers is not None:
+            return None
+        key_of = None if self._key is None else _serializer(self._key)
+        return self._topic, _serializer(self._value), key_of
+
+    def serialize_record(self, element: Any) -> KafkaProducerRecord:
+        """The record of an element."""
+        topic = self._topic
+        if topic is None:
+            assert self._selector is not None
+            topic = self._selector(element)
+            if not isinstance(topic, str):
+                raise SinkError(f"the topic selector must return a topic's name, got {topic!r}")
+        try:
+            value = self._value.serialize(element)
+            key = None if self._key is None else self._key.serialize(element)
+        except Exception as error:
+            note_place(error, f"the topic {topic}")
+            raise
+        headers = None if self._headers is None else self._headers(element)
+        return KafkaProducerRecord(topic, value, key, headers)
+
+
+class _OfFunction(KafkaRecordSerializationSchema):
+    def __init__(self, function: Callable[[Any], KafkaProducerRecord | None]) -> None:
+        super().__init__(None)
+        self._function = function
+
+    def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
+        """Return the record that the function makes."""
+        record = self._function(element)
+        if record is not None and not isinstance(record, KafkaProducerRecord):
+            raise SinkError(f"the function must return a KafkaProducerRecord, got {record!r}")
+        return record
+
+
+def _serializer(schema: SerializationSchema) -> Callable[[Any], bytes]:
+    """Return the serialization as a function of the interpreter's own where there is one."""
+    if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
+        return str.encode
+    return schema.serialize
+
+
+def _schema(given: Any) -> SerializationSchema:
+    if not isinstance(given, SerializationSchema):
+        raise InvalidProgramError(f"expected a SerializationSchema, got {given!r}")
+    return given

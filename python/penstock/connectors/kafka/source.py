@@ -1,0 +1,354 @@
+"""KafkaSource: topics as a source, exactly once with checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.connectors.kafka.client import (
+    check_brokers,
+    check_settings,
+    client_settings,
+    decided,
+    kafka_library,
+    whole_number,
+)
+from penstock.connectors.kafka.descriptions import API_TIMEOUT_MS, SourceDescription
+from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
+from penstock.connectors.kafka.enumerator import KafkaSourceEnumerator
+from penstock.connectors.kafka.offsets import (
+    Committed,
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+)
+from penstock.connectors.kafka.partitions import (
+    KafkaPartitionSplit,
+    KafkaTopicPartition,
+    check_topic,
+)
+from penstock.connectors.kafka.reader import KafkaSourceReader
+from penstock.connectors.kafka.subscribers import PartitionSet, Subscriber, TopicList, TopicPattern
+from penstock.connectors.split_source import (
+    Boundedness,
+    PythonSource,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.errors import InvalidProgramError
+from penstock.formats.dead_letters import required_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.serialization import DeserializationSchema
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
+
+__all__ = ["KafkaSource", "KafkaSourceBuilder"]
+
+#: How often to look for new partitions unless the properties say otherwise, as in Flink.
+_DISCOVERY_INTERVAL_MS: Final = 300_000
+
+#: How long the client library pauses where its queue is full, in ms, unless the properties say
+#: otherwise.
+_QUEUE_BACKOFF_MS: Final = "10"
+
+_OWN_PROPERTIES: Final = frozenset(
+    {
+        "client.id.prefix",
+        "commit.offsets.on.checkpoint",
+        "default.api.timeout.ms",
+        "partition.discovery.interval.ms",
+    }
+)
+
+_RESET: Final = {
+    KafkaOffsetResetStrategy.EARLIEST: "earliest",
+    KafkaOffsetResetStrategy.LATEST: "latest",
+    KafkaOffsetResetStrategy.NONE: "error",
+}
+
+
+class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
+    """Reads topics; made by `builder`."""
+
+    def __init__(self, j_kafka_source: None = None) -> None:
+        """Makes a source; use `builder`.
+
+        Raises:
+            JvmOnlyError: A Java source was passed.
+        """
+        super().__init__()
+        if j_kafka_source is not None:
+            requires_jvm("KafkaSource(j_kafka_source)", "use KafkaSource.builder()")
+        SourceDescription.__init__(self)
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """Starts to describe a source."""
+        return KafkaSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether `KafkaSourceBuilder.set_bounded` was called."""
+        return self.boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type that the deserializer declares."""
+        produced: TypeInformation | None = self.deserializer.get_produced_type()
+        return produced
+
+    def create_enumerator(
+        self, enum_context: SplitEnumeratorContext[KafkaPartitionSplit]
+    ) -> SplitEnumerator[KafkaPartitionSplit]:
+        """Finds partitions from the beginning."""
+        return KafkaSourceEnumerator(self, enum_context)
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[KafkaPartitionSplit], state: Any
+    ) -> SplitEnumerator[KafkaPartitionSplit]:
+        """Goes on with the partitions that were known."""
+        return KafkaSourceEnumerator(self, enum_context, state)
+
+    def create_reader(
+        self, reader_context: SourceReaderContext
+    ) -> SourceReader[KafkaPartitionSplit]:
+        """Reads the partitions of a subtask."""
+        return KafkaSourceReader(self, reader_context)
+
+
+@checks_arguments
+class KafkaSourceBuilder:
+    """Describes a KafkaSource."""
+
+    def __init__(self) -> None:
+        """Starts with nothing but defaults: all records from the earliest, without end."""
+        self._subscriber: Subscriber | None = None
+        self._starting: KafkaOffsetsInitializer = KafkaOffsetsInitializer.earliest()
+        self._stopping: KafkaOffsetsInitializer | None = None
+        self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self.deserializer: KafkaRecordDeserializationSchema | None = None
+        self._properties: dict[str, str] = {}
+        self._skips_undecodable = False
+        self._dead_letters: OutputTag | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """The brokers to ask first, as ``host:port`` separated by commas."""
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """The consumer group, in whose name offsets are committed."""
+        return self.set_property("group.id", group_id)
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Reads all partitions of these topics, which must be there."""
+        if not topics:
+            raise InvalidProgramError("set_topics takes names of topics, got none")
+        for topic in topics:
+            check_topic("set_topics", topic)
+        return self._subscribe(TopicList(tuple(dict.fromkeys(topics))))
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Reads all topics whose whole names match a regular expression, also later ones."""
+        if not topic_pattern:
+            raise InvalidProgramError("set_topic_pattern takes a regular expression, got ''")
+        try:
+            re.compile(topic_pattern)
+        except re.error as error:
+            raise InvalidProgramError(
+                f"set_topic_pattern takes a regular expression, got {topic_pattern!r}: {error}"
+            ) from None
+        return self._subscribe(TopicPattern(topic_pattern))
+
+    def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Reads these partitions."""
+        given: Any = partitions
+        found = frozenset(given) if isinstance(given, Collection) else frozenset()
+        if not found or not all(isinstance(p, KafkaTopicPartition) for p in found):
+            raise InvalidProgramError(
+                f"set_partitions takes a set of KafkaTopicPartitions, got {partitions!r}"
+            )
+        return self._subscribe(PartitionSet(found))
+
+    def set_starting_offsets(
+        self, starting_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Set the start offsets; a job that resumes from a checkpoint continues where that was."""
+        self._starting = _initializer(starting_offsets_initializer)
+        return self
+
+    def set_unbounded(
+        self, stopping_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Stops at these offsets, while the job runs as one without end."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        return self
+
+    def set_bounded(
+        self, stopping_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Stops at these offsets, and is a bounded source."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self.boundedness = Boundedness.BOUNDED
+        return self
+
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema
+    ) -> KafkaSourceBuilder:
+        """Makes elements of the records' values."""
+        self.deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
+        return self
+
+    def set_deserializer(
+        self, record_deserializer: KafkaRecordDeserializationSchema
+    ) -> KafkaSourceBuilder:
+        """Makes elements of whole records (beyond PyFlink)."""
+        given: Any = record_deserializer
+        if not isinstance(given, KafkaRecordDeserializationSchema):
+            raise InvalidProgramError(
+                f"set_deserializer takes a KafkaRecordDeserializationSchema, got {given!r}; "
+                "KafkaRecordDeserializationSchema.of(function) makes one"
+            )
+        self.deserializer = record_deserializer
+        return self
+
+    def set_skip_undecodable_records(self, skip: bool) -> KafkaSourceBuilder:
+        """Logs, counts and leaves out what cannot be deserialized (beyond PyFlink).
+
+        Otherwise such a record fails the job, with its topic, partition and offset.
+        """
+        self._skips_undecodable = skip
+        return self
+
+    def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder:
+        """Sends what cannot be deserialized to a side output (beyond PyFlink).
+
+        There it is a row of ``dead_letters.DEAD_LETTER_TYPE`` with the error, the record's topic,
+        partition, offset, timestamp, key and headers, and its value as ``data``.  An exception that
+        is no decoding error (`FormatError`, any other ValueError) fails the job nevertheless.
+
+        Raises:
+            InvalidProgramError: It is no OutputTag.
+        """
+        self._dead_letters = required_tag("set_dead_letters", output_tag)
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """Set the prefix of the source's client ids."""
+        return self.set_property("client.id.prefix", prefix)
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """A property of the source or of the client library."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Several properties."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def build(self) -> KafkaSource:
+        """The source.
+
+        Raises:
+            InvalidProgramError: Something is missing.
+            ConfigurationError: A property does not exist or has an impossible value.
+            DependencyError: The client library is not installed.
+        """
+        properties = self._properties
+        for name, given in (
+            ("set_bootstrap_servers", properties.get("bootstrap.servers")),
+            ("set_topics, set_topic_pattern or set_partitions", self._subscriber),
+            ("set_value_only_deserializer or set_deserializer", self.deserializer),
+        ):
+            if not given:
+                raise InvalidProgramError(f"a KafkaSource needs {name}")
+        assert self._subscriber is not None
+        assert self.deserializer is not None
+        group_id = properties.get("group.id")
+        if group_id is None and any(
+            _needs_group(initializer) for initializer in (self._starting, self._stopping)
+        ):
+            raise InvalidProgramError("a KafkaSource with committed offsets needs set_group_id")
+        source = KafkaSource()
+        source.subscriber = self._subscriber
+        source.starting, source.stopping = self._starting, self._stopping
+        source.boundedness = self.boundedness
+        source.deserializer = self.deserializer
+        source.group_id = group_id
+        source.client_id_prefix = properties.get("client.id.prefix", "")
+        if self._skips_undecodable and self._dead_letters is not None:
+            raise InvalidProgramError(
+                "set_skip_undecodable_records and set_dead_letters exclude each other"
+            )
+        source.skips_undecodable = self._skips_undecodable
+        source.dead_letters = self._dead_letters
+        commits_offsets = _truth(properties, "commit.offsets.on.checkpoint", default=True)
+        if group_id is None and commits_offsets and "commit.offsets.on.checkpoint" in properties:
+            raise InvalidProgramError("commit.offsets.on.checkpoint needs set_group_id")
+        source.commits_offsets = group_id is not None and commits_offsets
+        interval_ms = whole_number(
+            properties, "partition.discovery.interval.ms", _DISCOVERY_INTERVAL_MS
+        )
+        if interval_ms > 0 and self.boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
+            source.discovery_interval_ms = interval_ms
+        api_timeout_ms = whole_number(properties, "default.api.timeout.ms", API_TIMEOUT_MS, least=0)
+        source.api_timeout_s = api_timeout_ms / 1000
+        source.settings = self._settings()
+        return source
+
+    def _settings(self) -> dict[str, str]:
+        given = {k: v for k, v in self._properties.items() if k not in _OWN_PROPERTIES}
+        settings = {
+            # As Java's client; librdkafka would read committed records alone.
+            "isolation.level": "read_uncommitted",
+            # librdkafka would pause for a second whenever its queue has been full.
+            "fetch.queue.backoff.ms": _QUEUE_BACKOFF_MS,
+            **client_settings(given, "KafkaSource"),
+        }
+        # The library has no consumer without a group; nothing is committed in this one.
+        settings.setdefault("group.id", "penstock")
+        check_brokers(settings["bootstrap.servers"], "KafkaSource")
+        check_settings(settings, kafka_library("KafkaSource").Consumer, "KafkaSource")
+        own: dict[str, str | None] = {
+            "auto.offset.reset": _RESET[self._starting.reset_strategy],
+            "enable.auto.commit": "false",
+            "enable.auto.offset.store": "false",
+            "enable.partition.eof": "true",
+        }
+        if "client.id" in settings:
+            own["client.id"] = None  # each client has one of its own
+        return decided(settings, own, "KafkaSource")
+
+    def _subscribe(self, subscriber: Subscriber) -> KafkaSourceBuilder:
+        if self._subscriber is not None:
+            raise InvalidProgramError(
+                "one of set_topics, set_topic_pattern and set_partitions is called, and once"
+            )
+        self._subscriber = subscriber
+        return self
+
+
+def _initializer(given: Any) -> KafkaOffsetsInitializer:
+    if not isinstance(given, KafkaOffsetsInitializer):
+        raise InvalidProgramError(f"expected a KafkaOffsetsInitializer, got {given!r}")
+    return given
+
+
+def _needs_group(initializer: KafkaOffsetsInitializer | None) -> bool:
+    return isinstance(initializer, Committed)
+
+
+def _truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = properties.get(key)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise InvalidProgramError(f"the property {key} is true or false, got {text!r}")
+    return text.lower() == "true"

@@ -1,0 +1,77 @@
+"""Which partitions a source reads: topics by name or pattern, or partitions one by one."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.connectors.kafka.partitions import KafkaTopicPartition
+from penstock.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Subscriber(ABC):
+    """Chooses among the partitions that the brokers have."""
+
+    @abstractmethod
+    def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
+        """The partitions to read.
+
+        Args:
+            topics: How many partitions each topic has.
+
+        Raises:
+            SourceError: A topic or partition that was asked for is not there.
+        """
+
+
+@dataclass(frozen=True)
+class TopicList(Subscriber):
+    """All partitions of some topics."""
+
+    topics: tuple[str, ...]
+
+    def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
+        """The partitions of the topics."""
+        missing = [topic for topic in self.topics if topic not in topics]
+        if missing:
+            raise SourceError(
+                f"there is no topic {', '.join(missing)}; set_topic_pattern() waits for topics "
+                "that come later, and a user sees those alone that it may DESCRIBE"
+            )
+        return {KafkaTopicPartition(t, number) for t in self.topics for number in range(topics[t])}
+
+
+@dataclass(frozen=True)
+class TopicPattern(Subscriber):
+    """All partitions of the topics whose whole names match a pattern."""
+
+    pattern: str
+
+    def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
+        """The partitions of the topics that match."""
+        matches = re.compile(self.pattern).fullmatch
+        return {
+            KafkaTopicPartition(topic, number)
+            for topic, count in topics.items()
+            if matches(topic)
+            for number in range(count)
+        }
+
+
+@dataclass(frozen=True)
+class PartitionSet(Subscriber):
+    """Some partitions."""
+
+    partitions: frozenset[KafkaTopicPartition]
+
+    def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
+        """The partitions, all of which must be there."""
+        missing = sorted(p for p in self.partitions if p.partition >= topics.get(p.topic, 0))
+        if missing:
+            raise SourceError(f"there is no partition {', '.join(map(repr, missing))}")
+        return set(self.partitions)

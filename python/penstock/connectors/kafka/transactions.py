@@ -1,0 +1,290 @@
+"""Operations on transactions that another process began.
+
+A transaction that belongs to a checkpoint is committed even if the process that wrote it is gone,
+and what nobody will commit is aborted.  librdkafka does neither, so these few requests go through
+the package kafka-python.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.background import ServerThreads
+from penstock.common.optional_library import optional_library
+from penstock.connectors.kafka.admin import Admin
+from penstock.errors import ConfigurationError, SinkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: librdkafka's names of what a connection needs, and kafka-python's.
+_NAMES: Final = {
+    "bootstrap.servers": "bootstrap_servers",
+    "security.protocol": "security_protocol",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "ssl.cipher.suites": "ssl_ciphers",
+}
+
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+#: Errors that pass by themselves: the coordinator moves, loads, or still writes the last markers.
+_PASSING: Final = frozenset({7, 14, 15, 16, 51})
+
+_PAUSE_S: Final = 0.02
+
+_NOT_FOUND: Final = 105
+
+
+@dataclass(frozen=True)
+class KafkaCommittable:
+    """A transaction that is to be committed.
+
+    Attributes:
+        transactional_id: Its name.
+        producer_id: The producer that wrote it.
+        epoch: The epoch of the producer.
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+class TransactionEndedError(SinkError):
+    """A transaction is over, and was not committed by this request."""
+
+
+def admin_settings(settings: Mapping[str, str]) -> dict[str, Any]:
+    """kafka-python's settings for librdkafka's.
+
+    Raises:
+        ConfigurationError: The brokers are reached in a way that kafka-python does not know.
+    """
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key in _NAMES:
+            found[_NAMES[key]] = value
+        elif key.startswith(("sasl.", "ssl.")) and key != "ssl.endpoint.identification.algorithm":
+            raise ConfigurationError(
+                f"KafkaSink: {key} is not supported with DeliveryGuarantee.EXACTLY_ONCE; supported "
+                f"are {', '.join(name for name in _NAMES if name.startswith(('sasl.', 'ssl.')))}"
+            )
+    if found.get("sasl_mechanism", "PLAIN").upper() not in _MECHANISMS:
+        raise ConfigurationError(
+            f"KafkaSink: with DeliveryGuarantee.EXACTLY_ONCE sasl.mechanism is one of "
+            f"{', '.join(_MECHANISMS)}, got {found['sasl_mechanism']}"
+        )
+    if "security_protocol" in found:
+        found["security_protocol"] = found["security_protocol"].upper()
+    found["ssl_check_hostname"] = (
+        settings.get("ssl.endpoint.identification.algorithm", "https") != "none"
+    )
+    return found
+
+
+class Transactions:
+    """Asks the coordinators of transactions; each request is tried again for ``max_block_s``.
+
+    A thread asks, so that a task can be cancelled meanwhile.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], max_block_s: float) -> None:
+        """Connects at the first request.
+
+        Raises:
+            DependencyError: kafka-python is not installed.
+        """
+        admin = optional_library(
+            "kafka.admin",
+            "kafka-python",
+            "kafka",
+            "KafkaSink with DeliveryGuarantee.EXACTLY_ONCE",
+        )
+        if (messages := logging.getLogger("kafka")).level == logging.NOTSET:
+            # It tells of each connection and of each search for a coordinator, at every checkpoint.
+            messages.setLevel(logging.WARNING)
+        self._kind: Any = admin.KafkaAdminClient
+        self._settings_of_library = settings
+        self._settings = admin_settings(settings)
+        self._max_block_s = max_block_s
+        self._admin: Any = None
+        self._threads = ServerThreads("kafka-admin")
+
+    def open_ones(self) -> list[str]:
+        """The names of all transactions that are neither committed nor aborted."""
+        listed = self._try("list the transactions", lambda admin: admin.list_transactions())
+        return [
+            listing.transactional_id
+            for listings in listed.values()
+            for listing in listings
+            if listing.state.value == "Ongoing"
+        ]
+
+    def describe(self, transactional_id: str) -> KafkaCommittable:
+        """Describe the producer of this transaction.
+
+        Raises:
+            TransactionEndedError: It is not open any more.
+        """
+        found = self._try(
+            f"describe the transaction {transactional_id}",
+            lambda admin: admin.describe_transactions([transactional_id]),
+        )[transactional_id]
+        if found.state.value != "Ongoing":
+            raise TransactionEndedError(
+                f"the transaction {transactional_id} is {found.state.value}: it was open "
+                "for longer than transaction.timeout.ms, or another job uses the same "
+                "transactional id prefix"
+            )
+        return KafkaCommittable(transactional_id, found.producer_id, found.producer_epoch)
+
+    def abort(self, transactional_id: str, timeout_ms: int) -> None:
+        """Aborts the open transaction of this name, and shuts out who wrote it."""
+        from kafka.protocol.producer import InitProducerIdRequest
+
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=-1,
+            producer_epoch=-1,
+        )
+        code = self._ask(f"abort the transaction {transactional_id}", transactional_id, request)
+        if code:
+            raise SinkError(f"cannot abort the transaction {transactional_id}: {_error_name(code)}")
+
+    def commit(self, committable: KafkaCommittable) -> None:
+        """Commits; once more is harmless.
+
+        Raises:
+            TransactionEndedError: It was aborted, or is not known any more.
+            SinkError: The brokers refuse.
+        """
+        from kafka.protocol.producer import EndTxnRequest
+
+        name = committable.transactional_id
+        request = EndTxnRequest(
+            transactional_id=name,
+            producer_id=committable.producer_id,
+            producer_epoch=committable.epoch,
+            committed=True,
+            max_version=4,  # later ones raise the epoch, so that once more would not be harmless
+        )
+        code = self._ask(f"commit the transaction {name}", name, request)
+        if code in (47, 48, 49, 90, _NOT_FOUND):
+            raise TransactionEndedError(
+                f"cannot commit the transaction {name}: {_error_name(code)}"
+            )
+        if code:
+            raise SinkError(f"cannot commit the transaction {name}: {_error_name(code)}")
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._threads.close(self._disconnect, self._cut_short)
+
+    def _connected(self) -> Any:
+        if self._admin is None:
+            # kafka-python does not tell a wrong password from brokers that are away.
+            settings = self._settings_of_library
+            brokers = Admin(settings, "penstock-transactions", "KafkaSink", SinkError)
+            with closing(brokers):
+                brokers.topics(self._max_block_s, self._threads.closed.is_set)
+            # In two steps, so that also what waits for brokers meanwhile can be ended.
+            self._admin = self._kind.__new__(self._kind)
+            try:
+                self._admin.__init__(**self._settings)
+            except BaseException:
+                self._disconnect()
+                raise
+        return self._admin
+
+    def _disconnect(self) -> None:
+        admin, self._admin = self._admin, None
+        if hasattr(admin, "_net"):
+            if not hasattr(admin, "_closed"):
+                admin._closed = False  # its making failed: close() would leave its thread
+            admin.close()
+
+    def _cut_short(self) -> None:
+        """Ends what the thread waits for, with an error there."""
+        network = getattr(self._admin, "_net", None)
+        if network is not None:
+            network.stop()
+
+    def _ask(self, what: str, transactional_id: str, request: Any) -> int:
+        """Sends a request to the coordinator of a transaction; the code of its error, or 0."""
+        deadline = time.monotonic() + self._max_block_s
+        while True:
+            code: int = self._try(what, lambda admin: _send(admin, transactional_id, request))
+            if code not in _PASSING or time.monotonic() >= deadline:
+                return code
+            if code in (15, 16):
+                self._threads.call(
+                    self._disconnect
+                )  # what it knows about coordinators is not true any more
+            time.sleep(_PAUSE_S)
+
+    def _try(self, what: str, action: Callable[[Any], Any]) -> Any:
+        """Has something done, again and again while no broker can be reached."""
+        return self._threads.call(lambda: self._tried(what, action))
+
+    def _tried(self, what: str, action: Callable[[Any], Any]) -> Any:
+        import kafka.errors
+
+        deadline = time.monotonic() + self._max_block_s
+        while True:
+            try:
+                return action(self._connected())
+            except kafka.errors.KafkaError as error:
+                retriable = getattr(error, "retriable", False)
+                is_over = time.monotonic() >= deadline or self._threads.closed.is_set()
+                if not retriable or is_over:
+                    servers = self._settings["bootstrap_servers"]
+                    raise SinkError(
+                        f"cannot {what} at the brokers {servers}: {type(error).__name__} {error}"
+                    ) from error
+                self._disconnect()
+                time.sleep(_PAUSE_S)
+
+
+def _send(admin: Any, transactional_id: str, request: Any) -> int:
+    """Sends a request to the coordinator of a transaction, which the admin client finds."""
+    from kafka.admin.client import CoordinatorType
+
+    async def send() -> int:
+        node = await admin._find_coordinator_id(
+            transactional_id, key_type=CoordinatorType.TRANSACTION
+        )
+        response = await admin._manager.send(request, node_id=node)
+        code: int = response.error_code
+        return code
+
+    result: int = admin._manager.run(send)
+    return result
+
+
+def _error_name(code: int) -> str:
+    import kafka.errors
+
+    return f"{kafka.errors.for_code(code).__name__} ({code})"
+
+
+def transactional_id(prefix: str, subtask: int, number: int) -> str:
+    """The name of a writer's transaction: ``number`` is one more than its last checkpoint."""
+    return f"{prefix}-{subtask}-{number}"
+
+
+def parsed_transactional_id(prefix: str, name: str) -> tuple[int, int] | None:
+    """Subtask and number of a transaction's name, None when it is of another prefix."""
+    found = re.fullmatch(re.escape(prefix) + r"-(\d+)-(\d+)", name)
+    return None if found is None else (int(found[1]), int(found[2]))

@@ -1,0 +1,1 @@
+"""MQTT: a source and a sink."""

@@ -1,0 +1,341 @@
+"""MqttSource: subscribes to topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import as_type_information
+from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
+from penstock.connectors.messages import DeadLetters, EmittedMessages, Inbox
+from penstock.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
+from penstock.connectors.single_split import SingleSplitReader, SingleSplitSource
+from penstock.connectors.split_source import (
+    Boundedness,
+    InputStatus,
+    ReaderOutput,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+)
+from penstock.errors import SourceError, WrongArgumentError
+from penstock.formats.dead_letters import Policy, required_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
+
+#: Messages that are emitted by one call, between which the task looks at nothing else.
+_STEP: Final = 100
+
+#: Messages that a broker may send before any is acknowledged: the most that MQTT knows.
+_MOST_UNACKNOWLEDGED: Final = 65_535
+
+#: How long a message waits for space before the thread that has it looks whether all is over.
+_WAIT_S: Final = 0.1
+
+
+def _is_filter(topic: Any) -> bool:
+    """Return whether a broker takes it for a subscription."""
+    if not isinstance(topic, str) or not 0 < len(topic.encode()) < 1 << 16 or "\0" in topic:
+        return False
+    *levels, last = topic.split("/")
+    return (last == "#" or "#" not in last) and all(
+        level == "+" or not set(level) & {"+", "#"} for level in (*levels, last.removesuffix("#"))
+    )
+
+
+@dataclass
+class MqttSplit(SourceSplit):
+    """The subscription: the broker knows how far it was read."""
+
+    def split_id(self) -> str:
+        """Always the same: there is one."""
+        return "subscription"
+
+
+@checks_arguments
+class MqttSource(SingleSplitSource[MqttSplit]):
+    """Reads what is published to topics, at least once with QoS 1 and checkpoints.
+
+    A message is acknowledged when a checkpoint is complete that holds it, so that the broker sends
+    again what a failure has lost; that needs the same ``client_id`` for as long as the job lives.
+    A broker sends at most 65,535 messages between two checkpoints, or less if it is set up so.
+    One subtask reads; those beyond end at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        topics: str | Sequence[str],
+        client_id: str,
+        *,
+        schema: DeserializationSchema | None = None,
+        deserialize: Callable[[Any], Any] | None = None,
+        type_info: TypeInformation | None = None,
+        dead_letters: OutputTag | None = None,
+        session_expiry_s: int = 86_400,
+        ca_file: str | None = None,
+        connect_timeout_ms: int = 60_000,
+    ) -> None:
+        """Makes a source.
+
+        Args:
+            url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
+            topics: The topics, or one; ``+`` and ``#`` stand for any level and any levels.
+            client_id: The name of the session at the broker, which no other client has.
+            schema: Makes an element of a payload; elements are text without one.
+            deserialize: Makes an element of a message instead, which has ``topic``, ``payload``,
+                ``qos``, ``retain`` and ``properties``; None makes no element.
+            type_info: The type of what ``deserialize`` makes.
+            dead_letters: The side output for messages of which no element can be made; without one
+                they fail the job.
+            session_expiry_s: How long the broker keeps messages for a job that is away.
+            ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
+            connect_timeout_ms: How long to wait for the broker at the start; later the source
+                waits for it.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package paho-mqtt is not installed.
+        """
+        super().__init__()
+        given_topics: Any = [topics] if isinstance(topics, str) else topics
+        named = list(given_topics) if isinstance(given_topics, Collection) else []
+        if not named or not all(map(_is_filter, named)):
+            raise WrongArgumentError(
+                "MqttSource: topics are texts, at least one, with '+' for a whole level and '#' "
+                f"for the last ones, got {topics!r:.200}"
+            )
+        if not client_id:
+            raise WrongArgumentError(
+                "MqttSource needs a client_id: a text that no other client of the broker has"
+            )
+        if schema is not None and deserialize is not None:
+            raise WrongArgumentError("MqttSource takes schema or deserialize, not both")
+        if type_info is not None and deserialize is None:
+            raise WrongArgumentError("MqttSource: type_info is that of deserialize")
+        if type_info is not None:
+            type_info = as_type_information(type_info, "MqttSource: type_info")
+        function: Any = deserialize
+        if function is not None and not callable(function):
+            raise WrongArgumentError(
+                f"MqttSource: deserialize is a function of a message, got {deserialize!r}"
+            )
+        given: Any = SimpleStringSchema() if schema is None else schema
+        if not isinstance(given, DeserializationSchema):
+            raise WrongArgumentError(
+                f"MqttSource: a schema is a DeserializationSchema, got {schema!r}"
+            )
+        if not 0 <= session_expiry_s < 2**32:
+            raise WrongArgumentError(
+                f"MqttSource: session_expiry_s is from 0 to {2**32 - 1}, got {session_expiry_s}"
+            )
+        if dead_letters is not None:
+            required_tag("MqttSource: dead_letters", dead_letters)
+        self.server = MqttServer("MqttSource", url, ca_file, connect_timeout_ms)
+        self.topics: list[str] = named
+        self.client_id = client_id
+        self.schema = given
+        self.deserialize = deserialize
+        self.type_info = type_info
+        self.dead_letters = dead_letters
+        self.session_expiry_s = session_expiry_s
+
+    def get_boundedness(self) -> Boundedness:
+        """A subscription has no end."""
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the declared type, or the schema's."""
+        if self.deserialize is not None:
+            return self.type_info
+        return message_type(self.schema)
+
+    def first_split(self) -> MqttSplit:
+        """The subscription."""
+        return MqttSplit()
+
+    def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[MqttSplit]:
+        """Makes the reader of a subtask."""
+        return _MqttReader(self, reader_context)
+
+
+@dataclass
+class _Held:
+    """A message that the broker has to be told of.
+
+    Attributes:
+        message: The library's message.
+        session: Which of the sessions sent it: in another one its number means nothing.
+        is_confirmed: Whether a complete checkpoint holds it while there is no connection.
+    """
+
+    message: Any
+    session: int
+    is_confirmed: bool = False
+
+
+class _Subscription(MqttConnection):
+    """Keeps messages from when they come until they are acknowledged."""
+
+    def __init__(self, source: MqttSource) -> None:
+        server = source.server
+        client = server.client(source.client_id, acknowledges_itself=False)
+        super().__init__(
+            server,
+            client,
+            lambda what: SourceError(
+                f"MqttSource of {', '.join(map(repr, source.topics)):.200}: {server.shown} {what}"
+            ),
+        )
+        self._topics = source.topics
+        self.inbox: Inbox[_Held] = Inbox(self.condition)
+        #: By the numbers that the broker gives messages; not those of QoS 0.
+        self._unacknowledged: dict[int, _Held] = {}
+        self._session = 0
+        self._is_closed = False
+        client.on_message = self._on_message
+        client.on_subscribe = self._on_subscribe
+        packets = mqtt_library("MqttSource")
+        properties = packets.Properties(packets.PacketTypes.CONNECT)
+        properties.SessionExpiryInterval = source.session_expiry_s
+        properties.ReceiveMaximum = _MOST_UNACKNOWLEDGED
+        server.connect(client, False, properties)
+
+    def acknowledge(self, messages: Sequence[_Held]) -> None:
+        """Tells the broker that it need not send messages again."""
+        for held in messages:
+            with self.condition:
+                if held.message.qos == 0 or held.session != self._session:
+                    continue
+                if not self.client.is_connected():
+                    held.is_confirmed = True
+                    continue
+                del self._unacknowledged[held.message.mid]
+            self.client.ack(held.message.mid, 1)
+
+    def on_connected(self, *, has_session: bool) -> None:
+        """Subscribes; a broker that has forgotten the session has forgotten its numbers, too."""
+        with self.condition:
+            if not has_session:
+                self._session += 1
+                self._unacknowledged.clear()
+        packets = mqtt_library("MqttSource")
+        options = packets.SubscribeOptions(
+            qos=1, retainHandling=packets.SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+        )
+        self.client.subscribe([(topic, options) for topic in self._topics])
+
+    def fail(self, what: str) -> None:
+        """Notes the first failure."""
+        super().fail(what)
+        self.inbox.end()
+
+    def close(self) -> None:
+        """Ends the connection; the session stays."""
+        with self.condition:
+            self._is_closed = True
+            self.condition.notify_all()
+        super().close()
+
+    def _on_subscribe(
+        self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any
+    ) -> None:
+        del client, userdata, mid, properties
+        for topic, reason in zip(self._topics, reasons, strict=True):
+            if reason.is_failure:
+                self.fail(f"refuses the subscription to {topic!r}: {reason}")
+
+    def _on_message(self, client: Any, userdata: Any, message: Any) -> None:
+        del client, userdata
+        with self.condition:
+            held = _Held(message, self._session)
+            if message.qos:
+                known = self._unacknowledged.get(message.mid)
+                if known is not None and message.dup:
+                    # Sent again because the connection was lost: it was not lost here.
+                    if known.is_confirmed:
+                        del self._unacknowledged[message.mid]
+                        self.client.ack(message.mid, 1)
+                    return
+                self._unacknowledged[message.mid] = held
+            while len(self.inbox.messages) >= _MOST_UNACKNOWLEDGED and not self._is_closed:
+                self.condition.wait(_WAIT_S)
+            self.inbox.put([held])
+
+
+class _MqttReader(SingleSplitReader[MqttSplit]):
+    """Emits messages as elements, and acknowledges them with checkpoints."""
+
+    def __init__(self, source: MqttSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
+        self._source = source
+        self._subscription: _Subscription | None = None
+        self._emitted: EmittedMessages[_Held] = EmittedMessages(context)
+        self._dead_letters = DeadLetters(
+            Policy(tag=source.dead_letters),
+            "dead_letters=tag sends such messages to a side output",
+            context,
+        )
+
+    def add_splits(self, splits: list[MqttSplit]) -> None:
+        """Connects."""
+        super().add_splits(splits)
+        if splits and self._subscription is None:
+            self._subscription = _Subscription(self._source)
+
+    def poll_split(self, split: MqttSplit, output: ReaderOutput) -> InputStatus:
+        """Emits some elements."""
+        del split
+        subscription = self._subscription
+        assert subscription is not None, "there is one with the split"
+        subscription.check()
+        messages = subscription.inbox.taken(_STEP)
+        for held in messages:
+            self._emit(held.message, output)
+        if self._emitted.keeps:
+            self._emitted.add(messages)
+        else:
+            subscription.acknowledge(messages)
+        return InputStatus.MORE_AVAILABLE if messages else InputStatus.NOTHING_AVAILABLE
+
+    def is_available(self) -> Future[Any] | None:
+        """Done when a message has come."""
+        return None if self._subscription is None else self._subscription.inbox.arrival()
+
+    def snapshot_state(self, checkpoint_id: int) -> list[MqttSplit]:
+        """The subscription; notes what the checkpoint holds."""
+        self._emitted.snapshot(checkpoint_id)
+        return super().snapshot_state(checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Acknowledges what the checkpoint holds."""
+        messages = self._emitted.completed(checkpoint_id)
+        if self._subscription is not None:
+            self._subscription.acknowledge(messages)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def _emit(self, message: Any, output: ReaderOutput) -> None:
+        source = self._source
+        try:
+            if source.deserialize is not None:
+                element = source.deserialize(message)
+            else:
+                element = source.schema.deserialize(message.payload)
+        except Exception as failure:
+            origin, data = message.topic, message.payload
+            what = f"a message of {origin!r}"
+            self._dead_letters.bury(output, failure, what, origin, None, data)
+            return
+        if element is not None:
+            output.collect(element)

@@ -1,0 +1,135 @@
+"""PostgresCdcSource: what a job says about the table, and who reads it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import RowTypeInfo
+from penstock.connectors.postgres_cdc.description import TableDescription, TableSplit
+from penstock.connectors.postgres_cdc.reader import TableReader
+from penstock.connectors.postgres_cdc.server import connection_settings
+from penstock.connectors.postgres_cdc.values import reader_of
+from penstock.connectors.single_split import SingleSplitSource
+from penstock.connectors.split_source import Boundedness, SourceReader, SourceReaderContext
+from penstock.errors import InvalidProgramError
+from penstock.formats.dead_letters import Policy
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
+
+#: What PostgreSQL takes for the name of a slot.
+_SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
+
+
+@checks_arguments
+class PostgresCdcSource(SingleSplitSource[TableSplit]):
+    """The rows of a table of PostgreSQL, then every change of them, exactly once.
+
+    The elements are rows with kinds.  First come all rows, as INSERT, then for each change that is
+    committed: an INSERT; UPDATE_BEFORE and UPDATE_AFTER, the first only of tables with ``REPLICA
+    IDENTITY FULL``; a DELETE, whose columns outside of the key are None without that identity.
+    An update that changes the key of a row is a DELETE of the old and an INSERT of the new one.
+    Changes have the time of their commit as their timestamp, in the order of commits.
+
+    One subtask reads; those beyond end at once.  A checkpoint holds the position in the server's
+    log; the replication slot keeps what follows the last complete one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        table: str,
+        row_type: RowTypeInfo,
+        *,
+        slot: str,
+        publication: str | None = None,
+        snapshot: bool = True,
+        bounded: bool = False,
+        retry_timeout_ms: int = 60_000,
+        skip_undecodable_records: bool = False,
+        dead_letters: OutputTag | None = None,
+    ) -> None:
+        """Makes a source.
+
+        Args:
+            url: The database: ``postgresql://user:password@host/database``, or libpq's settings.
+            table: Its name, with its schema unless that is ``public``.
+            row_type: The columns to be read, by their names, and their types.
+            slot: The replication slot of this job alone; made unless it is there, and kept when
+                the job ends.
+            publication: That of the table; when None one that has the slot's name and is made
+                unless it is there.
+            snapshot: Whether a job that starts anew begins with all rows; otherwise with the
+                changes that the slot has kept, of a new slot those from now on.
+            bounded: Whether the source ends with what was committed when it began.
+            retry_timeout_ms: How long to try again when the server is away.
+            skip_undecodable_records: Whether to leave out rows with a value that is not of its
+                declared type, such as a year that `datetime` does not have; they fail the job
+                otherwise, whatever its restart strategy.
+            dead_letters: The side output that takes such rows.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: psycopg is not installed.
+        """
+        super().__init__()
+        settings = connection_settings(url)
+        given: Any = row_type
+        if not isinstance(given, RowTypeInfo):
+            raise InvalidProgramError(
+                "PostgresCdcSource takes a row type, as Types.ROW_NAMED(['id'], [Types.LONG()]), "
+                f"got {row_type!r}"
+            )
+        if not _SLOT_NAME.fullmatch(slot):
+            raise InvalidProgramError(
+                f"PostgresCdcSource: {slot!r} is no name of a slot: up to 63 of a-z, 0-9 and _"
+            )
+        if retry_timeout_ms < 0:
+            raise InvalidProgramError(
+                f"PostgresCdcSource: retry_timeout_ms is at least 0, got {retry_timeout_ms}"
+            )
+        if publication == "":
+            raise InvalidProgramError("PostgresCdcSource: publication is a name, got ''")
+        schema, dot, name = table.rpartition(".")
+        if not name or (dot and not schema):
+            raise InvalidProgramError(
+                f"PostgresCdcSource takes a table as 'public.orders' or 'orders', got {table!r}"
+            )
+        described = TableDescription(
+            settings,
+            schema or "public",
+            name,
+            row_type,
+            slot,
+            publication or slot,
+            snapshot,
+            bounded,
+            retry_timeout_ms,
+            Policy.of(
+                "PostgresCdcSource",
+                skip_malformed=skip_undecodable_records,
+                dead_letters=dead_letters,
+            ),
+        )
+        for column, declared in zip(described.columns, row_type.get_field_types(), strict=True):
+            reader_of(declared, column)
+        self._table = described
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether the source ends."""
+        return Boundedness.BOUNDED if self._table.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation:
+        """The declared rows."""
+        return self._table.row_type
+
+    def first_split(self) -> TableSplit:
+        """The table from its beginning."""
+        return TableSplit()
+
+    def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableSplit]:
+        """Makes the reader of a subtask."""
+        return TableReader(self._table, reader_context)

@@ -1,0 +1,218 @@
+"""The table as the server has it: what must hold before its changes can be read."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.connectors.postgres_cdc.description import KeyColumn
+from penstock.connectors.postgres_cdc.server import lsn_text
+from penstock.errors import SourceError
+
+if TYPE_CHECKING:
+    from penstock.connectors.postgres_cdc.description import TableDescription
+    from penstock.connectors.postgres_cdc.server import Connection
+
+logger = logging.getLogger(__name__)
+
+#: Types of which the server has the order of their numbers; uuid has that of its text.
+_NUMBERS: Final = ("smallint", "integer", "bigint")
+
+
+def check_table(connection: Connection, source: TableDescription) -> None:
+    """Looks whether the server sends the table's changes, before anything is made there.
+
+    Raises:
+        SourceError: It does not, and what to do.
+    """
+    (level,) = connection.rows("SHOW wal_level")[0]
+    if level != "logical":
+        raise SourceError(
+            f"{connection.shown}: its wal_level is {level!r}, which has no changes of rows; set "
+            "wal_level = logical in postgresql.conf and start the server again"
+        )
+    table = _relation(connection, source)
+    found = connection.rows(
+        "SELECT relreplident, EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)"
+        f" FROM pg_class c WHERE oid = to_regclass({connection.literal(table)})"
+    )
+    if not found:
+        raise SourceError(f"{connection.shown}: there is no table {source.table_name}")
+    columns = {
+        name
+        for (name,) in connection.rows(
+            f"SELECT attname FROM pg_attribute WHERE attrelid = {connection.literal(table)}"
+            "::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+    }
+    missing = [name for name in source.columns if name not in columns]
+    if missing:
+        raise SourceError(
+            f"{connection.shown}: {source.table_name} has no column {missing[0]!r}; it has "
+            f"{', '.join(sorted(columns))}"
+        )
+    identity, has_primary_key = found[0]
+    if identity == "n" or (identity == "d" and has_primary_key != "t"):
+        raise SourceError(
+            f"{connection.shown}: {source.table_name} has no primary key and no other replica "
+            "identity, without which PostgreSQL refuses updates and deletes of published tables; "
+            f"add one, or say ALTER TABLE {source.table_name} REPLICA IDENTITY FULL"
+        )
+
+
+def publish(connection: Connection, source: TableDescription) -> None:
+    """Makes the publication unless it is there.
+
+    Raises:
+        SourceError: It is there, and the table is none of it.
+    """
+    name = connection.literal(source.publication)
+    if not connection.rows(f"SELECT FROM pg_publication WHERE pubname = {name}"):
+        connection.rows(
+            f"CREATE PUBLICATION {connection.name(source.publication)} FOR TABLE "
+            f"{_relation(connection, source)} WITH (publish = 'insert, update, delete', "
+            "publish_via_partition_root = true)"
+        )
+        logger.info("made the publication %s of %s", source.publication, source.table_name)
+        return
+    schema, table = (connection.literal(part) for part in (source.schema, source.table))
+    if not connection.rows(
+        f"SELECT FROM pg_publication_tables WHERE pubname = {name} AND schemaname = {schema} "
+        f"AND tablename = {table}"
+    ):
+        raise SourceError(
+            f"{connection.shown}: the publication {source.publication} does not have the table "
+            f"{source.table_name}; ALTER PUBLICATION {source.publication} ADD TABLE "
+            f"{source.table_name}, or name another publication"
+        )
+
+
+def slot_position(connection: Connection, source: TableDescription) -> int:
+    """From where on the slot has changes; it is made unless it is there.
+
+    Raises:
+        SourceError: A slot of the name is of another kind or database.
+    """
+    slot = connection.slot(source.slot)
+    if slot is None:
+        lsn = connection.create_slot(source.slot)
+        logger.info("made the replication slot %s", source.slot)
+        return lsn
+    ((database,),) = connection.rows("SELECT current_database()")
+    if slot.plugin != "pgoutput" or slot.database != database:
+        raise SourceError(
+            f"{connection.shown}: the replication slot {source.slot} is of the plug-in "
+            f"{slot.plugin or 'none'!r} and the database {slot.database!r}; name another slot"
+        )
+    return slot.confirmed_lsn
+
+
+def check_slot(connection: Connection, source: TableDescription, lsn: int) -> None:
+    """Looks whether the slot has all changes from a position on.
+
+    Raises:
+        SourceError: It has not, and what to do.
+    """
+    slot, name = connection.slot(source.slot), source.slot
+    if slot is None:
+        raise SourceError(
+            f"{connection.shown}: the replication slot {name} is gone, and with it the changes "
+            f"of {source.table_name} from {lsn_text(lsn)} on; start the job anew, "
+            "without its checkpoints"
+        )
+    if slot.confirmed_lsn > lsn:
+        raise SourceError(
+            f"{connection.shown}: the replication slot {name} is at "
+            f"{lsn_text(slot.confirmed_lsn)}, the job goes on from {lsn_text(lsn)}: a later "
+            "checkpoint of it was complete, or another job uses the slot; start the job from "
+            "its last checkpoint, or anew"
+        )
+
+
+def key_of_table(connection: Connection, source: TableDescription) -> tuple[KeyColumn, ...]:
+    """The key that changes have of their rows; nothing if the table has none."""
+    table = connection.literal(_relation(connection, source))
+    found = connection.rows(
+        "SELECT attname, format_type(atttypid, -1), CASE WHEN attcollation <> 0 THEN "
+        "attcollation::regcollation::text END FROM pg_class c JOIN pg_index i ON "
+        "i.indrelid = c.oid AND CASE relreplident WHEN 'i' THEN indisreplident ELSE indisprimary "
+        "END, unnest(indkey) WITH ORDINALITY k(number, place) JOIN pg_attribute a ON "
+        f"a.attnum = k.number WHERE c.oid = {table}::regclass AND a.attrelid = c.oid "
+        "AND place <= indnkeyatts ORDER BY place"
+    )
+    return tuple(KeyColumn(name, kind, collation) for name, kind, collation in found)
+
+
+def snapshot_query(
+    connection: Connection,
+    source: TableDescription,
+    key: tuple[KeyColumn, ...],
+    behind: tuple[str, ...] | None,
+) -> str:
+    """Return the query of the rows that follow a key, in the order of the keys.
+
+    The order is that of the key's index, if the server thinks it quicker than to sort.
+
+    Args:
+        connection: What quotes names and values.
+        source: The table, and its columns that are read.
+        key: That of the rows; without one they have no order.
+        behind: The key behind which it begins, or None.
+    """
+    columns = ", ".join(connection.name(name) for name in columns_read(source, key))
+    query = f"SELECT {columns} FROM {_relation(connection, source)}"
+    order = ", ".join(connection.name(column.name) for column in key)
+    if behind is not None:
+        query += f" WHERE ROW({order}) > {_place(connection, key, behind)}"
+    return f"{query} ORDER BY {order}" if key else query
+
+
+def columns_read(source: TableDescription, key: tuple[KeyColumn, ...]) -> list[str]:
+    """The columns of `snapshot_query`."""
+    return list(dict.fromkeys([*source.columns, *(column.name for column in key)]))
+
+
+def is_compared_here(key: tuple[KeyColumn, ...]) -> bool:
+    """Return whether `order_of` has the order in which the server has keys."""
+    return all(column.kind in (*_NUMBERS, "uuid") for column in key)
+
+
+def order_of(key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> tuple[int | str, ...]:
+    """Return a value that compares as the server compares keys of numbers and UUIDs."""
+    return tuple(
+        int(text) if column.kind in _NUMBERS else text
+        for column, text in zip(key, texts, strict=True)
+    )
+
+
+def count_before(
+    connection: Connection,
+    key: tuple[KeyColumn, ...],
+    bounds: list[tuple[str, ...]],
+    texts: tuple[str, ...],
+) -> int:
+    """Return the number of bounds that the server has before a key."""
+    place = _place(connection, key, texts)
+    are_before = (f"({_place(connection, key, bound)} < {place})::int" for bound in bounds)
+    return int(number_of(connection, " + ".join(are_before)))
+
+
+def _place(connection: Connection, key: tuple[KeyColumn, ...], texts: tuple[str, ...]) -> str:
+    """Return the SQL that the server compares with the columns of a key."""
+    return "ROW({})".format(
+        ", ".join(
+            f"{connection.literal(text)}::{column.kind}"
+            + ("" if column.collation is None else f" COLLATE {column.collation}")
+            for column, text in zip(key, texts, strict=True)
+        )
+    )
+
+
+def number_of(connection: Connection, expression: str) -> Any:
+    """Return the number to which the server evaluates an expression."""
+    ((found,),) = connection.rows(f"SELECT {expression}")
+    return found
+
+
+def _relation(connection: Connection, source: TableDescription) -> str:
+    return f"{connection.name(source.schema)}.{connection.name(source.table)}"

@@ -1,0 +1,1 @@
+"""Redis: a sink, and lookups."""

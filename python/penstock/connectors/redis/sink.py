@@ -1,0 +1,340 @@
+"""RedisSink and RedisLookup: commands to Redis, and answers from it (beyond PyFlink)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.background import ServerThreads
+from penstock.common.optional_library import optional_library
+from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.functions.asynchronous import AsyncFunction
+from penstock.errors import (
+    InvalidProgramError,
+    PenstockError,
+    SinkError,
+    SourceError,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+__all__ = ["RedisLookup", "RedisSink"]
+
+logger = logging.getLogger(__name__)
+
+#: The path of a URL: nothing, or the number of a database.
+_DATABASE: Final = re.compile(r"/?|/[0-9]+")
+
+#: What a command's parts may be.
+_PARTS: Final = (str, bytes, int, float)
+
+
+@checks_arguments
+class RedisSink(PythonSink[Any]):
+    """Executes a command for each element, at least once, in batches.
+
+    Before each checkpoint all that came before it was executed.  After a failure commands are
+    executed again: those that say what a key holds (``SET``, ``HSET``, ``DEL``, ``ZADD``) leave
+    what a job without failures would have left, those that count or append do not.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        command: Callable[[Any], Sequence[Any]],
+        *,
+        batch_size: int = 1000,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """Makes a sink.
+
+        Args:
+            url: ``redis://user:password@host:port/database``, ``rediss://…`` or ``unix://path``.
+            command: Makes the parts of a command of an element: ``("SET", key, value)``.
+            batch_size: The most commands that are sent together.
+            max_retries: How often a batch is tried again when the server is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for each answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package redis is not installed.
+        """
+        super().__init__()
+        if batch_size < 1:
+            raise InvalidProgramError(f"RedisSink: batch_size is at least 1, got {batch_size}")
+        self._server = _Server("RedisSink", url, max_retries, retry_delay_ms, timeout_ms)
+        self._command = _callable(command, "RedisSink", "command")
+        self._batch_size = batch_size
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Makes the writer of a subtask, which connects when it has something to send."""
+        del context
+        return _RedisWriter(self._server, self._command, self._batch_size)
+
+
+@checks_arguments
+class RedisLookup(AsyncFunction[Any, Any]):
+    """Asks Redis about each element, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+
+    def __init__(
+        self,
+        url: str,
+        command: Callable[[Any], Sequence[Any]],
+        result: Callable[[Any, Any], Any],
+        *,
+        connections: int = 8,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """Makes a function.
+
+        Args:
+            url: As that of `RedisSink`.
+            command: Makes the parts of a command of an element: ``("GET", key)``.
+            result: Makes what is emitted of the element and the answer, which is None, a text, a
+                number, or a list or dictionary of such.
+            connections: How many requests a subtask has under way at a time.
+            max_retries: How often a command is tried again when the server is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for each answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package redis is not installed.
+        """
+        if connections < 1:
+            raise InvalidProgramError(f"RedisLookup: connections is at least 1, got {connections}")
+        self._server = _Server("RedisLookup", url, max_retries, retry_delay_ms, timeout_ms)
+        self._command = _callable(command, "RedisLookup", "command")
+        self._result = _callable(result, "RedisLookup", "result")
+        self._connections = connections
+        self._threads: ServerThreads | None = None
+        self._client: Any = None
+
+    def open(self, runtime_context: Any) -> None:
+        """Makes the threads, which connect when they have something to ask."""
+        del runtime_context
+        self._client = self._server.client()
+        self._threads = ServerThreads("redis-lookup", self._connections)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        if self._threads is not None:
+            _close(self._threads, self._client)
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        """Return the records emitted for a record."""
+        assert self._threads is not None, "opened"
+        command = _parts(self._command(value), "RedisLookup")
+        ask = partial(self._server.execute, self._client, [command], self._threads.closed)
+        answers = await asyncio.wrap_future(self._threads.submit(ask))
+        return [self._result(value, answers[0])]
+
+
+class _RedisWriter(SinkWriter[Any]):
+    def __init__(
+        self, server: _Server, command: Callable[[Any], Sequence[Any]], batch_size: int
+    ) -> None:
+        self._server = server
+        self._command = command
+        self._batch_size = batch_size
+        self._commands: list[tuple[Any, ...]] = []
+        self._client: Any = server.client()
+        self._threads = ServerThreads("redis-sink")
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Keeps a command until there are enough of them."""
+        del context
+        self._commands.append(_parts(self._command(element), "RedisSink"))
+        if len(self._commands) >= self._batch_size:
+            self.flush(False)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Sends what is kept, and waits for the answers.
+
+        Raises:
+            SinkError: The server refuses a command, or is away for too long.
+        """
+        del end_of_input
+        if self._commands:
+            commands, closed = self._commands, self._threads.closed
+            self._threads.call(partial(self._server.execute, self._client, commands, closed))
+            self._commands = []
+
+    def close(self) -> None:
+        """Ends the connection."""
+        _close(self._threads, self._client)
+
+
+def _close(threads: ServerThreads, client: Any) -> None:
+    """Ends connections, also those that threads wait at."""
+    threads.close(client.close, lambda: client.connection_pool.disconnect(inuse_connections=True))
+
+
+class _Server:
+    """Address of a server, and retries."""
+
+    def __init__(
+        self, user: str, url: str, max_retries: int, retry_delay_ms: int, timeout_ms: int
+    ) -> None:
+        parts = _parts_of_url(user, url)
+        for name, number, least in (
+            ("max_retries", max_retries, 0),
+            ("retry_delay_ms", retry_delay_ms, 0),
+            ("timeout_ms", timeout_ms, 1),
+        ):
+            if number < least:
+                raise InvalidProgramError(f"{user}: {name} is at least {least}, got {number}")
+        self._user = user
+        self._url = url
+        self._shown = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self._max_retries = max_retries
+        self._retry_delay_ms = retry_delay_ms
+        self._timeout_ms = timeout_ms
+        try:
+            self.client().connection_pool.make_connection()  # which is not connected
+        except (TypeError, ValueError) as error:
+            raise InvalidProgramError(
+                f"{user}: the options behind the ? of the URL are those of redis.from_url: {error}"
+            ) from None
+
+    def client(self) -> Any:
+        """A client, which connects when it is used and tries nothing again by itself."""
+        library = redis_library(self._user)
+        timeout_s = self._timeout_ms / 1000
+        return library.Redis.from_url(
+            self._url,
+            decode_responses=True,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=library.retry.Retry(library.backoff.NoBackoff(), 0),
+        )
+
+    def execute(
+        self, client: Any, commands: Sequence[tuple[Any, ...]], closed: threading.Event
+    ) -> list[Any]:
+        """The answers to commands that are sent together.
+
+        Raises:
+            SinkError, SourceError: The server refuses one, or is away for too long.
+        """
+        errors = redis_library(self._user).exceptions
+        delay_ms = self._retry_delay_ms
+        for tries_left in range(self._max_retries, -1, -1):
+            try:
+                with client.pipeline(transaction=False) as pipeline:
+                    for command in commands:
+                        pipeline.execute_command(*command)
+                    answers: list[Any] = pipeline.execute(raise_on_error=False)
+                # A replica that is not yet the master passes; any other refusal does not.
+                refused = [a for a in answers if isinstance(a, errors.ReadOnlyError)]
+                if refused:
+                    raise refused[0]
+            except errors.AuthenticationError as error:
+                raise self._error(
+                    f"does not let us in: {error}; the URL says who we are, as "
+                    "redis://user:password@host or unix://path?username=user&password=password"
+                ) from error
+            except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
+                if tries_left == 0 or closed.is_set():
+                    raise self._error(
+                        f"is away for {_named(commands)}, tried {self._max_retries + 1} times: "
+                        f"{error}"
+                    ) from error
+                logger.warning(
+                    "%s: Redis at %s is away for %s: %s; trying again in %d ms",
+                    self._user,
+                    self._shown,
+                    _named(commands),
+                    error,
+                    delay_ms,
+                )
+                closed.wait(delay_ms / 1000)
+                delay_ms *= 2
+            except errors.ResponseError as error:  # as the connection is made
+                raise self._error(f"refuses the connection: {error}") from error
+            else:
+                break
+        for command, answer in zip(commands, answers, strict=True):
+            if isinstance(answer, Exception):
+                raise self._error(f"refuses {_named([command])}: {answer}") from answer
+        return answers
+
+    def _error(self, what: str) -> PenstockError:
+        kind = SinkError if self._user == "RedisSink" else SourceError
+        return kind(f"{self._user}: Redis at {self._shown} {what}")
+
+
+def _named(commands: Sequence[tuple[Any, ...]]) -> str:
+    """The first of some commands by its name and key, values being left out; how many follow."""
+    first = " ".join(map(str, commands[0][:2]))
+    return first if len(commands) == 1 else f"{first} and {len(commands) - 1} more"
+
+
+def _parts_of_url(user: str, url: str) -> SplitResult:
+    """The parts of a server's URL, of which the library passes over what it does not understand.
+
+    Raises:
+        InvalidProgramError: It is none.
+    """
+    try:
+        parts = urlsplit(url)
+        shown = f"one of the scheme {parts.scheme!r}"
+        if parts.scheme in ("redis", "rediss"):
+            fits = parts.port != 0 and _DATABASE.fullmatch(parts.path) is not None
+            shown += f" with the path {parts.path!r}"
+        else:
+            fits = parts.scheme == "unix" and bool(parts.netloc.rpartition("@")[2] + parts.path)
+    except ValueError as error:
+        parts, fits, shown = urlsplit(""), False, str(error)
+    if not fits:
+        # The rest of the URL may hold a password.
+        raise InvalidProgramError(
+            f"{user} takes a URL as redis://host:6379/0 with the number of a database, rediss://… "
+            f"or unix://path, got {shown}"
+        )
+    return parts
+
+
+def redis_library(used_by: str) -> Any:
+    """The module ``redis``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    # Its module of retries, too, is imported by the package itself.
+    return optional_library("redis", "redis", "redis", used_by)
+
+
+def _callable(given: Any, user: str, name: str) -> Any:
+    if not callable(given):
+        raise InvalidProgramError(f"{user} takes a function as {name}, got {given!r}")
+    return given
+
+
+def _parts(command: Any, user: str) -> tuple[Any, ...]:
+    """The parts of a command.
+
+    Raises:
+        InvalidProgramError: It is none.
+    """
+    is_command = isinstance(command, (tuple, list)) and len(command) > 0
+    if not is_command or not all(
+        isinstance(part, _PARTS) and not isinstance(part, bool) for part in command
+    ):
+        raise InvalidProgramError(
+            f"{user}: a command is a tuple of texts, bytes and numbers, as ('SET', key, value), "
+            f"got {command!r}"
+        )
+    return tuple(command)

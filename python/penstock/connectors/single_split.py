@@ -1,0 +1,110 @@
+"""Sources of a single ordered split that one subtask reads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.connectors.split_source import (
+    InputStatus,
+    PythonSource,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+
+if TYPE_CHECKING:
+    from penstock.connectors.split_source import (
+        ReaderOutput,
+        SourceReaderContext,
+        SplitEnumeratorContext,
+    )
+
+S = TypeVar("S", bound=SourceSplit)
+
+
+class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
+    """Gives the split to the first reader that asks; the others have nothing to read."""
+
+    def __init__(self, context: SplitEnumeratorContext[S], splits: list[S]) -> None:
+        """Gives ``splits``: the one, or none when a reader's checkpoint has it."""
+        self._context = context
+        self._splits = list(splits)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
+        """Gives it, and says that there is no other."""
+        del requester_hostname
+        if self._splits:
+            self._context.assign_split(self._splits.pop(), subtask_id)
+        self._context.signal_no_more_splits(subtask_id)
+
+    def add_splits_back(self, splits: list[S], subtask_id: int) -> None:
+        """Its reader failed: it asks again."""
+        del subtask_id
+        self._splits.extend(splits)
+
+    def add_reader(self, subtask_id: int) -> None:
+        """Nothing: readers ask."""
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        """The split while nobody has it."""
+        del checkpoint_id
+        return list(self._splits)
+
+
+class SingleSplitSource(PythonSource[Any, S], Generic[S]):
+    """A source whose one split is given to one reader."""
+
+    @abstractmethod
+    def first_split(self) -> S:
+        """The split of a job that begins."""
+
+    def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
+        """Makes what gives the split to a reader."""
+        return SingleSplitEnumerator(enum_context, [self.first_split()])
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[S], state: Any
+    ) -> SplitEnumerator[S]:
+        """Makes it again."""
+        return SingleSplitEnumerator(enum_context, state)
+
+
+class SingleSplitReader(SourceReader[S], Generic[S]):
+    """The reader of a subtask: of one the split, of the others nothing."""
+
+    def __init__(self, context: SourceReaderContext) -> None:
+        """Makes a reader without the split."""
+        self._context = context
+        self._split: S | None = None
+        self._no_more_splits = False
+
+    def start(self) -> None:
+        """Asks for the split."""
+        self._context.send_split_request()
+
+    def add_splits(self, splits: list[S]) -> None:
+        """Takes the split."""
+        for split in splits:
+            self._split = split
+
+    def notify_no_more_splits(self) -> None:
+        """A reader that has not got the split gets nothing."""
+        self._no_more_splits = True
+
+    def poll_next(self, output: ReaderOutput) -> InputStatus:
+        """Reads on, if this is the subtask that does."""
+        if self._split is not None:
+            return self.poll_split(self._split, output)
+        is_over = self._no_more_splits
+        return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
+
+    @abstractmethod
+    def poll_split(self, split: S, output: ReaderOutput) -> InputStatus:
+        """Emits at most a few elements of the split without blocking, and notes it there."""
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        """Return the read position of the split."""
+        del checkpoint_id
+        return [] if self._split is None else [copy(self._split)]

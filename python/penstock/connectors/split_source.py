@@ -1,0 +1,371 @@
+"""Sources in Python, as Flink's FLIP-27 interfaces (beyond PyFlink).
+
+A source has two sides.  Its enumerator runs once per job, beside the JobMaster, finds the splits
+and assigns them.  Its readers run in the source's subtasks and read the splits they are given.
+Every method of an enumerator is called in one thread, every method of a reader in the thread of
+its task; none of them may block for long.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.connectors.base import Source
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from penstock.common.configuration import Configuration
+    from penstock.datastream.output_tag import OutputTag
+
+__all__ = [
+    "Boundedness",
+    "InputStatus",
+    "PythonSource",
+    "ReaderInfo",
+    "ReaderOutput",
+    "SourceOutput",
+    "SourceReader",
+    "SourceReaderContext",
+    "SourceSplit",
+    "SplitEnumerator",
+    "SplitEnumeratorContext",
+]
+
+
+class Boundedness(Enum):
+    """Boundedness of a source."""
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1
+
+
+class InputStatus(Enum):
+    """Outcome of `SourceReader.poll_next`."""
+
+    MORE_AVAILABLE = 0
+    NOTHING_AVAILABLE = 1
+    END_OF_INPUT = 2
+
+
+class SourceSplit(ABC):
+    """A part of a source that one reader reads; it travels to the reader, so it is plain data."""
+
+    @abstractmethod
+    def split_id(self) -> str:
+        """The name of the split, of its own within the source."""
+
+
+S = TypeVar("S", bound=SourceSplit)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ReaderInfo:
+    """A reader that has registered.
+
+    Attributes:
+        subtask_id: Its subtask, from 0.
+        location: The host that it runs on.
+    """
+
+    subtask_id: int
+    location: str
+
+
+class SplitEnumeratorContext(ABC, Generic[S]):
+    """Context of an enumerator.  Call it in the enumerator's thread only."""
+
+    @abstractmethod
+    def current_parallelism(self) -> int:
+        """The number of subtasks of the source."""
+
+    @abstractmethod
+    def registered_readers(self) -> Mapping[int, ReaderInfo]:
+        """The readers that run now, by subtask."""
+
+    @abstractmethod
+    def assign_splits(self, assignment: Mapping[int, Sequence[S]]) -> None:
+        """Gives splits to registered readers.
+
+        Raises:
+            ValueError: A subtask has no registered reader.
+        """
+
+    def assign_split(self, split: S, subtask_id: int) -> None:
+        """Gives one split to a registered reader."""
+        self.assign_splits({subtask_id: [split]})
+
+    @abstractmethod
+    def signal_no_more_splits(self, subtask_id: int) -> None:
+        """Tells a registered reader that it will get no further split."""
+
+    @abstractmethod
+    def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
+        """Sends plain data to a registered reader's `SourceReader.handle_source_events`."""
+
+    @abstractmethod
+    def call_async(
+        self,
+        call: Callable[[], T],
+        handler: Callable[[T | None, BaseException | None], None],
+        initial_delay_ms: int = 0,
+        period_ms: int | None = None,
+    ) -> None:
+        """Calls something that may block in another thread, and the handler in this one.
+
+        Args:
+            call: What may block; it must not touch the enumerator.
+            handler: Called with the result and None, or with None and what ``call`` raised.
+            initial_delay_ms: The time before the first call.
+            period_ms: The time between two calls; one call only when None.
+        """
+
+    @abstractmethod
+    def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
+        """Runs an action in the enumerator's thread; may be called from any thread."""
+
+
+class SplitEnumerator(ABC, Generic[S]):
+    """Finds and assigns the splits of a source."""
+
+    def start(self) -> None:
+        """Called once, before any reader registers."""
+
+    @abstractmethod
+    def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
+        """A reader asked for a split."""
+
+    @abstractmethod
+    def add_splits_back(self, splits: list[S], subtask_id: int) -> None:
+        """A reader that was given these splits failed: they must be assigned again."""
+
+    @abstractmethod
+    def add_reader(self, subtask_id: int) -> None:
+        """A reader registered."""
+
+    def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
+        """A reader sent an event; refused unless overridden.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.handle_source_event: subtask {subtask_id} sent {source_event!r}"
+        )
+
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        """The splits that are not assigned, and whatever else `restore_enumerator` needs.
+
+        Plain data, as splits are.  What was assigned is in the snapshots of the readers.
+
+        Raises:
+            NotImplementedError: Unless overridden; a checkpoint of the source needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.snapshot_state: checkpoint {checkpoint_id} needs the splits "
+            "that are not assigned"
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; some may go untold."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+
+    def close(self) -> None:
+        """Called once, when the job ends."""
+
+
+class SourceOutput(ABC):
+    """Output of a split's records."""
+
+    @abstractmethod
+    def collect(self, record: Any, timestamp: int | None = None) -> None:
+        """Emits an element, with its timestamp in ms if it has one."""
+
+    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+        """Emits elements of one timestamp, as `collect` does each, and in less time."""
+        for record in records:
+            self.collect(record, timestamp)
+
+    @abstractmethod
+    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+        """Emits an element, without timestamp, to a side output; dropped where nobody reads it."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark in ms."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Says that nobody need wait for this reader until it emits again."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Ends `mark_idle`; the next element does so as well."""
+
+
+class ReaderOutput(SourceOutput):
+    """Output of a reader's records."""
+
+    @abstractmethod
+    def create_output_for_split(self, split_id: str) -> SourceOutput:
+        """The output of one split: the slowest active split decides the reader's watermark."""
+
+    @abstractmethod
+    def release_output_for_split(self, split_id: str) -> None:
+        """Forgets the output of a split that was read to its end."""
+
+
+class SourceReaderContext(ABC):
+    """Context of a reader."""
+
+    @abstractmethod
+    def get_index_of_subtask(self) -> int:
+        """The reader's subtask, from 0."""
+
+    @abstractmethod
+    def current_parallelism(self) -> int:
+        """The number of subtasks of the source."""
+
+    @abstractmethod
+    def metric_group(self) -> Any:
+        """Return the group in which the reader registers its metrics."""
+
+    @abstractmethod
+    def get_configuration(self) -> Configuration:
+        """The job's configuration."""
+
+    @abstractmethod
+    def send_split_request(self) -> None:
+        """Asks the enumerator for a split."""
+
+    @abstractmethod
+    def send_source_event_to_coordinator(self, source_event: Any) -> None:
+        """Sends plain data to `SplitEnumerator.handle_source_event`."""
+
+
+class SourceReader(ABC, Generic[S]):
+    """Reads splits.
+
+    Attributes:
+        fetched_ms: When what is being emitted was fetched, in ms, where a reader tells that; the
+            metric currentFetchEventTimeLag follows from it.
+    """
+
+    fetched_ms: int | None = None
+
+    def start(self) -> None:
+        """Called once, before the first split."""
+
+    @abstractmethod
+    def poll_next(self, output: ReaderOutput) -> InputStatus:
+        """Emits at most a few elements without blocking, and says how to go on."""
+
+    def is_available(self) -> Future[Any] | None:
+        """A future that is done when `poll_next` is worth calling after NOTHING_AVAILABLE.
+
+        Returns:
+            The future; None when only splits and events from the enumerator bring more.
+        """
+        return None
+
+    @abstractmethod
+    def add_splits(self, splits: list[S]) -> None:
+        """The enumerator assigned splits; those of a snapshot come before `start`."""
+
+    @abstractmethod
+    def notify_no_more_splits(self) -> None:
+        """The enumerator will assign no further split."""
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: list[str], splits_to_resume: list[str]
+    ) -> None:
+        """Watermark alignment: some splits are too far ahead, others are not any more.
+
+        A reader that is given several splits at a time must override it, unless the option
+        ``pipeline.watermark-alignment.allow-unaligned-source-splits`` is true.
+
+        Raises:
+            NotImplementedError: Unless overridden.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.pause_or_resume_splits: {splits_to_pause} are too far ahead, "
+            f"{splits_to_resume} are not any more"
+        )
+
+    def handle_source_events(self, source_event: Any) -> None:
+        """The enumerator sent an event; refused unless overridden.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.handle_source_events: the enumerator sent {source_event!r}"
+        )
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        """The splits that are not read to their end, each with how far it was read.
+
+        Raises:
+            NotImplementedError: Unless overridden; a checkpoint of the source needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.snapshot_state: checkpoint {checkpoint_id} needs the splits"
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; some may go untold."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+
+    def close(self) -> None:
+        """Called once, however the task ends."""
+
+
+class PythonSource(Source, ABC, Generic[T, S]):
+    """A source written in Python, for `StreamExecutionEnvironment.from_source`."""
+
+    def __init__(self) -> None:
+        """Makes a source."""
+        super().__init__(None)
+
+    @abstractmethod
+    def get_boundedness(self) -> Boundedness:
+        """Return whether the source comes to an end."""
+
+    @abstractmethod
+    def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
+        """Makes the enumerator, beside the JobMaster."""
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[S], state: Any
+    ) -> SplitEnumerator[S]:
+        """Makes the enumerator from what `SplitEnumerator.snapshot_state` gave.
+
+        Raises:
+            NotImplementedError: Unless overridden; a job that starts from a checkpoint needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.restore_enumerator: the job starts from a checkpoint with the "
+            f"enumerator's state {state!r}"
+        )
+
+    @abstractmethod
+    def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[S]:
+        """Makes the reader of a subtask."""
+
+    def source_operator(self) -> operators.SplitSource:
+        """Reads the splits that the source's enumerator assigns."""
+        return operators.SplitSource(self)
+
+    def is_bounded(self) -> bool:
+        """Return whether the source comes to an end."""
+        return self.get_boundedness() is Boundedness.BOUNDED

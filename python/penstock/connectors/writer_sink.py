@@ -1,0 +1,134 @@
+"""Sinks in Python, as Flink's Sink V2 interfaces (beyond PyFlink).
+
+A sink makes one writer for each of its subtasks.  All methods of a writer are called in the thread
+of its task.  What commits with checkpoints is in `penstock.connectors.committer`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.connectors.base import Sink
+from penstock.connectors.committer import SupportsCommitter, SupportsGlobalCommitter
+from penstock.connectors.init_context import InitContext
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "CommittingSinkWriter",
+    "PythonSink",
+    "SinkWriter",
+    "StatefulSinkWriter",
+    "SupportsWriterState",
+    "WriterInitContext",
+]
+
+T = TypeVar("T")
+CommT = TypeVar("CommT")
+StateT = TypeVar("StateT")
+
+
+class SinkWriter(ABC, Generic[T]):
+    """Writes the elements of one subtask."""
+
+    class Context(ABC):
+        """Context of the current record."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """The event time reached, in ms."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """The element's timestamp in ms, None when it has none."""
+
+    @abstractmethod
+    def write(self, element: T, context: SinkWriter.Context) -> None:
+        """Takes an element; it may be kept until `flush`."""
+
+    def write_watermark(self, watermark: int) -> None:
+        """Event time reached ``watermark``, in ms."""
+
+    @abstractmethod
+    def flush(self, end_of_input: bool) -> None:
+        """Writes whatever is kept; afterwards nothing taken so far can be lost.
+
+        Args:
+            end_of_input: Whether no element follows.
+        """
+
+    def close(self) -> None:
+        """Called once, however the task ends."""
+
+
+class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
+    """Writes what becomes visible when it is committed."""
+
+    @abstractmethod
+    def prepare_commit(self) -> Iterable[CommT]:
+        """Return the committables of everything written since the last call.
+
+        Called after `flush`, at the barrier of a checkpoint and at the end of the input.
+        Committables are values that the job can serialize; they are committed when the checkpoint
+        is complete, and at the end of the input when the job takes none.
+        """
+
+
+class StatefulSinkWriter(SinkWriter[T], Generic[T, StateT]):
+    """Writes with state that is part of the checkpoints."""
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int) -> Iterable[StateT]:
+        """The state: values that the job can serialize, spread when the parallelism changes."""
+
+
+class SupportsWriterState(ABC, Generic[T, StateT]):
+    """A sink with writers of the class `StatefulSinkWriter`."""
+
+    @abstractmethod
+    def restore_writer(
+        self, context: WriterInitContext, recovered_state: Sequence[StateT]
+    ) -> StatefulSinkWriter[T, StateT]:
+        """Makes the writer of a subtask that goes on from a checkpoint.
+
+        Args:
+            context: What the writer may ask.
+            recovered_state: The part of all writers' states that this subtask gets.
+        """
+
+
+class WriterInitContext(InitContext):
+    """Context of a writer's creation."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+
+
+class PythonSink(Sink, ABC, Generic[T]):
+    """A sink written in Python, for `DataStream.sink_to`."""
+
+    def __init__(self) -> None:
+        """Makes a sink."""
+        super().__init__(None)
+
+    @abstractmethod
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[T]:
+        """Makes the writer of a subtask."""
+
+    def sink_operator(self) -> operators.SinkWriter:
+        """Writes with the sink's writer."""
+        return operators.SinkWriter(self)
+
+    def committer_operator(self) -> operators.SinkCommitter | None:
+        """Commits with the sink's committer, if it is a `SupportsCommitter`."""
+        if not isinstance(self, SupportsCommitter):
+            return None
+        return operators.SinkCommitter(self)
+
+    def has_global_committer(self) -> bool:
+        """Return whether the sink is a `SupportsGlobalCommitter`."""
+        return isinstance(self, SupportsGlobalCommitter)

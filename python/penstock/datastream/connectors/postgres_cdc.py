@@ -1,0 +1,5 @@
+"""PostgresCdcSource: the rows of a PostgreSQL table and their changes (beyond PyFlink)."""
+
+from penstock.connectors.postgres_cdc.source import PostgresCdcSource
+
+__all__ = ["PostgresCdcSource"]

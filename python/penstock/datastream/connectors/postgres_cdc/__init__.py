@@ -1,5 +1,0 @@
-"""PostgresCdcSource: the rows of a PostgreSQL table and their changes (beyond PyFlink)."""
-
-from penstock.datastream.connectors.postgres_cdc.source import PostgresCdcSource
-
-__all__ = ["PostgresCdcSource"]

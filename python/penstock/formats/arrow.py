@@ -1,0 +1,35 @@
+"""Arrow's IPC files, also called Feather: columns as rows (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.formats.arrow_types import row_type_of
+from penstock.formats.bulk_writers import ColumnWriters
+from penstock.formats.columnar import ArrowFormat, RowsOfColumns
+
+if TYPE_CHECKING:
+    from penstock.common.serialization import BulkWriterFactory
+
+__all__ = ["ArrowBulkWriters", "ArrowColumnarRowInputFormat"]
+
+
+class ArrowBulkWriters:
+    """Writers of Arrow's IPC files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(row_type: Any) -> BulkWriterFactory:
+        """Writes rows of a type, as ``Types.ROW_NAMED`` or a schema of Arrow describes it.
+
+        Raises:
+            InvalidProgramError: The row type is none.
+            DependencyError: pyarrow is not installed.
+        """
+        return ColumnWriters("arrow", row_type_of(row_type, "ArrowBulkWriters.for_row_type"))
+
+
+class ArrowColumnarRowInputFormat(RowsOfColumns, ArrowFormat):
+    """Rows of the columns that a row type names; for `FileSource.for_bulk_file_format`.
+
+    It needs pyarrow.
+    """

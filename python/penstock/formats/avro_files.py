@@ -1,0 +1,129 @@
+"""Files of Avro: a header with a schema, and blocks of records."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.avro import AvroSchema, field_unread
+from penstock.formats.avro_library import avro_library
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.file_format import Batch, FileRange
+from penstock.formats.lines import StreamFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from penstock.common.typeinfo import TypeInformation
+
+__all__ = ["AvroReaderFormat"]
+
+#: What follows every block, and ends the header.
+_MARKER_BYTES: Final = 16
+
+
+class AvroReaderFormat(CompiledSchema, StreamFormat):
+    """Rows of the records of Avro's files; made by `for_generic_record` (beyond PyFlink).
+
+    It needs the extra ``penstock[avro]``.  A block belongs to the range in which it begins.
+    """
+
+    is_compressible = False
+
+    def __init__(self, schema: AvroSchema) -> None:
+        """Reads records of a schema; use `for_generic_record`."""
+        super().__init__()
+        self._schema = schema
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> AvroReaderFormat:
+        """Reads records as a schema has them; by Avro's rules a file may have another one.
+
+        Raises:
+            InvalidProgramError: It is no schema.
+        """
+        given: Any = schema
+        if not isinstance(given, AvroSchema):
+            raise InvalidProgramError(f"for_generic_record takes an AvroSchema, got {schema!r}")
+        return AvroReaderFormat(schema)
+
+    def can_be_cut(self) -> bool:
+        """True."""
+        return True
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the schema."""
+        return self._schema.type_info
+
+    def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
+        """The rows of the blocks of a range."""
+        header = self._header(file, what.path)
+        position = file.tell()
+        while position < what.end:
+            count = _read_long(file)
+            if count is None:
+                return
+            size = _read_long(file)
+            if size is None or size < 0:
+                raise FormatError(f"{what.path}: what is at {position} is no block of Avro")
+            end = file.tell() + size + _MARKER_BYTES
+            if position >= what.start:
+                file.seek(position)
+                block = file.read(end - position)
+                if len(block) < end - position:
+                    raise FormatError(f"{what.path}: the block at {position} is cut off")
+                yield Batch(position, 0, self._rows(header + block, what.path, position))
+            file.seek(end)
+            position = end
+
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        return self._schema.types.reader()
+
+    def _header(self, file: BinaryIO, path: str) -> bytes:
+        """The header, behind which the file is left."""
+        try:
+            avro_library("AvroReaderFormat").reader(file)
+        except Exception as error:
+            raise FormatError(f"{path} is no file of Avro: {error}") from error
+        end = file.tell()
+        file.seek(0)
+        return file.read(end)
+
+    def _rows(self, data: bytes, path: str, position: int) -> list[Any]:
+        library, convert = avro_library("AvroReaderFormat"), self._convert
+        rows: list[Any] = []
+        try:
+            for record in library.reader(io.BytesIO(data), reader_schema=self._schema.parsed):
+                rows.append(convert(record))  # noqa: PERF401 (how many there are is told)
+        except Exception as error:
+            where = f"{path}, block at {position}, record {len(rows) + 1}"
+            field = _field_of_record(library, data, len(rows))
+            raise FormatError(f"{where}: {field}{type(error).__name__}: {error}") from error
+        return rows
+
+
+def _field_of_record(library: Any, data: bytes, number: int) -> str:
+    """Which field of a record of a block it is that cannot be read, if the block can be."""
+    with suppress(Exception):  # what is wrong is said by who asks
+        blocks = library.block_reader(io.BytesIO(data))
+        records = next(blocks).bytes_
+        for _ in range(number):
+            library.schemaless_reader(records, blocks.writer_schema)
+        return field_unread(library.parse_schema(blocks.writer_schema), records)
+    return ""
+
+
+def _read_long(file: BinaryIO) -> int | None:
+    """A number of Avro; None at the end of the file."""
+    value = shift = 0
+    while byte := file.read(1):
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (value >> 1) ^ -(value & 1)
+        shift += 7
+    return None

@@ -1,0 +1,187 @@
+"""Avro with a schema registry: records behind the number of the schema that wrote them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.avro import AvroRowSerializationSchema, AvroSchema, read_record
+from penstock.formats.avro_library import avro_library
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.misfit import shown_bytes
+from penstock.formats.schema_registry import SchemaRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.common.typeinfo import TypeInformation
+
+__all__ = [
+    "ConfluentRegistryAvroDeserializationSchema",
+    "ConfluentRegistryAvroSerializationSchema",
+]
+
+_HEADER: Final = struct.Struct(">bI")
+
+
+@checks_arguments
+class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, DeserializationSchema):
+    """Reads records as rows of one schema, whatever versions of it wrote them (beyond PyFlink)."""
+
+    def __init__(self, schema: AvroSchema, registry: SchemaRegistry) -> None:
+        """Use `for_generic`."""
+        super().__init__()
+        self._schema = schema
+        self._registry = registry
+
+    @staticmethod
+    def for_generic(
+        schema: AvroSchema,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> ConfluentRegistryAvroDeserializationSchema:
+        """Reads with a schema into which those of the writers are resolved by Avro's rules.
+
+        Args:
+            schema: What the rows have.
+            url: The registry, ``http://user:password@host:8081`` or ``https://…``.
+            headers: Sent with each request.
+            max_retries: How often a request is tried again when the registry is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for an answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+        """
+        registry = SchemaRegistry(url, headers, max_retries, retry_delay_ms, timeout_ms)
+        return ConfluentRegistryAvroDeserializationSchema(_checked(schema), registry)
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the schema."""
+        return self._schema.type_info
+
+    def deserialize(self, message: bytes) -> Any:
+        """The row of a record.
+
+        Raises:
+            FormatError: The message is no record, or its schema does not fit.
+            SourceError: The registry refuses, or is away for too long.
+        """
+        if message is None:
+            return None
+        try:
+            magic, number = _HEADER.unpack_from(message)
+        except struct.error:
+            magic, number = -1, 0
+        if magic != 0:
+            raise FormatError(
+                "not a record behind the number of its schema, a zero and four bytes; it is "
+                f"{shown_bytes(message)}"
+            )
+        writer = self._writers.get(number)
+        if writer is None:
+            writer = self._writers[number] = self._parsed(self._registry.schema(number), {})
+        try:
+            value = read_record(message, _HEADER.size, self._read, writer, self._schema.parsed)
+        except FormatError as error:
+            raise FormatError(f"{error}; the schema is {number}") from error.__cause__
+        return self._convert(value)
+
+    def _parsed(self, found: dict[str, Any], named: dict[str, Any]) -> Any:
+        """A schema of the registry, with those that it refers to."""
+        kind = found.get("schemaType", "AVRO")
+        if kind != "AVRO":
+            raise FormatError(f"a schema of the kind {kind} wrote the record, not one of Avro")
+        for reference in found.get("references") or ():
+            answer = self._registry.version(reference["subject"], reference["version"])
+            self._parsed(answer, named)
+        try:
+            schema = json.loads(found["schema"])
+            return avro_library(type(self).__name__).parse_schema(schema, named)
+        except Exception as error:
+            raise FormatError(f"the schema of the registry is none of Avro: {error!r}") from error
+
+    @cached_property
+    def _writers(self) -> dict[int, Any]:
+        return {}
+
+    @cached_property
+    def _read(self) -> Callable[..., Any]:
+        reader: Callable[..., Any] = avro_library(type(self).__name__).schemaless_reader
+        return reader
+
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        return self._schema.types.reader()
+
+
+@checks_arguments
+class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSchema):
+    """Writes rows behind the number that a registry gives their schema (beyond PyFlink)."""
+
+    def __init__(self, subject: str, schema: AvroSchema, registry: SchemaRegistry) -> None:
+        """Use `for_generic`."""
+        super().__init__()
+        self._subject = subject
+        self._records = AvroRowSerializationSchema(avro_schema_string=str(schema))
+        self._schema = schema
+        self._registry = registry
+
+    @staticmethod
+    def for_generic(
+        subject: str,
+        schema: AvroSchema,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> ConfluentRegistryAvroSerializationSchema:
+        """Writes with a schema, which is registered with the first record.
+
+        Args:
+            subject: The registry's name for the schema and its versions, as ``orders-value``.
+            schema: The schema.
+            url: As that of `ConfluentRegistryAvroDeserializationSchema.for_generic`, and the rest.
+            headers: Sent with each request.
+            max_retries: How often a request is tried again when the registry is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for an answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+        """
+        given: Any = subject
+        if not isinstance(given, str) or not given:
+            raise InvalidProgramError(f"for_generic takes the name of a subject, got {subject!r}")
+        registry = SchemaRegistry(url, headers, max_retries, retry_delay_ms, timeout_ms)
+        return ConfluentRegistryAvroSerializationSchema(subject, _checked(schema), registry)
+
+    def serialize(self, element: Any) -> bytes:
+        """The record of a row.
+
+        Raises:
+            FormatError: A field does not fit.
+            SourceError: The registry refuses the schema, or is away for too long.
+        """
+        return self._header + self._records.serialize(element)
+
+    @cached_property
+    def _header(self) -> bytes:
+        return _HEADER.pack(0, self._registry.register(self._subject, str(self._schema)))
+
+
+def _checked(schema: Any) -> AvroSchema:
+    if not isinstance(schema, AvroSchema):
+        raise InvalidProgramError(f"for_generic takes an AvroSchema, got {schema!r}")
+    return schema

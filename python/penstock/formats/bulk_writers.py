@@ -1,0 +1,128 @@
+"""Writers of files whose elements are written in batches: columns, and records with a header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.serialization import BulkWriter, RowDataBulkWriterFactory
+from penstock.errors import FormatError
+from penstock.formats.arrow_types import arrow_library, arrow_schema, columns_of, of_instants
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from penstock.common.composite_types import RowTypeInfo
+
+#: Rows that become a batch of columns.
+_BATCH_ROWS: Final = 8192
+
+
+class ColumnWriters(RowDataBulkWriterFactory):
+    """Makes writers of columns; the kinds of files are Parquet, ORC and Arrow's own.
+
+    A file's rows are gathered in memory, some thousands at a time.
+    """
+
+    can_be_concatenated = False
+
+    def __init__(
+        self,
+        kind: str,
+        row_type: RowTypeInfo,
+        *,
+        is_utc: bool = False,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Writes rows of a type.
+
+        Args:
+            kind: ``parquet``, ``orc`` or ``arrow``.
+            row_type: The type.
+            is_utc: Whether the file says of all timestamps that they are of UTC.
+            options: Of pyarrow's writer.
+
+        Raises:
+            InvalidProgramError: Arrow has no type for a field.
+            DependencyError: pyarrow is not installed.
+        """
+        super().__init__(None, row_type)
+        self._kind = kind
+        self._written_type: RowTypeInfo = of_instants(row_type) if is_utc else row_type
+        arrow_schema(self._written_type)
+        self._options = options or {}
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """A writer of one file."""
+        schema = arrow_schema(self._written_type)
+        return _ColumnWriter(self._written_type, schema, _OPENERS[self._kind], file, self._options)
+
+
+def _open_parquet(file: BinaryIO, schema: Any, options: dict[str, Any]) -> Any:
+    from pyarrow import parquet
+
+    return parquet.ParquetWriter(file, schema, **options)
+
+
+def _open_orc(file: BinaryIO, schema: Any, options: dict[str, Any]) -> Any:
+    del schema
+    from pyarrow import orc
+
+    return orc.ORCWriter(file, **options)
+
+
+def _open_arrow(file: BinaryIO, schema: Any, options: dict[str, Any]) -> Any:
+    return arrow_library("Arrow").ipc.new_file(file, schema, **options)
+
+
+_OPENERS: Final[dict[str, Callable[..., Any]]] = {
+    "parquet": _open_parquet,
+    "orc": _open_orc,
+    "arrow": _open_arrow,
+}
+
+
+class _ColumnWriter(BulkWriter):
+    def __init__(
+        self,
+        row_type: RowTypeInfo,
+        schema: Any,
+        opener: Callable[..., Any],
+        file: BinaryIO,
+        options: dict[str, Any],
+    ) -> None:
+        self._names = row_type.get_field_names()
+        self._row_type = row_type
+        self._schema = schema
+        self._writer = opener(file, schema, options)
+        self._rows: list[Any] = []
+
+    def add_element(self, element: Any) -> None:
+        """Takes a row."""
+        try:
+            self._rows.append(field_values(element, self._names))
+        except Misfit as misfit:
+            raise FormatError(str(misfit)) from None
+        if len(self._rows) >= _BATCH_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Makes columns of the rows that were taken."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        pa = arrow_library("a columnar format")
+        batch = columns_of(rows, self._row_type, self._schema)
+        self._writer.write(pa.Table.from_batches([batch]))
+
+    def finish(self) -> None:
+        """Writes what is left, and the end of the file."""
+        self.flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Closes what nobody will read."""
+        self._rows = []
+        self._writer.close()

@@ -1,0 +1,249 @@
+"""Files of columns: Parquet, ORC and Arrow's own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import rows_of_columns
+from penstock.errors import (
+    FormatError,
+    PenstockError,
+    SourceError,
+    WrongArgumentError,
+)
+from penstock.formats.arrow_columns import ColumnMisfit, column_values, whole_numbers
+from penstock.formats.arrow_types import arrow_library, row_type_of
+from penstock.formats.file_format import Batch, BulkFormat, FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+
+
+class ColumnarFormat(BulkFormat):
+    """Rows of some columns of a file that consists of pieces: row groups, stripes, batches.
+
+    A piece belongs to the range of the file in which its number lies, as if all were of one size.
+    Columns are found by the names of the fields, in any order, and cast to their types.
+    """
+
+    reads_arrow = True
+    is_compressible = False
+
+    def __init__(
+        self,
+        declared: TypeInformation,
+        batch_size: int,
+        *,
+        column: str | None = None,
+        is_case_sensitive: bool = True,
+        is_utc: bool = False,
+    ) -> None:
+        """Reads rows of a type, or the values of one column.
+
+        Args:
+            declared: The type of the rows, or of the column's values.
+            batch_size: How many rows are decoded at a time.
+            column: The column whose values are the elements.
+            is_case_sensitive: Whether the names of columns are exactly those of the fields.
+            is_utc: Whether timestamps without a zone may be read as instants, of UTC.
+
+        Raises:
+            InvalidProgramError: The size is not positive.
+            DependencyError: pyarrow is not installed.
+        """
+        super().__init__()
+        arrow_library(type(self).__name__)
+        given: Any = batch_size
+        if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+            raise WrongArgumentError(
+                f"{type(self).__name__}: batch_size is a positive whole number, got {batch_size!r}"
+            )
+        sensitive: Any = is_case_sensitive
+        if not isinstance(sensitive, bool):
+            raise WrongArgumentError(
+                f"{type(self).__name__}: is_case_sensitive must be True or False, got {sensitive!r}"
+            )
+        named: Any = column
+        if named is not None and (not isinstance(named, str) or not named):
+            raise WrongArgumentError(
+                f"{type(self).__name__}: column is the name of a column, got {column!r}"
+            )
+        self._declared = declared
+        self._batch_size = batch_size
+        self._column = column
+        self._is_case_sensitive = is_case_sensitive
+        self._is_utc = is_utc
+
+    def can_be_cut(self) -> bool:
+        """True."""
+        return True
+
+    def get_produced_type(self) -> TypeInformation:
+        """The declared type."""
+        return self._declared
+
+    def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        """The rows of the pieces of a range."""
+        pa = arrow_library(type(self).__name__)
+        try:
+            yield from self._read(file, what)
+        except PenstockError:
+            raise
+        except pa.ArrowInvalid as error:
+            raise FormatError(f"{what.path}: {error}") from None
+        except OSError as error:  # also Arrow's of bytes that are no ORC, and of stores
+            raise SourceError(f"{what.path} cannot be read: {error}") from error
+
+    def _read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        size = max(1, file.size())
+        opened = self._open(file)
+        names, pieces = self._names(opened), self._pieces(opened)
+        columns = [self._found(wanted, names, what.path) for wanted in self._wanted()]
+        for number in range(pieces):
+            position = number * size // pieces
+            if not what.start <= position < what.end:
+                continue
+            before = 0
+            for batch in self._batches(opened, number, columns):
+                elements = self._elements(batch, columns, what.path, number, before)
+                yield Batch(position, before, elements)
+                before += len(elements)
+
+    @abstractmethod
+    def _open(self, file: Any) -> Any:
+        """Opens a file."""
+
+    @abstractmethod
+    def _names(self, opened: Any) -> list[str]:
+        """The names of its columns."""
+
+    @abstractmethod
+    def _pieces(self, opened: Any) -> int:
+        """Return the number of pieces."""
+
+    @abstractmethod
+    def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:
+        """The batches of a piece, with these columns at least."""
+
+    def _wanted(self) -> list[str]:
+        if self._column is not None:
+            return [self._column]
+        assert isinstance(self._declared, RowTypeInfo)
+        return self._declared.get_field_names()
+
+    def _found(self, wanted: str, names: list[str], path: str) -> str:
+        if wanted in names:
+            return wanted
+        if not self._is_case_sensitive:
+            near = [name for name in names if name.lower() == wanted.lower()]
+            if len(near) == 1:
+                return near[0]
+        raise FormatError(f"{path} has no column {wanted!r}, it has {names}")
+
+    def _elements(
+        self, batch: Any, columns: list[str], path: str, piece: int, before: int
+    ) -> Sequence[Any]:
+        declared = self._declared
+        is_row = self._column is None and isinstance(declared, RowTypeInfo)
+        types = declared.get_field_types() if is_row else [declared]  # type: ignore[attr-defined]
+        found: list[list[Any]] = []
+        for name, kind in zip(columns, types, strict=True):
+            try:
+                numbers = None if is_row else whole_numbers(batch.column(name), kind)
+                if numbers is not None:
+                    return numbers
+                found.append(column_values(batch.column(name), kind, is_utc=self._is_utc))
+            except ColumnMisfit as misfit:
+                raise FormatError(
+                    f"{path}, rows from {before} of piece {piece}: {misfit.within(name)}"
+                ) from None
+        if not is_row:
+            return found[0]
+        return rows_of_columns(self._wanted(), found)
+
+
+class ParquetFormat(ColumnarFormat):
+    """Parquet: its pieces are row groups."""
+
+    def _open(self, file: Any) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(file)
+
+    def _names(self, opened: Any) -> list[str]:
+        return list(opened.schema_arrow.names)
+
+    def _pieces(self, opened: Any) -> int:
+        return int(opened.num_row_groups)
+
+    def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:
+        found: Iterable[Any] = opened.iter_batches(
+            self._batch_size, row_groups=[piece], columns=columns, use_threads=False
+        )
+        return found
+
+
+class OrcFormat(ColumnarFormat):
+    """ORC: its pieces are stripes."""
+
+    def _open(self, file: Any) -> Any:
+        from pyarrow import orc
+
+        return orc.ORCFile(file)
+
+    def _names(self, opened: Any) -> list[str]:
+        return list(opened.schema.names)
+
+    def _pieces(self, opened: Any) -> int:
+        return int(opened.nstripes)
+
+    def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:
+        return _slices(opened.read_stripe(piece, columns), self._batch_size)
+
+
+class ArrowFormat(ColumnarFormat):
+    """Arrow's IPC files, also called Feather: their pieces are record batches."""
+
+    def _open(self, file: Any) -> Any:
+        return arrow_library("Arrow").ipc.open_file(file)
+
+    def _names(self, opened: Any) -> list[str]:
+        return list(opened.schema.names)
+
+    def _pieces(self, opened: Any) -> int:
+        return int(opened.num_record_batches)
+
+    def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:
+        return _slices(opened.get_batch(piece).select(columns), self._batch_size)
+
+
+def _slices(batch: Any, size: int) -> Iterator[Any]:
+    return (batch.slice(start, size) for start in range(0, batch.num_rows, size))
+
+
+class RowsOfColumns(ColumnarFormat):
+    """Base of formats made for a row type only."""
+
+    def __init__(
+        self, row_type: Any, batch_size: int = 2048, is_case_sensitive: bool = True
+    ) -> None:
+        """Reads rows of a type.
+
+        Args:
+            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            batch_size: How many rows are decoded at a time.
+            is_case_sensitive: Whether the names of columns are exactly those of the fields.
+
+        Raises:
+            InvalidProgramError: The row type is none, or the size is not positive.
+            DependencyError: pyarrow is not installed.
+        """
+        super().__init__(
+            row_type_of(row_type, type(self).__name__),
+            batch_size,
+            is_case_sensitive=is_case_sensitive,
+        )

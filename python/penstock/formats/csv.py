@@ -1,0 +1,325 @@
+"""CSV: lines as rows, and rows as lines."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import (
+    BulkWriter,
+    BulkWriterFactory,
+    DeserializationSchema,
+    RowDataBulkWriterFactory,
+    SerializationSchema,
+)
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
+from penstock.formats.csv_schema import CsvSchema, not_empty
+from penstock.formats.misfit import Misfit, shown_bytes
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
+    from penstock.formats.csv_grammar import CsvGrammar
+
+__all__ = [
+    "CsvBulkWriters",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+]
+
+
+class CsvBulkWriters:
+    """Writers of CSV files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_schema(schema: CsvSchema) -> BulkWriterFactory:
+        """Writes rows as a schema says, behind a header if it has one.
+
+        Raises:
+            InvalidProgramError: It is no schema, or CSV has no form of a type.
+        """
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise InvalidProgramError(f"for_schema takes a CsvSchema, got {schema!r}")
+        CsvRowWriter(schema.row_type, schema.settings.dialect)
+        return _CsvWriters(schema)
+
+
+class _CsvWriters(RowDataBulkWriterFactory):
+    def __init__(self, schema: CsvSchema) -> None:
+        super().__init__(None, schema.row_type)
+        self._schema = schema
+        self.can_be_concatenated = not schema.settings.has_header
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """A writer of one file."""
+        return _CsvWriter(self._schema, file)
+
+
+class _CsvWriter(BulkWriter):
+    def __init__(self, schema: CsvSchema, file: BinaryIO) -> None:
+        dialect = schema.settings.dialect
+        self._file = file
+        self._writer = CsvRowWriter(schema.row_type, dialect)
+        if schema.settings.has_header:
+            names = map(self._writer.quoted, self._writer.names)
+            file.write(f"{dialect.separator.join(names)}{dialect.line_end}".encode())
+
+    def add_element(self, element: Any) -> None:
+        """Writes the line of a row."""
+        try:
+            self._file.write(self._writer.line(element).encode())
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
+
+    def flush(self) -> None:
+        """Nothing is kept."""
+
+    def finish(self) -> None:
+        """Nothing is left."""
+
+
+class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+    """Reads a line of CSV, in UTF-8, as a row; described by its `Builder`.
+
+    As in Flink, blanks around what is no text do not count, every text but ``true`` is False, and
+    an empty field is a misfit where it is no text, unless ``set_null_literal("")`` says otherwise.
+    """
+
+    def __init__(self, j_deserialization_schema: None = None) -> None:
+        """Makes a schema; use `Builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_deserialization_schema is not None:
+            requires_jvm("CsvRowDeserializationSchema(…)", "use its Builder(type_info)")
+        super().__init__()
+        self._type_info = RowTypeInfo([])
+        self._dialect = CsvDialect()
+        self._ignores_errors = False
+
+    def get_produced_type(self) -> TypeInformation:
+        """The declared row."""
+        return self._type_info
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """The row of a line; None of a comment, and of what is malformed if that is ignored.
+
+        Raises:
+            FormatError: The message is not one line of that many fields, or a field does not fit.
+        """
+        if message is None:
+            return None
+        try:
+            lines = [row for _, _, row in self._grammar.rows(message.decode()) if row]
+            if len(lines) == 1:
+                return self._reader.row(self._grammar.fields(lines[0]))
+            if not lines and self._dialect.allows_comments and message.lstrip().startswith(b"#"):
+                return None
+            reason: Exception = Misfit("it is empty" if not lines else "it has several lines")
+        except (Misfit, UnicodeDecodeError) as error:
+            reason = error
+        if self._ignores_errors:
+            return None
+        raise FormatError(f"{reason}; the CSV is {shown_bytes(message)}") from None
+
+    @cached_property
+    def _grammar(self) -> CsvGrammar:
+        return self._dialect.grammar()
+
+    @cached_property
+    def _reader(self) -> CsvRowReader:
+        return CsvRowReader(self._type_info, self._dialect, misfits_are_none=self._ignores_errors)
+
+    @checks_arguments
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self, type_info: TypeInformation) -> None:
+            """Starts with Flink's defaults.
+
+            Raises:
+                InvalidProgramError: The type is no row.
+            """
+            self._type_info = _row_type(type_info)
+            self._dialect = CsvDialect()
+            self._ignores_errors = False
+
+        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+            """Between two fields; ``,`` by default."""
+            self._dialect.separator = _character("set_field_delimiter", delimiter)
+            return self
+
+        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+            """Return whether a line that begins with ``#`` is no element."""
+            self._dialect.allows_comments = allow_comments
+            return self
+
+        def set_array_element_delimiter(
+            self, delimiter: str
+        ) -> CsvRowDeserializationSchema.Builder:
+            """Between the elements of arrays and nested rows; ``;`` by default."""
+            self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
+            return self
+
+        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+            """Around texts with delimiters in them; a double quote by default."""
+            self._dialect.quote = _character("set_quote_character", c)
+            return self
+
+        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+            """Before characters that are meant as they are; none by default."""
+            self._dialect.escape = _character("set_escape_character", c)
+            return self
+
+        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+            """Set the text that stands for None; unset by default."""
+            self._dialect.null = null_literal
+            return self
+
+        def set_ignore_parse_errors(
+            self, ignore_parse_errors: bool
+        ) -> CsvRowDeserializationSchema.Builder:
+            """Makes None of a field that does not fit, and no element of what is no line."""
+            self._ignores_errors = ignore_parse_errors
+            return self
+
+        def build(self) -> CsvRowDeserializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: CSV has no form of the type.
+            """
+            schema = CsvRowDeserializationSchema()
+            schema._type_info = self._type_info
+            schema._dialect = copy(self._dialect)
+            schema._ignores_errors = self._ignores_errors
+            assert schema._reader is not None
+            return schema
+
+
+class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
+    """Writes a row as a line of CSV in UTF-8; described by its `Builder`."""
+
+    def __init__(self, j_csv_row_serialization_schema: None = None) -> None:
+        """Makes a schema; use `Builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_csv_row_serialization_schema is not None:
+            requires_jvm("CsvRowSerializationSchema(…)", "use its Builder(type_info)")
+        super().__init__()
+        self._type_info = RowTypeInfo([])
+        self._dialect = CsvDialect()
+
+    def serialize(self, element: Any) -> bytes:
+        """The line of a row, with its end.
+
+        Raises:
+            FormatError: A field does not fit.
+        """
+        try:
+            return self._writer.line(element).encode()
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
+
+    @cached_property
+    def _writer(self) -> CsvRowWriter:
+        return CsvRowWriter(self._type_info, self._dialect)
+
+    @checks_arguments
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self, type_info: TypeInformation) -> None:
+            """Starts with Flink's defaults.
+
+            Raises:
+                InvalidProgramError: The type is no row.
+            """
+            self._type_info = _row_type(type_info)
+            self._dialect = CsvDialect()
+
+        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Between two fields; ``,`` by default."""
+            self._dialect.separator = _character("set_field_delimiter", c)
+            return self
+
+        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+            """Behind each line; a line feed by default.
+
+            Raises:
+                InvalidProgramError: It is none of a line feed, CR, CR LF and nothing.
+            """
+            if delimiter not in ("\n", "\r", "\r\n", ""):
+                raise InvalidProgramError(
+                    f"set_line_delimiter takes a line feed, CR, CR LF or '', got {delimiter!r}"
+                )
+            self._dialect.line_end = delimiter
+            return self
+
+        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+            """Between the elements of arrays and nested rows; ``;`` by default."""
+            self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
+            return self
+
+        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+            """Writes texts as they are, even with delimiters in them."""
+            self._dialect.quote = None
+            return self
+
+        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Around texts with delimiters in them; a double quote by default."""
+            self._dialect.quote = _character("set_quote_character", c)
+            return self
+
+        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Before itself within texts; quotes are doubled in any case."""
+            self._dialect.escape = _character("set_escape_character", c)
+            return self
+
+        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+            """Set the text that stands for None; unset by default."""
+            self._dialect.null = s
+            return self
+
+        def build(self) -> CsvRowSerializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: CSV has no form of the type.
+            """
+            schema = CsvRowSerializationSchema()
+            schema._type_info = self._type_info
+            schema._dialect = copy(self._dialect)
+            assert schema._writer is not None
+            return schema
+
+
+def _row_type(given: Any) -> RowTypeInfo:
+    if given is None:
+        raise InvalidProgramError("Type information must not be None")
+    declared = as_type_information(given, "Builder")
+    if not isinstance(declared, RowTypeInfo):
+        raise InvalidProgramError(f"CSV has lines of rows, not of {declared!r}")
+    return declared
+
+
+def _character(method: str, given: str) -> str:
+    if len(given) != 1:
+        raise InvalidProgramError(f"{method} takes one character, got {given!r}")
+    return given

@@ -1,0 +1,307 @@
+"""CSV files, a block of lines at a time: by pyarrow where it can, else line by line."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import rows_of_columns
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.arrow_columns import column_values
+from penstock.formats.arrow_types import arrow_library, arrow_type
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.csv_blocks import first_row_at, head_of, row_blocks
+from penstock.formats.csv_rows import CsvRowReader
+from penstock.formats.csv_schema import CsvSchema
+from penstock.formats.dead_letters import Policy
+from penstock.formats.file_format import Batch, FileRange
+from penstock.formats.lines import LineNumbers, StreamFormat, malformed
+from penstock.formats.misfit import Misfit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
+    from penstock.datastream.output_tag import OutputTag
+    from penstock.formats.csv_grammar import CsvGrammar
+
+#: What pyarrow reads as the rules of `CsvRowReader` do.
+_WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
+_QUICK: Final = (BasicType.STRING, *_WHOLE, BasicType.FLOAT, BasicType.DOUBLE)
+
+#: Where pyarrow may see a whole number, and the rules none.
+_HEXADECIMAL: Final = re.compile(rb"0[xX]")
+
+#: Rows that are made at once: with few enough the garbage collector has nothing to look through.
+_ROWS_AT_ONCE: Final = 1024
+
+
+class CsvReaderFormat(CompiledSchema, StreamFormat):
+    """Rows of the lines of CSV files; made by `for_schema`.  It needs pyarrow.
+
+    A file is read by one subtask, for a quoted text may hold ends of lines; without a quote
+    character large files are cut.
+    """
+
+    def __init__(self, j_csv_format: None = None) -> None:
+        """Makes a format; use `for_schema`.
+
+        Raises:
+            JvmOnlyError: A Java format was passed.
+        """
+        super().__init__(j_csv_format)
+        self._schema = CsvSchema(RowTypeInfo([]), CsvSchema.builder()._settings)
+        self._policy = Policy()
+
+    @staticmethod
+    def for_schema(
+        schema: CsvSchema,
+        *,
+        skip_malformed: bool = False,
+        dead_letters: OutputTag | None = None,
+    ) -> CsvReaderFormat:
+        """Reads the columns of a schema.
+
+        Args:
+            schema: The columns, and how they stand in a line.
+            skip_malformed: Whether to leave out lines that are malformed (beyond PyFlink);
+                otherwise one fails the job.
+            dead_letters: The side output that takes such lines (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: It is no schema, CSV has no form of a type, or both policies are
+                given.
+            DependencyError: pyarrow is not installed.
+        """
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise InvalidProgramError(f"for_schema takes a CsvSchema, got {schema!r}")
+        arrow_library("CsvReaderFormat")
+        made = CsvReaderFormat()
+        made._schema = schema
+        made._policy = Policy.of(
+            "for_schema", skip_malformed=skip_malformed, dead_letters=dead_letters
+        )
+        made.has_dead_letters = not made._policy.fails
+        assert made._reader is not None
+        return made
+
+    def can_be_cut(self) -> bool:
+        """Return whether an end of a line is the end of a row wherever it stands."""
+        dialect = self._schema.settings.dialect
+        return dialect.quote is None and dialect.escape is None and not self._has_header
+
+    def get_produced_type(self) -> TypeInformation:
+        """The row of the columns."""
+        return self._schema.row_type
+
+    def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
+        """The rows of the lines of a range."""
+        start, names = self._begin(file, what)
+        numbers = LineNumbers(file)
+        blocks = row_blocks(
+            file, self._grammar, start, what.end, what.block_bytes, is_range=self.can_be_cut()
+        )
+        for position, block, is_plain in blocks:
+            table = self._table(block, names) if is_plain else None
+            if table is None:
+                rows = self._slow_rows(numbers, what.path, position, block, names)
+                yield Batch(position, 0, rows)
+                continue
+            for before in range(0, table.num_rows, _ROWS_AT_ONCE):
+                part = table.slice(before, _ROWS_AT_ONCE)
+                yield Batch(position, before, self._rows(part.columns))
+
+    @property
+    def _has_header(self) -> bool:
+        return self._schema.settings.has_header
+
+    @cached_property
+    def _grammar(self) -> CsvGrammar:
+        return self._schema.settings.dialect.grammar()
+
+    @cached_property
+    def _reader(self) -> CsvRowReader:
+        return CsvRowReader(self._schema.row_type, self._schema.settings.dialect)
+
+    def _begin(self, file: BinaryIO, what: FileRange) -> tuple[int, tuple[str, ...]]:
+        """Return where the first row begins, and the names of the columns as they stand in a line.
+
+        Raises:
+            FormatError: A column is not there, or the header is not that of the schema.
+        """
+        settings = self._schema.settings
+        wanted = tuple(self._schema.row_type.get_field_names())
+        if what.start > 0 and not settings.reorders_columns:
+            return first_row_at(file, what.start) if self.can_be_cut() else what.start, wanted
+        if not settings.has_header and not settings.skips_first:
+            return 0, wanted
+        try:
+            start, header = head_of(
+                file,
+                self._grammar,
+                has_header=settings.has_header,
+                skips_first=settings.skips_first,
+            )
+        except Misfit as misfit:
+            raise FormatError(f"line 1 of {what.path}: {misfit}") from None
+        found = (
+            [name.strip() for name in header] if settings.reorders_columns and header else header
+        )
+        named = f"line 1 of {what.path}: the columns are {found or []}, not {list(wanted)}"
+        if settings.is_header_strict and found != list(wanted):
+            raise FormatError(named)
+        if settings.reorders_columns and found:
+            if not set(wanted) <= set(found):
+                raise FormatError(named)
+            return max(start, what.start), tuple(found)
+        return start, wanted
+
+    def _rows(self, columns: list[Any]) -> list[Row]:
+        """The rows of Arrow's columns."""
+        declared = self._schema.row_type
+        types = declared.get_field_types()
+        values = [column_values(column, kind) for column, kind in zip(columns, types, strict=True)]
+        return rows_of_columns(declared.get_field_names(), values)
+
+    def _table(self, block: bytes, names: tuple[str, ...]) -> Any | None:
+        """A block by pyarrow; None where it cannot say what the rules say."""
+        options = self._options(names)
+        if options is None:
+            return None
+        from pyarrow import ArrowInvalid, BufferReader, compute
+        from pyarrow import csv as arrow_csv
+
+        read, parse, convert = options
+        read.block_size = len(block) + 1
+        try:
+            table = arrow_csv.read_csv(BufferReader(block), read, parse, convert)
+            if self._whole and _HEXADECIMAL.search(block):
+                as_texts = arrow_csv.read_csv(BufferReader(block), read, parse, self._as_texts)
+                for name in self._whole:
+                    found = compute.match_substring_regex(as_texts[name], r"^[ \t]*-?0[xX]")
+                    if compute.any(found).as_py():
+                        return None
+        except ArrowInvalid:
+            return None
+        # It takes inf and nan in any case, the rules NaN and Infinity alone.
+        for name in self._fractional:
+            if compute.all(compute.is_finite(table[name])).as_py() is False:
+                return None
+        return table
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        return self._names_of(_WHOLE)
+
+    @cached_property
+    def _fractional(self) -> list[str]:
+        return self._names_of((BasicType.FLOAT, BasicType.DOUBLE))
+
+    def _names_of(self, kinds: tuple[BasicType, ...]) -> list[str]:
+        declared: Any = self._schema.row_type
+        types = zip(declared.get_field_names(), declared.get_field_types(), strict=True)
+        return [name for name, kind in types if kind.basic_type in kinds]
+
+    @cached_property
+    def _as_texts(self) -> Any:
+        """Return the conversion of integer columns to texts."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        types = dict.fromkeys(self._whole, pa.string())
+        return arrow_csv.ConvertOptions(column_types=types, include_columns=self._whole)
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, ...], Any]:
+        """The options of pyarrow by the columns of a line."""
+        return {}
+
+    def _options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
+        """Return pyarrow's options for columns in this order; None where it cannot read them."""
+        if names not in self._made:
+            self._made.clear()
+            self._made[names] = self._made_options(names)
+        return self._made[names]  # type: ignore[no-any-return]
+
+    def _made_options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
+        dialect, declared = self._schema.settings.dialect, self._schema.row_type
+        types = declared.get_field_types()
+        marks = [mark for mark in (dialect.separator, dialect.quote, dialect.escape) if mark]
+        if (
+            dialect.allows_comments
+            or not all(map(str.isascii, marks))
+            or len(set(names)) < len(names)
+            or not all(
+                isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK for kind in types
+            )
+        ):
+            return None
+        from pyarrow import csv as arrow_csv
+
+        wanted = declared.get_field_names()
+        return (
+            arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
+            arrow_csv.ParseOptions(
+                delimiter=dialect.separator,
+                quote_char=dialect.quote or False,
+                escape_char=dialect.escape or False,
+                newlines_in_values=dialect.quote is not None,
+                ignore_empty_lines=len(names) > 1,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types={
+                    name: arrow_type(kind) for name, kind in zip(wanted, types, strict=True)
+                },
+                include_columns=wanted,
+                null_values=[] if dialect.null is None else [dialect.null],
+                strings_can_be_null=dialect.null is not None,
+            ),
+        )
+
+    def _slow_rows(
+        self,
+        numbers: LineNumbers,
+        path: str,
+        position: int,
+        block: bytes,
+        names: tuple[str, ...],
+    ) -> list[Any]:
+        """The rows of a block line by line, and what becomes of lines that are none."""
+        wanted = self._schema.row_type.get_field_names()
+        order = None if list(names) == wanted else [names.index(name) for name in wanted]
+        text = block.decode(errors="surrogateescape")
+        rows: list[Any] = []
+        lines, counted = 0, 0
+        for begin, end, row in self._grammar.rows(text):
+            if not row and len(names) > 1:
+                continue  # an empty line
+            try:
+                row.encode()  # what is no text shows as half a character
+                fields = self._grammar.fields(row)
+                if order is not None:
+                    if max(order) >= len(fields):
+                        raise Misfit(f"there are only {len(fields)} fields")
+                    fields = [fields[place] for place in order]
+                rows.append(self._reader.line(fields))
+            except (Misfit, UnicodeEncodeError) as error:
+                lines, counted = lines + text.count("\n", counted, begin), begin
+                data = text[begin:end].encode(errors="surrogateescape")
+                reason = FormatError(_reason(error, data))
+                line = numbers.at(position) + lines
+                rows.append(malformed(reason, path, line, data, self._policy))
+        return rows
+
+
+def _reason(error: Exception, data: bytes) -> str:
+    """Return what is wrong with a row, of what is no text as its decoder says it."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as undecodable:
+        return str(undecodable)
+    return str(error)

@@ -1,0 +1,290 @@
+"""CsvSchema: the columns of a CSV file, and how they stand in a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.formats.csv_rows import CsvDialect
+
+_NUMBERS: Final = (
+    BasicType.BYTE,
+    BasicType.SHORT,
+    BasicType.INT,
+    BasicType.LONG,
+    BasicType.FLOAT,
+    BasicType.DOUBLE,
+    BasicType.BIG_INT,
+    BasicType.BIG_DEC,
+)
+
+
+@dataclass(frozen=True)
+class CsvSettings:
+    """Settings of a schema beside its columns.
+
+    Attributes:
+        dialect: How fields stand in a line.
+        skips_first: Whether the first line of a file, or behind its header, is none of its rows.
+        has_header: Whether the first row is a header.
+        is_header_strict: Whether its names must be those of the schema.
+        reorders_columns: Whether columns are found by its names.
+    """
+
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+    skips_first: bool = False
+    has_header: bool = False
+    is_header_strict: bool = False
+    reorders_columns: bool = False
+
+
+class CsvSchema:
+    """The columns of a CSV file; made by `builder`."""
+
+    def __init__(self, row_type: RowTypeInfo, settings: CsvSettings) -> None:
+        """Takes what a builder collected."""
+        self.row_type = row_type
+        self.settings = settings
+
+    @staticmethod
+    def builder() -> CsvSchemaBuilder:
+        """Starts a schema."""
+        return CsvSchemaBuilder()
+
+    def size(self) -> int:
+        """The number of columns."""
+        return len(self.row_type.get_field_names())
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def __str__(self) -> str:
+        return f"CsvSchema({self.row_type!r}, {self.settings!r})"
+
+    __repr__ = __str__
+
+
+@checks_arguments
+class CsvSchemaBuilder:
+    """Collects columns and settings."""
+
+    def __init__(self) -> None:
+        """Starts without columns, with commas and double quotes."""
+        self._columns: dict[str, TypeInformation] = {}
+        self._array_separators: dict[str, str] = {}
+        self._dialect = CsvDialect()
+        self._settings = CsvSettings()
+
+    def build(self) -> CsvSchema:
+        """The schema.
+
+        Raises:
+            InvalidProgramError: It has no columns, or what is said of its header cannot be.
+        """
+        if not self._columns:
+            raise InvalidProgramError("a CsvSchema needs columns, as add_string_column adds one")
+        if self._settings.is_header_strict and not self._settings.has_header:
+            raise InvalidProgramError(
+                "set_strict_headers says how a header is read: call set_use_header, too"
+            )
+        if self._settings.reorders_columns and not self._settings.has_header:
+            raise InvalidProgramError(
+                "set_reorder_columns finds columns by the names of a header: call set_use_header, "
+                "too"
+            )
+        if self._settings.reorders_columns and self._settings.is_header_strict:
+            raise InvalidProgramError(
+                "set_strict_headers and set_reorder_columns exclude each other"
+            )
+        dialect = replace(self._dialect, array_separators=dict(self._array_separators))
+        row_type = Types.ROW_NAMED(list(self._columns), list(self._columns.values()))
+        return CsvSchema(row_type, replace(self._settings, dialect=dialect))
+
+    def add_array_column(
+        self, name: str, separator: str = ";", element_type: Any = None
+    ) -> CsvSchemaBuilder:
+        """Adds a column of arrays, of texts unless another type is given.
+
+        Args:
+            name: Its name.
+            separator: Between the elements, whatever `set_array_element_separator` says; if it is
+                empty, that is what is taken.
+            element_type: The type of the elements.
+        """
+        element = Types.STRING() if element_type is None else element_type
+        declared = as_type_information(element, "add_array_column")
+        self._add(name, Types.BASIC_ARRAY(declared))
+        self._array_separators[name] = separator
+        return self
+
+    def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
+        """Adds a column of ``true`` and anything else."""
+        return self._add(name, Types.BOOLEAN())
+
+    def add_number_column(self, name: str, number_type: Any = None) -> CsvSchemaBuilder:
+        """Adds a column of numbers, of LONG unless another type is given."""
+        declared = Types.LONG() if number_type is None else number_type
+        kind = as_type_information(declared, "add_number_column")
+        if not isinstance(kind, BasicTypeInfo) or kind.basic_type not in _NUMBERS:
+            raise WrongArgumentError(
+                f"add_number_column takes a type of numbers, as Types.LONG(), got {kind!r}"
+            )
+        return self._add(name, kind)
+
+    def add_string_column(self, name: str) -> CsvSchemaBuilder:
+        """Adds a column of texts."""
+        return self._add(name, Types.STRING())
+
+    def add_column(self, name: str, type_info: TypeInformation) -> CsvSchemaBuilder:
+        """Adds a column of any type that CSV has a form of (beyond PyFlink)."""
+        return self._add(name, as_type_information(type_info, "add_column"))
+
+    def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+        """Adds the columns of another schema."""
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise WrongArgumentError(f"add_columns_from takes a CsvSchema, got {schema!r}")
+        declared = schema.row_type
+        for name, kind in zip(declared.get_field_names(), declared.get_field_types(), strict=True):
+            self._add(name, kind)
+        self._array_separators.update(schema.settings.dialect.array_separators or {})
+        return self
+
+    def clear_columns(self) -> CsvSchemaBuilder:
+        """Forgets the columns."""
+        self._columns.clear()
+        self._array_separators.clear()
+        return self
+
+    def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
+        """Return whether lines that begin with ``#`` are left out."""
+        self._dialect.allows_comments = allow
+        return self
+
+    def set_any_property_name(self, name: str) -> NoReturn:
+        """Refused: a row has no place for columns that the schema does not name.
+
+        Raises:
+            InvalidProgramError: Always.
+        """
+        raise InvalidProgramError(
+            f"set_any_property_name({name!r}): rows have the columns of the schema alone; add the "
+            "others by add_string_column"
+        )
+
+    def disable_array_element_separator(self) -> CsvSchemaBuilder:
+        """Takes an array for its one element, in columns without a separator of their own."""
+        self._dialect.array_separator = ""
+        return self
+
+    def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
+        """Takes the separator of the column at this position away, so that all others' holds."""
+        names = list(self._columns)
+        if not 0 <= index < len(names):
+            raise InvalidProgramError(f"there is no column {index}, only {names}")
+        self._array_separators.pop(names[index], None)
+        return self
+
+    def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
+        """Between the elements of arrays of columns without one of their own; ``;`` by default."""
+        self._dialect.array_separator = not_empty("set_array_element_separator", separator)
+        return self
+
+    def set_column_separator(self, char: str) -> CsvSchemaBuilder:
+        """Between two columns; ``,`` by default."""
+        self._dialect.separator = _character("Column separator", char)
+        return self
+
+    def disable_escape_char(self) -> CsvSchemaBuilder:
+        """Without escapes; the default."""
+        self._dialect.escape = None
+        return self
+
+    def set_escape_char(self, char: str) -> CsvSchemaBuilder:
+        """Before characters that are meant as they are."""
+        self._dialect.escape = _character("Escape char", char)
+        return self
+
+    def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
+        r"""Behind each line that is written; read are ``\n``, ``\r\n`` and ``\r``."""
+        self._dialect.line_end = not_empty("set_line_separator", separator)
+        return self
+
+    def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
+        """Set the text that stands for None; unset by default."""
+        self._dialect.null = null_value
+        return self
+
+    def disable_quote_char(self) -> CsvSchemaBuilder:
+        """Without quotes; large files may then be read by several subtasks."""
+        self._dialect.quote = None
+        return self
+
+    def set_quote_char(self, char: str) -> CsvSchemaBuilder:
+        """Around texts with separators in them; a double quote by default."""
+        self._dialect.quote = _character("Quote char", char)
+        return self
+
+    def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
+        """Return whether the first line behind the header is skipped."""
+        self._settings = replace(self._settings, skips_first=skip)
+        return self
+
+    def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
+        """Return whether the names in the header must be those of the schema, in their order."""
+        self._settings = replace(self._settings, is_header_strict=strict)
+        return self
+
+    def set_reorder_columns(self, reorder: bool = True) -> CsvSchemaBuilder:
+        """Return whether columns are found by the names of the header (beyond PyFlink).
+
+        They may stand in any order, among others that are left out.
+        """
+        self._settings = replace(self._settings, reorders_columns=reorder)
+        return self
+
+    def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
+        """Return whether the first row of a file is a header, which is left out.
+
+        Columns are read by their position, as in Flink; `set_strict_headers` has the names of the
+        header checked, `set_reorder_columns` finds columns by them.
+        """
+        self._settings = replace(self._settings, has_header=use)
+        return self
+
+    def size(self) -> int:
+        """The number of columns."""
+        return len(self._columns)
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def _add(self, name: str, declared: TypeInformation) -> CsvSchemaBuilder:
+        if not name:
+            raise InvalidProgramError("a column of a CsvSchema has a name, got ''")
+        if name in self._columns:
+            raise InvalidProgramError(f"the column {name!r} was added before")
+        self._columns[name] = declared
+        return self
+
+
+def _character(what: str, given: str) -> str:
+    if len(given) != 1:
+        raise InvalidProgramError(f"{what} must be a single char, got {given!r}")
+    return given
+
+
+def not_empty(method: str, given: str) -> str:
+    """Checks a text for a method.
+
+    Raises:
+        InvalidProgramError: It is empty.
+    """
+    if not given:
+        raise InvalidProgramError(f"{method} takes a text that is not empty")
+    return given

@@ -1,0 +1,299 @@
+"""JSON: objects as rows, and rows as objects."""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
+from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.json_schema import type_of_json_schema
+from penstock.formats.json_values import WHOLE_BITS, from_json, named_row, to_json
+from penstock.formats.misfit import Misfit, shown_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.types import Row
+
+__all__ = [
+    "JsonRowDeserializationSchema",
+    "JsonRowSerializationSchema",
+]
+
+
+class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+    """Reads a JSON object, in UTF-8, as a row: each field is the member of its name.
+
+    Members that are no fields are left out; ``null`` is no element.
+    As in Flink, the text of a number is a number, a fraction is cut off where the field is whole,
+    and a member of another kind becomes its text where the field is one.
+    """
+
+    def __init__(self, j_deserialization_schema: None = None) -> None:
+        """Makes a schema; use `builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_deserialization_schema is not None:
+            requires_jvm("JsonRowDeserializationSchema(…)", "use its builder()")
+        super().__init__()
+        self._type_info: RowTypeInfo = RowTypeInfo([])
+        self._fails_on_missing = False
+        self._ignores_errors = False
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Starts to describe a schema."""
+        return JsonRowDeserializationSchema.Builder()
+
+    def get_produced_type(self) -> TypeInformation:
+        """The declared row."""
+        return self._type_info
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """The row of a message; None of ``null``, and of what is malformed if that is ignored.
+
+        Raises:
+            FormatError: The message is no JSON object, or a member does not fit its field.
+        """
+        if message is None:
+            return None
+        quick = self._quick
+        if quick is not None:
+            try:
+                return quick(message)
+            except msgspec.MsgspecError:
+                pass  # What the exact kinds refuse may still fit as Flink has it, or is explained.
+        try:
+            text = message.removeprefix(BOM_UTF8)
+            return self._convert(self._decode(text))  # type: ignore[no-any-return]
+        except msgspec.DecodeError as error:
+            reason: Exception = error
+        except UnicodeDecodeError as error:
+            reason = error
+        except Misfit as misfit:
+            reason = misfit
+        if self._ignores_errors:
+            return None
+        raise FormatError(f"{reason}; the JSON is {shown_bytes(message)}") from None
+
+    def _decode(self, text: bytes) -> Any:
+        try:
+            return self._decoder.decode(text)
+        except msgspec.DecodeError:
+            paired = _without_unpaired_surrogates(text)
+            if paired == text:
+                raise
+        return self._decoder.decode(paired)
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(float_hook=Decimal)
+
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        return from_json(
+            self._type_info,
+            missing_fails=self._fails_on_missing,
+            misfits_are_none=self._ignores_errors,
+        )
+
+    @cached_property
+    def _quick(self) -> Callable[[bytes], Row | None] | None:
+        """Reads rows of a few exact kinds at once; None for rows of others."""
+        return _quick_reader(self._type_info, missing_fails=self._fails_on_missing)
+
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self) -> None:
+            """Starts with nothing."""
+            self._type_info: TypeInformation | None = None
+            self._fails_on_missing = False
+            self._ignores_errors = False
+
+        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+            """The row to read; a name of a field is the name of a member."""
+            self._type_info = _row_type(type_info, "type_info")
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """The row that a JSON schema describes.
+
+            Raises:
+                InvalidProgramError: It describes no object, or says something that has no type.
+            """
+            given: Any = json_schema
+            if given is None:
+                raise InvalidProgramError("The json_schema must not be None.")
+            self._type_info = _row_type(type_of_json_schema(json_schema), "json_schema")
+            return self
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Makes a member that is not there an error; otherwise the field is None."""
+            self._fails_on_missing = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Makes None of a field that does not fit, and no element of what is no object."""
+            self._ignores_errors = True
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: There is no type, JSON has no form of it, or errors are both
+                    to be ignored and to fail.
+            """
+            if self._type_info is None:
+                raise InvalidProgramError("a JSON schema needs type_info or json_schema")
+            if self._fails_on_missing and self._ignores_errors:
+                raise InvalidProgramError(
+                    "fail_on_missing_field and ignore_parse_errors exclude each other"
+                )
+            schema = JsonRowDeserializationSchema()
+            schema._type_info = _row_type(self._type_info, "type_info")
+            schema._fails_on_missing = self._fails_on_missing
+            schema._ignores_errors = self._ignores_errors
+            schema.check()
+            return schema
+
+    def check(self) -> None:
+        """Finds out now whether JSON has a form of the type."""
+        assert self._convert is not None
+
+
+class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
+    """Writes a row as a JSON object in UTF-8; dictionaries and tuples are rows too."""
+
+    def __init__(self, j_serialization_schema: None = None) -> None:
+        """Makes a schema; use `builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_serialization_schema is not None:
+            requires_jvm("JsonRowSerializationSchema(…)", "use its builder()")
+        super().__init__()
+        self._type_info: RowTypeInfo = RowTypeInfo([])
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Starts to describe a schema."""
+        return JsonRowSerializationSchema.Builder()
+
+    def serialize(self, element: Any) -> bytes:
+        """The JSON of a row.
+
+        Raises:
+            FormatError: A field does not fit.
+        """
+        try:
+            return msgspec.json.encode(self._convert(element))
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+        except UnicodeEncodeError as error:
+            raise FormatError(f"{error}; the row is {element!r:.200}") from error
+
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        return to_json(self._type_info)
+
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self) -> None:
+            """Starts with nothing."""
+            self._type_info: RowTypeInfo | None = None
+
+        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+            """The row to write."""
+            self._type_info = _row_type(type_info, "with_type_info")
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: There is no type, or JSON has no form of it.
+            """
+            if self._type_info is None:
+                raise InvalidProgramError("Typeinfo should be set: call with_type_info")
+            schema = JsonRowSerializationSchema()
+            schema._type_info = self._type_info
+            assert schema._convert is not None
+            return schema
+
+
+_ESCAPE: Final = re.compile(
+    rb"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?P<unpaired>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|\\."
+)
+
+
+def _without_unpaired_surrogates(text: bytes) -> bytes:
+    """Return JSON with a question mark for each escape of half a character.
+
+    A text of Java holds such a half, and PyFlink has a question mark in its place when it comes to
+    Python.
+    """
+    return _ESCAPE.sub(lambda found: b"?" if found["unpaired"] else found[0], text)
+
+
+def _row_type(given: Any, where: str) -> RowTypeInfo:
+    declared = as_type_information(given, where)
+    if not isinstance(declared, RowTypeInfo):
+        raise InvalidProgramError(f"{where} takes a row, as Types.ROW_NAMED describes: {given!r}")
+    return declared
+
+
+def _exact_kinds() -> dict[BasicType, Any]:
+    whole = {
+        kind: Annotated[int, msgspec.Meta(ge=-(1 << bits - 1), le=(1 << bits - 1) - 1)]
+        for kind, bits in WHOLE_BITS.items()
+    }
+    return {
+        **whole,
+        BasicType.STRING: str,
+        BasicType.BOOLEAN: bool,
+        BasicType.DOUBLE: float,
+    }
+
+
+_EXACT_KINDS: Final = _exact_kinds()
+
+
+def _quick_reader(
+    declared: RowTypeInfo, *, missing_fails: bool
+) -> Callable[[bytes], Row | None] | None:
+    names = declared.get_field_names()
+    fields: list[Any] = []
+    for position, kind in enumerate(declared.get_field_types()):
+        exact = _EXACT_KINDS.get(kind.basic_type) if isinstance(kind, BasicTypeInfo) else None
+        if exact is None:
+            return None
+        field: tuple[Any, ...] = (f"f{position}", exact | None)
+        fields.append(field if missing_fails else (*field, None))
+    members = {f"f{position}": name for position, name in enumerate(names)}
+    struct = msgspec.defstruct("Members", fields, rename=members, gc=False)
+    decode = msgspec.json.Decoder(struct | None).decode
+    values = msgspec.structs.astuple
+
+    def read(message: bytes) -> Row | None:
+        members = decode(message)
+        return None if members is None else named_row(names, values(members))
+
+    return read

@@ -1,0 +1,221 @@
+"""Files of lines: texts, and what a schema makes of each line."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.dead_letters import Policy, dead_letter, is_decoding_error
+from penstock.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from penstock.datastream.output_tag import OutputTag
+
+#: Charsets in which a line feed is the byte 10 and nothing else is.
+_LINE_FEED_IS_A_BYTE: Final = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
+
+
+def line_blocks(
+    file: BinaryIO, what: FileRange, *, is_at_line: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines that begin in a range, each with its position.
+
+    Args:
+        file: The file.
+        what: The range.
+        is_at_line: Whether a line is known to begin where the range does, and the file stands.
+    """
+    if what.start > 0 and not is_at_line:
+        # A line that begins before the range belongs to the one before it.
+        file.seek(what.start - 1)
+        file.readline()
+    position = file.tell()
+    while position < what.end:
+        block = file.read(min(what.block_bytes, what.end - position))
+        if not block:
+            return
+        if not block.endswith(b"\n"):
+            block += file.readline()
+        yield position, block
+        position += len(block)
+
+
+class LineNumbers:
+    """The numbers of a file's lines, for positions that only grow: no part is counted twice."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Counts nothing yet."""
+        self._file = file
+        self._position = 0
+        self._number = 1
+
+    def at(self, position: int) -> int:
+        """The number, from 1, of the line that begins at a position; the file stays where it is."""
+        after = self._file.tell()
+        self._file.seek(self._position)
+        left = position - self._position
+        while left > 0 and (block := self._file.read(min(1 << 20, left))):
+            self._number += block.count(b"\n")
+            left -= len(block)
+        self._position = position
+        self._file.seek(after)
+        return self._number
+
+
+class StreamFormat(FileFormat):
+    """Layout of records in a file that is read from its start, or from some line on."""
+
+    def __init__(self, j_stream_format: None = None) -> None:
+        """Makes a format; subclasses say which.
+
+        Raises:
+            JvmOnlyError: A Java format was passed.
+        """
+        if j_stream_format is not None:
+            requires_jvm("StreamFormat(j_stream_format)", "use StreamFormat.text_line_format()")
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """One text per line; LF and CRLF both end a line.
+
+        Raises:
+            InvalidProgramError: Python does not know the charset.
+        """
+        given: Any = charset_name
+        if not isinstance(given, str):
+            raise InvalidProgramError(f"a charset is a text, got {charset_name!r}")
+        return TextLines(known_charset(charset_name))
+
+    @staticmethod
+    def line_format(
+        schema: DeserializationSchema,
+        *,
+        skip_malformed: bool = False,
+        dead_letters: OutputTag | None = None,
+    ) -> StreamFormat:
+        """One element per line, as a schema makes it of the line's bytes (beyond PyFlink).
+
+        So files of JSON lines are read.  Empty lines are left out.
+
+        Args:
+            schema: The schema.
+            skip_malformed: Whether to leave out what is malformed; otherwise it fails the job.
+            dead_letters: The side output that takes what is malformed.
+
+        Raises:
+            InvalidProgramError: An argument is of another kind, or both policies are given.
+        """
+        return DeserializedLines(schema, skip_malformed=skip_malformed, dead_letters=dead_letters)
+
+
+class TextLines(StreamFormat):
+    """The lines of a text, without their ends: LF, CR LF or CR."""
+
+    def __init__(self, charset: str) -> None:
+        """Reads text of a charset, by the name of its codec."""
+        super().__init__()
+        self.charset = charset
+
+    def can_be_cut(self) -> bool:
+        """Return whether lines of this charset can be told apart by their bytes."""
+        return self._codec() in _LINE_FEED_IS_A_BYTE
+
+    def get_produced_type(self) -> TypeInformation:
+        """STRING."""
+        return Types.STRING()
+
+    def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
+        """The lines of a range; what is no text of the charset is replaced."""
+        codec = self._codec()
+        if not self.can_be_cut():
+            yield Batch(0, 0, _lines(file.read(), codec))
+            return
+        for position, block in line_blocks(file, what):
+            yield Batch(position, 0, _lines(block, codec))
+
+    def _codec(self) -> str:
+        return codecs.lookup(self.charset).name
+
+
+def _lines(block: bytes, charset: str) -> list[str]:
+    text = block.decode(charset, errors="replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+class DeserializedLines(StreamFormat):
+    """Records that a schema makes of the bytes of each line."""
+
+    def __init__(
+        self,
+        schema: DeserializationSchema,
+        *,
+        skip_malformed: bool,
+        dead_letters: OutputTag | None,
+    ) -> None:
+        """Reads lines; see `StreamFormat.line_format`."""
+        super().__init__()
+        given: Any = schema
+        if not isinstance(given, DeserializationSchema):
+            raise InvalidProgramError(f"line_format takes a DeserializationSchema, got {schema!r}")
+        self._schema = schema
+        self._policy = Policy.of(
+            "line_format", skip_malformed=skip_malformed, dead_letters=dead_letters
+        )
+        self.has_dead_letters = not self._policy.fails
+
+    def can_be_cut(self) -> bool:
+        """True."""
+        return True
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the schema's type."""
+        return produced_type(self._schema)
+
+    def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
+        """The elements of the lines of a range."""
+        numbers = LineNumbers(file)
+        for position, block in line_blocks(file, what):
+            yield Batch(position, 0, self._elements(numbers, what.path, position, block))
+
+    def _elements(self, numbers: LineNumbers, path: str, position: int, block: bytes) -> list[Any]:
+        deserialize = self._schema.deserialize
+        elements: list[Any] = []
+        for number, line in enumerate(block.split(b"\n")):
+            stripped = line.removesuffix(b"\r")
+            if not stripped:
+                continue
+            try:
+                element = deserialize(stripped)
+            except Exception as error:
+                if not self._policy.fails and not is_decoding_error(error):
+                    raise
+                at = numbers.at(position) + number
+                element = malformed(error, path, at, stripped, self._policy)
+            if element is not None:
+                elements.append(element)
+        return elements
+
+
+def malformed(error: Exception, path: str, line: int, data: bytes, policy: Policy) -> DeadLetter:
+    """Return the placeholder of a line that cannot be read.
+
+    Raises:
+        FormatError: It is neither to be left out nor to become a dead letter.
+    """
+    if policy.tag is not None:
+        return DeadLetter(policy.tag, dead_letter(path, line, error, data))
+    if policy.skips:
+        return DeadLetter(None, None)
+    raise FormatError(f"line {line} of {path}: {error}") from error
