@@ -28,6 +28,7 @@ from penstock.graph.operators.one_input import (
     Window,
     WindowFunctionKind,
 )
+from penstock.graph.operators.relational import Relational
 from penstock.graph.operators.several_inputs import (
     BroadcastProcess,
     CoFlatMap,
@@ -102,6 +103,7 @@ __all__ = [
     "Process",
     "Project",
     "Reduce",
+    "Relational",
     "SinkCommitter",
     "SinkWriter",
     "SocketTextSource",

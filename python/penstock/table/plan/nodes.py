@@ -347,6 +347,8 @@ class Rank(_OneInput):
         first: The first rank that stays, from 1.
         last: The last one; None for all.
         with_rank: Whether the last column of the result is the rank.
+        bounds: Positions of window_start and window_end if the rows of a window are ranked when
+            it ends; None if ranks are updated.
     """
 
     partition: tuple[int, ...]
@@ -354,6 +356,7 @@ class Rank(_OneInput):
     first: int
     last: int | None
     with_rank: bool
+    bounds: tuple[int, int] | None = None
 
     def describe(self) -> str:
         """Return the node's line."""

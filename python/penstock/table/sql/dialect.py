@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sqlglot import Dialect, exp, parser, tokens
 from sqlglot.dialects.dialect import NormalizationStrategy
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.table.sql.statement_parsing import StatementParsing
 from penstock.table.sql.trees import (
@@ -59,7 +59,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-class FlinkParser(TypeParsing, StatementParsing, parser.Parser):  # type: ignore[misc]
+class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     """Reads Flink's SQL; functions stay calls by name, which the binder resolves."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -315,7 +315,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):  # type: ignore
             arguments = self._parse_csv(self._parse_disjunction)
             if not self._match(TokenType.R_BRACKET):
                 self.raise_error("']' was expected")
-            made = self.call(f"{this.name.upper()}_CONSTRUCTOR", arguments)
+            made = self.call(this.name.upper(), arguments)
             made.meta.update(this.this.meta)
             return super()._parse_bracket(made)
         return super()._parse_bracket(this)
@@ -403,5 +403,5 @@ class Flink(Dialect):
     NULL_ORDERING = "nulls_are_small"
     Tokenizer = FlinkTokenizer
     tokenizer_class = FlinkTokenizer
-    parser_class = FlinkParser
-    Parser = FlinkParser
+    parser_class = FlinkParser  # type: ignore[assignment]
+    Parser = FlinkParser  # type: ignore[assignment]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.table.errors import SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
@@ -15,7 +15,7 @@ from penstock.table.sql.statements import Query, Statement
 from penstock.table.type_errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
     from penstock.table.types import DataType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.table import types
 from penstock.table.logical_types import DayTimeIntervalType, YearMonthIntervalType

@@ -1,0 +1,1 @@
+"""Built-in functions: a table of name, argument types, result type and kernel."""

@@ -1,0 +1,252 @@
+"""The table of scalar functions: name, argument types, result type, kernel.
+
+A kernel takes the arguments as Arrow arrays or scalars, the number of rows and the call, and
+gives an array or a scalar of the call's type.  `rowwise` makes one of a Python function of values
+that are not NULL: the one loop of functions that Arrow has not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table import types
+from penstock.table.errors import ValidationException
+from penstock.table.functions import type_rules as rules
+from penstock.table.plan.expressions import Call, Cast, Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.table.types import DataType
+
+Kernel = "Callable[[list[Any], int, Call], Any]"
+
+#: What an argument may be, by the word in a signature.
+_FAMILIES: Final[dict[str, Callable[[Any], bool]]] = {
+    "any": lambda _: True,
+    "text": rules.is_text,
+    "bytes": rules.is_bytes,
+    "textual": lambda t: rules.is_text(t) or rules.is_bytes(t),
+    "bool": lambda t: isinstance(t, types.BooleanType),
+    "int": rules.is_integer,
+    "num": rules.is_numeric,
+    "double": rules.is_numeric,
+    "exact": lambda t: rules.is_integer(t) or isinstance(t, types.DecimalType),
+    "date": lambda t: isinstance(t, types.DateType),
+    "time": rules.is_temporal,
+    "timestamp": rules.is_timestamp,
+    "array": lambda t: isinstance(t, types.ArrayType) and not isinstance(t, types.MultisetType),
+    "map": lambda t: isinstance(t, types.MapType),
+    "collection": lambda t: isinstance(t, types.ArrayType | types.MapType),
+}
+#: Families whose arguments are cast to one type.
+_TARGETS: Final[dict[str, Callable[[bool], DataType]]] = {"double": types.DoubleType}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of the table.
+
+    Attributes:
+        name: The name in SQL.
+        signature: A word for each argument: ``?`` behind it for an optional one, ``*`` for any
+            number of them.
+        result: Gives the type of the result from the arguments and options.
+        kernel: Computes it.
+        bind: Makes the expression instead, None to make a `Call`.
+        is_deterministic: Whether equal arguments give equal results.
+    """
+
+    name: str
+    signature: str
+    result: Callable[[list[Expression], tuple[Any, ...]], DataType]
+    kernel: Any
+    bind: Callable[[list[Expression], tuple[Any, ...]], Expression] | None = None
+    is_deterministic: bool = True
+
+    def call(self, arguments: Sequence[Expression], options: tuple[Any, ...] = ()) -> Expression:
+        """Return the call of the function.
+
+        Raises:
+            ValidationException: The number or the types of the arguments are wrong.
+        """
+        checked = self._checked(list(arguments))
+        if self.bind is not None:
+            return self.bind(checked, options)
+        return Call(self.result(checked, options), self.name, tuple(checked), options)
+
+    def _checked(self, arguments: list[Expression]) -> list[Expression]:
+        words = self.signature.split()
+        least = sum(1 for word in words if word[-1] not in "?*")
+        repeats = bool(words) and words[-1].endswith("*")
+        if len(arguments) < least or (not repeats and len(arguments) > len(words)):
+            raise ValidationException(
+                f"Invalid number of arguments to function '{self.name}': it takes "
+                f"{_expected(words)}, got {len(arguments)}"
+            )
+        checked = []
+        for position, argument in enumerate(arguments):
+            word = words[min(position, len(words) - 1)].rstrip("?*")
+            checked.append(self._fitted(argument, word, position))
+        return checked
+
+    def _fitted(self, argument: Expression, word: str, position: int) -> Expression:
+        if word == "any":
+            return argument
+        if isinstance(argument.type, types.NullType):
+            target = _TARGETS.get(word)
+            return argument if target is None else Cast(target(True), argument, is_implicit=True)
+        if not _FAMILIES[word](argument.type):
+            raise ValidationException(
+                f"Cannot apply '{self.name}' to an argument of type <{argument.type}>: "
+                f"argument {position + 1} must be of the kind {word}"
+            )
+        target = _TARGETS.get(word)
+        if target is not None and not isinstance(argument.type, types.DoubleType):
+            return Cast(target(argument.type.is_nullable), argument, is_implicit=True)
+        return argument
+
+
+def _expected(words: list[str]) -> str:
+    if not words:
+        return "no arguments"
+    return ", ".join(
+        word.rstrip("?*") + (" (optional)" if word[-1] == "?" else " …" if word[-1] == "*" else "")
+        for word in words
+    )
+
+
+_TABLE: Final[dict[str, Function]] = {}
+_MODULES: Final = ("logic", "numbers", "texts", "times", "collections", "json_functions", "hashes")
+
+
+def define(
+    name: str,
+    signature: str,
+    result: DataType | str | Callable[[list[Expression], tuple[Any, ...]], DataType],
+    kernel: Any = None,
+    *,
+    bind: Callable[[list[Expression], tuple[Any, ...]], Expression] | None = None,
+    is_deterministic: bool = True,
+) -> None:
+    """Add a function, or several of one meaning whose names ``|`` parts.
+
+    Args:
+        name: The names.
+        signature: See `Function`.
+        result: The type if no argument is NULL, which is nullable if an argument is; ``first``
+            for the type of the first argument; or a function.
+        kernel: Computes it.
+        bind: Makes another expression instead.
+        is_deterministic: Whether equal arguments give equal results.
+    """
+    rule = _result_rule(result)
+    for each in name.split("|"):
+        _TABLE[each] = Function(each, signature, rule, kernel, bind, is_deterministic)
+
+
+def _result_rule(result: Any) -> Any:
+    if callable(result):
+        return result
+    if result == "first":
+        return lambda arguments, _: arguments[0].type.with_nullability(_nullable(arguments))
+    return lambda arguments, _: result.with_nullability(_nullable(arguments))
+
+
+def _nullable(arguments: list[Expression]) -> bool:
+    return any(a.type.is_nullable or isinstance(a.type, types.NullType) for a in arguments)
+
+
+def nullable_result(data_type: DataType) -> Any:
+    """Return the rule of a result that may be NULL whatever the arguments are."""
+    return lambda *_: data_type.nullable()
+
+
+def table() -> dict[str, Function]:
+    """Return all functions by name."""
+    _load()
+    return _TABLE
+
+
+@cache
+def _load() -> None:
+    for module in _MODULES:
+        import_module(f"penstock.table.functions.{module}")
+
+
+def find(name: str) -> Function | None:
+    """Return the function of a name, whose case does not matter; None without one."""
+    return table().get(name.upper())
+
+
+def nearest(name: str, others: Sequence[str] = ()) -> str:
+    """Return a hint at the names that are spelled alike, empty without any."""
+    found = difflib.get_close_matches(name.upper(), [*table(), *others], n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def call(name: str, *arguments: Expression, options: tuple[Any, ...] = ()) -> Expression:
+    """Return the call of a built-in function that is known to be there."""
+    return table()[name].call(arguments, options)
+
+
+def literal_value(argument: Expression) -> Any:
+    """Return the value of a literal, also behind an implicit cast; None of others."""
+    while isinstance(argument, Cast) and argument.is_implicit:
+        argument = argument.argument
+    return argument.value if isinstance(argument, Literal) else None
+
+
+def column_values(value: Any, rows: int, kind: DataType | None = None) -> list[Any]:
+    """Return the Python values of an argument; those of a nested type as ``collect()`` gives."""
+    import pyarrow as pa
+
+    is_nested = isinstance(kind, types.ArrayType | types.MapType | types.RowType)
+    if isinstance(value, pa.Scalar):
+        if not is_nested:
+            return [value.as_py()] * rows
+        value = pa.array([value.as_py()], value.type)
+        return column_values(value, 1, kind) * rows
+    if is_nested:
+        from penstock.table.arrow_types import python_values
+
+        assert kind is not None
+        return python_values(value, kind)
+    found: list[Any] = value.to_pylist()
+    return found
+
+
+def rowwise(
+    function: Callable[..., Any], *, takes_nulls: bool = False, options: bool = False
+) -> Any:
+    """Return the kernel that calls a Python function for each row.
+
+    Args:
+        function: Gets the values of a row; None stands for NULL.
+        takes_nulls: Whether it is called for rows with a NULL, which give NULL otherwise.
+        options: Whether it also gets the options of the call, as last arguments.
+    """
+
+    def kernel(arguments: list[Any], rows: int, expression: Call) -> Any:
+        from penstock.table.arrow_types import arrow_array
+
+        more = expression.options if options else ()
+        if not arguments:
+            return arrow_array([function(*more) for _ in range(rows)], expression.type)
+        columns = [
+            column_values(argument, rows, part.type)
+            for argument, part in zip(arguments, expression.arguments, strict=True)
+        ]
+        if takes_nulls:
+            results = [function(*row, *more) for row in zip(*columns, strict=True)]
+        else:
+            results = [
+                None if None in row else function(*row, *more) for row in zip(*columns, strict=True)
+            ]
+        return arrow_array(results, expression.type)
+
+    return kernel

@@ -1,0 +1,478 @@
+"""Functions of texts and bytes."""
+
+from __future__ import annotations
+
+import base64
+import re
+import urllib.parse
+import uuid
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.functions import type_rules as rules
+from penstock.table.functions.logic import cast_to
+from penstock.table.functions.registry import (
+    define,
+    nullable_result,
+    rowwise,
+)
+from penstock.table.plan.expressions import Call, Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STRING = rules.string()
+INT = types.IntType()
+BOOLEAN = types.BooleanType()
+
+
+def _compute(name: str) -> Any:
+    def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+        del rows, call
+        import pyarrow.compute as pc
+
+        return getattr(pc, name)(*arguments)
+
+    return kernel
+
+
+def _length(arguments: list[Any], rows: int, call: Call) -> Any:
+    del rows, call
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.utf8_length(arguments[0]).cast(pa.int32())
+
+
+define("UPPER", "text", STRING, _compute("utf8_upper"))
+define("LOWER", "text", STRING, _compute("utf8_lower"))
+define("CHAR_LENGTH|CHARACTER_LENGTH", "text", INT, _length)
+define(
+    "OCTET_LENGTH", "textual", INT, rowwise(lambda v: len(v.encode() if isinstance(v, str) else v))
+)
+define("REVERSE", "text", STRING, rowwise(lambda v: v[::-1]))
+define("INITCAP", "text", STRING, rowwise(lambda v: _initcap(v)))
+define("ASCII", "text", INT, rowwise(lambda v: v.encode()[0] if v else 0))
+define("CHR", "int", STRING, rowwise(lambda v: "" if v < 0 else chr(v % 256)))
+define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
+define("REPLACE", "text text text", STRING, rowwise(lambda v, a, b: v.replace(a, b)))
+define("STARTSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.startswith(p)))
+define("ENDSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.endswith(p)))
+define("TRANSLATE", "text text text", STRING, rowwise(lambda v, a, b: _translate(v, a, b)))
+define("UUID", "", types.CharType(36, nullable=False), rowwise(lambda: str(uuid.uuid4())),
+       is_deterministic=False)  # fmt: skip
+
+
+def _initcap(value: str) -> str:
+    return re.sub(r"[^\W_]+", lambda m: m[0][0].upper() + m[0][1:].lower(), value)
+
+
+def _translate(value: str, source: str, target: str) -> str:
+    table: dict[int, str | None] = {}
+    for position, character in enumerate(source):
+        if ord(character) not in table:
+            table[ord(character)] = target[position] if position < len(target) else None
+    return value.translate(table)
+
+
+# Concatenation ------------------------------------------------------------------------------------
+
+
+def _pipes(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    left, right = arguments
+    if isinstance(left.type, types.ArrayType) or isinstance(right.type, types.ArrayType):
+        from penstock.table.functions.registry import call
+
+        return call("ARRAY_CONCAT", left, right)
+    made = [_as_text(a) for a in arguments]
+    nullable = any(a.type.is_nullable for a in made)
+    kinds: list[Any] = [a.type for a in made]
+    length = min(sum(k.length for k in kinds), rules.MAX_LENGTH)
+    kind = (
+        types.CharType(length, nullable)
+        if all(isinstance(k, types.CharType) for k in kinds)
+        else types.VarCharType(length, nullable)
+    )
+    return Call(kind, "||", tuple(made))
+
+
+def _as_text(argument: Expression) -> Expression:
+    if rules.is_text(argument.type):
+        return argument
+    if isinstance(argument.type, types.NullType):
+        return cast_to(argument, STRING)
+    return cast_to(argument, STRING)
+
+
+def _join(arguments: list[Any], rows: int, call: Call) -> Any:
+    del rows, call
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(*arguments, "")
+
+
+define("||", "any any", STRING, _join, bind=_pipes)
+
+
+def _concat(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    made = tuple(_as_text(a) for a in arguments)
+    nullable = any(a.type.is_nullable for a in made)
+    return Call(rules.string(nullable), "CONCAT", made)
+
+
+def _concat_ws(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    made = tuple(_as_text(a) for a in arguments)
+    return Call(rules.string(made[0].type.is_nullable), "CONCAT_WS", made)
+
+
+def _joined(separator: str | None, *parts: str | None) -> str | None:
+    if separator is None:
+        return None
+    return separator.join(p for p in parts if p is not None)
+
+
+define("CONCAT", "any*", STRING, _join, bind=_concat)
+define("CONCAT_WS", "text any*", STRING, rowwise(_joined, takes_nulls=True), bind=_concat_ws)
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+def _substring(value: Any, start: int, length: int | None = None) -> Any:
+    if length is not None and length < 0:
+        return type(value)()
+    if start > 0:
+        first = start - 1
+    elif start < 0:
+        first = len(value) + start
+        if first < 0:
+            return type(value)()
+    else:
+        first = 0
+    last = len(value) if length is None else first + length
+    return value[first:last]
+
+
+define("SUBSTRING|SUBSTR", "textual int int?", STRING, rowwise(_substring))
+define("LEFT", "text int", STRING, rowwise(lambda v, n: "" if n < 0 else v[:n]))
+define("RIGHT", "text int", STRING, rowwise(lambda v, n: "" if n <= 0 else v[-n:]))
+define("POSITION", "text text", INT, rowwise(lambda part, v: v.find(part) + 1))
+define("INSTR", "text text int? int?", INT, rowwise(lambda v, part, *more: _instr(v, part, *more)))
+define("LOCATE", "text text int?", INT, rowwise(lambda part, v, at=1: _locate(part, v, at)))
+define(
+    "OVERLAY", "text text int int?", STRING,
+    rowwise(lambda v, new, at, length=None: _overlay(v, new, at, length)),
+)  # fmt: skip
+define("LPAD", "text int text", STRING, rowwise(lambda v, n, p: _pad(v, n, p, is_left=True)))
+define("RPAD", "text int text", STRING, rowwise(lambda v, n, p: _pad(v, n, p, is_left=False)))
+
+
+def _instr(value: str, part: str, start: int = 1, occurrence: int = 1) -> int:
+    if occurrence <= 0:
+        return 0
+    at = start - 1
+    if start > 0:
+        for number in range(occurrence):
+            at = value.find(part, at)
+            if at < 0:
+                return 0
+            if number < occurrence - 1:
+                at += 1
+        return at + 1
+    end = len(value) + start + len(part)
+    for _ in range(occurrence):
+        at = value.rfind(part, 0, max(end, 0))
+        if at < 0:
+            return 0
+        end = at + len(part) - 1
+    return at + 1
+
+
+def _locate(part: str, value: str, start: int) -> int:
+    return 0 if start <= 0 else value.find(part, start - 1) + 1
+
+
+def _overlay(value: str, new: str, start: int, length: int | None) -> str:
+    if start <= 0 or start > len(value):
+        return value
+    length = len(new) if length is None else length
+    first = start - 1
+    if first + length > len(value) or length < 0:
+        return value[:first] + new
+    return value[:first] + new + value[first + length :]
+
+
+def _pad(value: str, length: int, pad: str, *, is_left: bool) -> str | None:
+    if length < 0 or (not pad and length > len(value)):
+        return None
+    if length <= len(value):
+        return value[:length]
+    wanted = length - len(value)
+    filling = (pad * (wanted // len(pad) + 1))[:wanted]
+    return filling + value if is_left else value + filling
+
+
+# Trimming -----------------------------------------------------------------------------------------
+
+
+def _trim(value: str, *rest: str) -> str:
+    characters, side = (rest[0], rest[1]) if len(rest) == 2 else (" ", rest[0])
+    if side in ("BOTH", "LEADING"):
+        value = value.lstrip(characters)
+    if side in ("BOTH", "TRAILING"):
+        value = value.rstrip(characters)
+    return value
+
+
+def _trim_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    nullable = any(a.type.is_nullable for a in arguments)
+    side = options if options else ("BOTH",)
+    if len(arguments) == 3:  # the Table API gives the side as an argument
+        return Call(rules.string(nullable), "TRIM", tuple(arguments[1:]), side)
+    return Call(rules.string(nullable), "TRIM", tuple(arguments), side)
+
+
+define("TRIM", "text text? text?", STRING, rowwise(_trim, options=True), bind=_trim_bind)
+define("LTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.lstrip(c)))
+define("RTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.rstrip(c)))
+define("BTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.strip(c)))
+
+
+# Splitting ----------------------------------------------------------------------------------------
+
+
+def _split_index(value: str, separator: Any, index: int) -> str | None:
+    if isinstance(separator, int):
+        separator = chr(separator)
+    if index < 0 or not value:
+        return None
+    parts = value.split(separator) if separator else list(value)
+    return parts[index] if index < len(parts) else None
+
+
+def _split(value: str, separator: str) -> list[str]:
+    return list(value) if not separator else value.split(separator)
+
+
+def _split_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+    """SPLIT_INDEX by Arrow's split where the separator and the index are constant."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    value, separator, index = arguments
+    if isinstance(value, pa.Scalar) or not (
+        isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar)
+    ):
+        return _split_index_rows(arguments, rows, call)
+    text, position = separator.as_py(), index.as_py()
+    if not isinstance(text, str) or not text or position is None or position < 0:
+        return _split_index_rows(arguments, rows, call)
+    parts = pc.split_pattern(value, text, max_splits=position + 1)
+    is_there = pc.and_(pc.greater(pc.list_value_length(parts), position), pc.not_equal(value, ""))
+    kept = pc.if_else(is_there, parts, pa.scalar(None, parts.type))
+    filled = pc.fill_null(kept, pa.scalar([""] * (position + 1), parts.type))
+    return pc.if_else(is_there, pc.list_element(filled, position), pa.scalar(None, pa.string()))
+
+
+_split_index_rows = rowwise(_split_index)
+define("SPLIT_INDEX", "text any int", nullable_result(STRING), _split_kernel)
+define("SPLIT", "text text", types.ArrayType(STRING), rowwise(_split))
+
+
+def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> dict[str, str | None]:
+    made: dict[str, str | None] = {}
+    for part in re.split(pairs, value):
+        found = re.split(keys, part, maxsplit=1)
+        made[found[0]] = found[1] if len(found) > 1 else None
+    return made
+
+
+define("STR_TO_MAP", "text text? text?", types.MapType(STRING, STRING), rowwise(_str_to_map))
+define("ELT", "int text*", nullable_result(STRING), rowwise(
+    lambda i, *texts: texts[i - 1] if 0 < i <= len(texts) else None))  # fmt: skip
+
+
+# Regular expressions ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def java_pattern(pattern: str) -> re.Pattern[str]:
+    """Return Java's regular expression as Python's.
+
+    Raises:
+        ValueError: It is none.
+    """
+    text = re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"invalid regular expression {pattern!r}: {error}") from None
+
+
+def _lenient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives NULL for an invalid pattern, as Flink does."""
+
+    def called(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except ValueError:
+            return None
+
+    return called
+
+
+def _regexp_extract(value: str, pattern: str, group: int = 0) -> str | None:
+    found = java_pattern(pattern).search(value)
+    if found is None or group < 0 or group > (found.re.groups or 0):
+        return None
+    return found[group]
+
+
+def _regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str] | None:
+    compiled = java_pattern(pattern)
+    if group < 0 or group > compiled.groups:
+        return None
+    return [m[group] for m in compiled.finditer(value)]
+
+
+def _regexp_replace(value: str, pattern: str, new: str) -> str:
+    replacement = re.sub(r"\$(\d+)", r"\\g<\1>", new.replace("\\", "\\\\"))
+    return java_pattern(pattern).sub(replacement, value)
+
+
+def _regexp_instr(value: str, pattern: str) -> int:
+    found = java_pattern(pattern).search(value)
+    return 0 if found is None else found.start() + 1
+
+
+def _regexp_substr(value: str, pattern: str) -> str | None:
+    found = java_pattern(pattern).search(value)
+    return None if found is None else found[0]
+
+
+define("REGEXP", "text text", BOOLEAN, rowwise(
+    lambda v, p: java_pattern(p).search(v) is not None))  # fmt: skip
+define(
+    "REGEXP_REPLACE", "text text text", nullable_result(STRING), rowwise(_lenient(_regexp_replace))
+)
+define(
+    "REGEXP_EXTRACT", "text text int?", nullable_result(STRING), rowwise(_lenient(_regexp_extract))
+)
+define(
+    "REGEXP_EXTRACT_ALL", "text text int?", nullable_result(types.ArrayType(STRING)),
+    rowwise(_lenient(_regexp_extract_all)),
+)  # fmt: skip
+define("REGEXP_COUNT", "text text", nullable_result(INT), rowwise(
+    _lenient(lambda v, p: sum(1 for _ in java_pattern(p).finditer(v)))))  # fmt: skip
+define("REGEXP_INSTR", "text text", nullable_result(INT), rowwise(_lenient(_regexp_instr)))
+define("REGEXP_SUBSTR", "text text", nullable_result(STRING), rowwise(_lenient(_regexp_substr)))
+
+
+# Encodings and URLs -------------------------------------------------------------------------------
+
+
+def _to_base64(value: Any) -> str:
+    return base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
+
+
+def _from_base64(value: Any) -> str:
+    return base64.b64decode(value).decode("utf-8", "replace")
+
+
+def _url_decode(value: str) -> str | None:
+    if re.search(r"%(?![0-9A-Fa-f]{2})", value):
+        return None
+    return urllib.parse.unquote_plus(value)
+
+
+def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
+    try:
+        found = urllib.parse.urlsplit(url)
+        port = found.port
+    except ValueError:
+        return None
+    if not found.scheme:
+        return None
+    netloc = found.netloc
+    values: dict[str, str | None] = {
+        "PROTOCOL": found.scheme or None,
+        "HOST": found.hostname,
+        "PATH": found.path,
+        "QUERY": found.query or None,
+        "REF": found.fragment or None,
+        "AUTHORITY": netloc or None,
+        "USERINFO": netloc.rpartition("@")[0] or None,
+        "FILE": found.path + (f"?{found.query}" if found.query else ""),
+    }
+    del port
+    value = values.get(part)
+    if key is None or part != "QUERY":
+        return None if key is not None else value
+    match = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", value or "")
+    return None if match is None else match[1]
+
+
+define("TO_BASE64", "textual", STRING, rowwise(_to_base64))
+define("FROM_BASE64", "textual", STRING, rowwise(_from_base64))
+define("URL_ENCODE", "text", STRING, rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._")))
+define("URL_DECODE", "text", nullable_result(STRING), rowwise(_url_decode))
+define("PARSE_URL", "text text text?", nullable_result(STRING), rowwise(_parse_url))
+define(
+    "ENCODE", "text text", nullable_result(types.VarBinaryType(rules.MAX_LENGTH)),
+    rowwise(lambda v, charset: v.encode(_charset(charset), "replace")),
+)  # fmt: skip
+define("DECODE", "bytes text", nullable_result(STRING), rowwise(
+    lambda v, charset: v.decode(_charset(charset), "replace")))  # fmt: skip
+
+
+def _charset(name: str) -> str:
+    return "utf-16" if name.upper() == "UTF-16" else name
+
+
+# PRINTF -------------------------------------------------------------------------------------------
+
+
+def _printf_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    return Call(STRING, "PRINTF", tuple(arguments))
+
+
+def _printf(pattern: str | None, *values: Any) -> str | None:
+    if pattern is None:
+        return None
+    return re.sub(r"%(\d+\$)?", "%", pattern) % tuple("null" if v is None else v for v in values)
+
+
+define("PRINTF", "text any*", STRING, rowwise(_printf, takes_nulls=True), bind=_printf_bind)
+
+
+# Internet addresses -------------------------------------------------------------------------------
+
+
+def _inet_aton(text: str) -> int | None:
+    parts = text.split(".")
+    if not 1 <= len(parts) <= 4 or not all(p.isdigit() for p in parts):
+        return None
+    *front, last = map(int, parts)
+    if any(p > 255 for p in front) or last >= 256 ** (4 - len(front)):
+        return None
+    value = last
+    for position, part in enumerate(front):
+        value += part << (8 * (3 - position))
+    return value
+
+
+def _inet_ntoa(value: int) -> str | None:
+    if not 0 <= value < 1 << 32:
+        return None
+    return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+define("INET_ATON", "text", nullable_result(types.BigIntType()), rowwise(_inet_aton))
+define("INET_NTOA", "int", nullable_result(STRING), rowwise(_inet_ntoa))
+
+
+def text_of(expression: Expression) -> str | None:
+    """Return the text of a literal, None of others."""
+    value = expression.value if isinstance(expression, Literal) else None
+    return value if isinstance(value, str) else None

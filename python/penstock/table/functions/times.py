@@ -1,0 +1,751 @@
+"""Dates, times, timestamps and intervals."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+import time
+import zoneinfo
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.errors import ValidationException
+from penstock.table.functions import type_rules as rules
+from penstock.table.functions.casts import CastFailed, parse_date, parse_timestamp
+from penstock.table.functions.logic import cast_to, compared
+from penstock.table.functions.registry import (
+    call as builtin,
+)
+from penstock.table.functions.registry import (
+    column_values,
+    define,
+    nullable_result,
+    rowwise,
+)
+from penstock.table.plan.expressions import Call, Expression
+from penstock.table.types import TimeAttribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.types import DataType
+
+BIGINT = types.BigIntType()
+INT = types.IntType()
+STRING = rules.string()
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_DAY = datetime.timedelta(days=1)
+
+
+# Arithmetic ---------------------------------------------------------------------------------------
+
+
+def time_arithmetic(operator: str, left: Expression, right: Expression) -> Expression | None:
+    """Return ``+ - * /`` of times and intervals; None of other types."""
+    one, other = left.type, right.type
+    nullable = one.is_nullable or other.is_nullable
+    if operator == "+" and _is_interval(one) and rules.is_temporal(other):
+        left, right, one, other = right, left, other, one
+    if operator in ("+", "-") and rules.is_temporal(one) and _is_interval(other):
+        kind = _moved_type(one, other).with_nullability(nullable)
+        name = "TIME +" if operator == "+" else "TIME -"
+        return Call(kind, name, (left, right))
+    if operator in ("+", "-") and type(one) is type(other) and _is_interval(one):
+        return Call(one.with_nullability(nullable), f"INTERVAL {operator}", (left, right))
+    if operator == "*" and rules.is_numeric(one) and _is_interval(other):
+        left, right, one, other = right, left, other, one
+    if operator in ("*", "/") and _is_interval(one) and rules.is_numeric(other):
+        return Call(one.with_nullability(nullable), f"INTERVAL {operator}", (left, right))
+    if operator == "-" and rules.is_temporal(one) and rules.is_temporal(other):
+        kind = types.DayTimeIntervalType(
+            types.DayTimeIntervalType.DayTimeResolution.DAY_TO_SECOND, nullable=nullable
+        )
+        if isinstance(one, types.TimeType) == isinstance(other, types.TimeType):
+            return Call(kind, "TIME DIFFERENCE", (left, right))
+    return None
+
+
+def _is_interval(kind: DataType) -> bool:
+    return rules.is_day_interval(kind) or rules.is_month_interval(kind)
+
+
+def _moved_type(kind: Any, interval: Any) -> DataType:
+    from penstock.table.plan.schema import without_time
+
+    del interval
+    return without_time(kind)
+
+
+def _moved(sign: int) -> Any:
+    by_row = rowwise(lambda value, by: _move(value, by, sign))
+
+    def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        value, by = arguments
+        if pa.types.is_timestamp(value.type) and pa.types.is_duration(by.type):
+            return (pc.add if sign > 0 else pc.subtract)(value, by)
+        return by_row(arguments, rows, call)
+
+    return kernel
+
+
+def _move(value: Any, by: Any, sign: int) -> Any:
+    if isinstance(by, int):
+        return add_months(value, sign * by)
+    if isinstance(value, datetime.time):
+        whole = datetime.datetime.combine(_EPOCH.date(), value) + sign * by
+        return whole.time()
+    return value + sign * by
+
+
+def add_months(value: Any, months: int) -> Any:
+    """Return a date or timestamp some months later, on the last day if the month is shorter."""
+    if isinstance(value, datetime.time):
+        return value
+    total = value.year * 12 + value.month - 1 + months
+    year, month = total // 12, total % 12 + 1
+    day = min(value.day, calendar.monthrange(year, month)[1])
+    return value.replace(year=year, month=month, day=day)
+
+
+def _difference(left: Any, right: Any) -> datetime.timedelta:
+    return _as_datetime(left) - _as_datetime(right)
+
+
+def _as_datetime(value: Any) -> datetime.datetime:
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, datetime.time):
+        return datetime.datetime.combine(_EPOCH.date(), value)
+    return datetime.datetime.combine(value, datetime.time())
+
+
+define("TIME +", "any any", INT, _moved(1))
+define("TIME -", "any any", INT, _moved(-1))
+define("TIME DIFFERENCE", "any any", INT, rowwise(_difference))
+define("INTERVAL +", "any any", INT, rowwise(lambda a, b: a + b))
+define("INTERVAL -", "any any", INT, rowwise(lambda a, b: a - b))
+define("INTERVAL *", "any any", INT, rowwise(lambda a, b: a * int(b)))
+define("INTERVAL /", "any any", INT, rowwise(lambda a, b: a // int(b)))
+
+
+# The present --------------------------------------------------------------------------------------
+
+
+def _now_ms(evaluator: Any) -> int:
+    fixed = evaluator.session.query_time_ms
+    return int(time.time() * 1000) if fixed is None else fixed
+
+
+def _present(function: Callable[[datetime.datetime, Any], Any]) -> Any:
+    """Return the kernel of a function of the present time."""
+
+    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+        from penstock.table.arrow_types import arrow_array
+
+        del arguments, rows
+        now = datetime.datetime.fromtimestamp(_now_ms(evaluator) / 1000, datetime.UTC)
+        return arrow_array([function(now, evaluator.session.zone)], call.type)[0]
+
+    kernel.needs_session = True  # type: ignore[attr-defined]
+    return kernel
+
+
+def _local(now: datetime.datetime, zone: Any) -> datetime.datetime:
+    return now.astimezone(zone).replace(tzinfo=None)
+
+
+_LTZ = types.LocalZonedTimestampType(3, nullable=False)
+define("CURRENT_TIMESTAMP|NOW|CURRENT_ROW_TIMESTAMP", "", lambda *_: _LTZ,
+       _present(lambda now, _: now), is_deterministic=False)  # fmt: skip
+define("LOCALTIMESTAMP", "", lambda *_: types.TimestampType(3, nullable=False),
+       _present(_local), is_deterministic=False)  # fmt: skip
+define("CURRENT_DATE", "", lambda *_: types.DateType(nullable=False),
+       _present(lambda now, zone: _local(now, zone).date()), is_deterministic=False)  # fmt: skip
+define("CURRENT_TIME|LOCALTIME", "", lambda *_: types.TimeType(0, nullable=False),
+       _present(lambda now, zone: _local(now, zone).time().replace(microsecond=0)),
+       is_deterministic=False)  # fmt: skip
+define("PROCTIME", "", lambda *_: _LTZ.with_time_attribute(TimeAttribute.PROCTIME),
+       _present(lambda now, _: now), is_deterministic=False)  # fmt: skip
+
+
+def _watermark(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+    import pyarrow as pa
+
+    from penstock.table.arrow_types import arrow_array, arrow_type
+
+    del arguments, rows
+    mark = evaluator.watermark
+    if mark is None or abs(mark) > 1 << 60:
+        return pa.scalar(None, arrow_type(call.type))
+    return arrow_array([_EPOCH + mark * _MILLISECOND], call.type)[0]
+
+
+_watermark.needs_session = True  # type: ignore[attr-defined]
+
+
+def _watermark_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
+    if not getattr(arguments[0].type, "is_rowtime", False):
+        raise ValidationException("CURRENT_WATERMARK takes an event-time attribute")
+    return _moved_type(arguments[0].type, None).nullable()
+
+
+define("CURRENT_WATERMARK", "timestamp", _watermark_type, _watermark, is_deterministic=False)
+
+
+def _database(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+    import pyarrow as pa
+
+    del arguments, rows, call
+    return pa.scalar(evaluator.session.database)
+
+
+_database.needs_session = True  # type: ignore[attr-defined]
+define("CURRENT_DATABASE", "", lambda *_: rules.string(nullable=False), _database)
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+def _part(value: Any, unit: str) -> int:
+    if isinstance(value, datetime.timedelta):
+        return _part_of_interval(value, unit)
+    if isinstance(value, int):
+        return {"YEAR": abs(value) // 12, "MONTH": abs(value) % 12}[unit] * (-1 if value < 0 else 1)
+    moment = _as_datetime(value)
+    match unit:
+        case "YEAR" | "MONTH" | "DAY" | "HOUR" | "MINUTE" | "SECOND":
+            return int(getattr(moment, unit.lower()))
+        case "MILLISECOND":
+            return moment.microsecond // 1000
+        case "MICROSECOND":
+            return moment.microsecond
+        case "NANOSECOND":
+            return moment.microsecond * 1000
+        case "QUARTER":
+            return (moment.month + 2) // 3
+        case "WEEK":
+            return moment.isocalendar()[1]
+        case "DOY":
+            return moment.timetuple().tm_yday
+        case "DOW":
+            return moment.isoweekday() % 7 + 1
+        case "FLINK_DOW" | "ISODOW":
+            return moment.isoweekday()
+        case "ISOYEAR":
+            return moment.isocalendar()[0]
+        case "DECADE":
+            return moment.year // 10
+        case "CENTURY":
+            return (moment.year + 99) // 100
+        case "MILLENNIUM":
+            return (moment.year + 999) // 1000
+        case "EPOCH":
+            return (moment - _EPOCH) // datetime.timedelta(seconds=1)
+    raise ValueError(f"EXTRACT knows no {unit} of {value}")
+
+
+def _part_of_interval(value: datetime.timedelta, unit: str) -> int:
+    total = value // _MILLISECOND
+    sign, total = (-1, -total) if total < 0 else (1, total)
+    parts = {
+        "DAY": total // 86_400_000, "HOUR": total // 3_600_000 % 24, "MINUTE": total // 60_000 % 60,
+        "SECOND": total // 1000 % 60, "MILLISECOND": total % 1000, "EPOCH": total // 1000,
+    }  # fmt: skip
+    return sign * parts[unit]
+
+
+_PLAIN_PARTS = {
+    name: name.lower() for name in ("YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "MINUTE", "SECOND")
+}
+
+
+def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from penstock.table.arrow_types import arrow_array
+
+    (unit,) = call.options
+    value = arguments[0]
+    kind = value.type
+    is_zoned = isinstance(call.arguments[0].type, types.LocalZonedTimestampType)
+    has_part = pa.types.is_timestamp(kind) or (
+        pa.types.is_date(kind) and unit in ("YEAR", "MONTH", "DAY", "QUARTER")
+    )
+    if unit in _PLAIN_PARTS and has_part and not is_zoned:
+        return getattr(pc, _PLAIN_PARTS[unit])(value).cast(pa.int64())
+    values = column_values(value, rows)
+    if is_zoned and unit != "EPOCH":
+        zone = evaluator.session.zone
+        values = [None if v is None else v.astimezone(zone) for v in values]
+    return arrow_array([None if v is None else _part(v, unit) for v in values], call.type)
+
+
+_extract.needs_session = True  # type: ignore[attr-defined]
+
+
+def _extract_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    value = arguments[0]
+    if not options:
+        raise ValidationException("EXTRACT takes a unit and FROM")
+    if not rules.is_temporal(value.type) and not _is_interval(value.type):
+        raise ValidationException(f"EXTRACT takes a time or an interval, got <{value.type}>")
+    nullable = value.type.is_nullable
+    return Call(BIGINT.with_nullability(nullable), "EXTRACT", (value,), options[:1])
+
+
+define("EXTRACT", "any", BIGINT, _extract, bind=_extract_bind)
+
+
+def _part_function(unit: str) -> Callable[..., Expression]:
+    def bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+        return _extract_bind(arguments, (unit,))
+
+    return bind
+
+
+for _name, _unit in {
+    "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "WEEK": "WEEK", "DAYOFYEAR": "DOY",
+    "DAYOFMONTH": "DAY", "DAYOFWEEK": "ISODOW", "HOUR": "HOUR", "MINUTE": "MINUTE",
+    "SECOND": "SECOND",
+}.items():  # fmt: skip
+    define(_name, "time", BIGINT, bind=_part_function(_unit if _unit != "ISODOW" else "FLINK_DOW"))
+
+
+# Rounding -----------------------------------------------------------------------------------------
+
+
+def _floor(value: Any, unit: str) -> Any:
+    if isinstance(value, datetime.time):
+        return _floor(datetime.datetime.combine(_EPOCH.date(), value), unit).time()
+    is_date = not isinstance(value, datetime.datetime)
+    moment = datetime.datetime.combine(value, datetime.time()) if is_date else value
+    zeros: Any = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+    match unit:
+        case "MILLENNIUM" | "CENTURY" | "DECADE":
+            size = {"MILLENNIUM": 1000, "CENTURY": 100, "DECADE": 10}[unit]
+            year = (
+                moment.year // size * size
+                if unit == "DECADE"
+                else ((moment.year - 1) // size * size + 1)
+            )
+            moment = moment.replace(year=year, month=1, day=1, **zeros)
+        case "YEAR":
+            moment = moment.replace(month=1, day=1, **zeros)
+        case "QUARTER":
+            moment = moment.replace(month=(moment.month - 1) // 3 * 3 + 1, day=1, **zeros)
+        case "MONTH":
+            moment = moment.replace(day=1, **zeros)
+        case "WEEK":
+            moment = moment.replace(**zeros) - datetime.timedelta(days=moment.isoweekday() % 7)
+        case "DAY":
+            moment = moment.replace(**zeros)
+        case "HOUR":
+            moment = moment.replace(minute=0, second=0, microsecond=0)
+        case "MINUTE":
+            moment = moment.replace(second=0, microsecond=0)
+        case "SECOND":
+            moment = moment.replace(microsecond=0)
+        case "MILLISECOND":
+            moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        case _:
+            raise ValueError(f"FLOOR knows no unit {unit}")
+    return moment.date() if is_date else moment
+
+
+_STEPS = {
+    "MILLENNIUM": 12000, "CENTURY": 1200, "DECADE": 120, "YEAR": 12, "QUARTER": 3, "MONTH": 1,
+}  # fmt: skip
+_LENGTHS = {
+    "WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": datetime.timedelta(hours=1),
+    "MINUTE": datetime.timedelta(minutes=1), "SECOND": datetime.timedelta(seconds=1),
+    "MILLISECOND": _MILLISECOND,
+}  # fmt: skip
+
+
+def _ceil(value: Any, unit: str) -> Any:
+    floor = _floor(value, unit)
+    if floor == value:
+        return floor
+    if unit in _STEPS:
+        return add_months(floor, _STEPS[unit])
+    return _move(floor, _LENGTHS[unit], 1)
+
+
+def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
+    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+        from penstock.table.arrow_types import arrow_array
+
+        (unit,) = call.options
+        values = column_values(arguments[0], rows)
+        if isinstance(call.type, types.LocalZonedTimestampType):
+            zone = evaluator.session.zone
+            values = [
+                None
+                if v is None
+                else function(v.astimezone(zone).replace(tzinfo=None), unit).replace(tzinfo=zone)
+                for v in values
+            ]
+        else:
+            values = [None if v is None else function(v, unit) for v in values]
+        return arrow_array(values, call.type)
+
+    kernel.needs_session = True  # type: ignore[attr-defined]
+    return kernel
+
+
+def _same(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
+    return _moved_type(arguments[0].type, None)
+
+
+define("FLOOR TO", "time", _same, _rounding_kernel(_floor))
+define("CEIL TO", "time", _same, _rounding_kernel(_ceil))
+
+
+# TIMESTAMPADD, TIMESTAMPDIFF ----------------------------------------------------------------------
+
+
+def _add_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    (unit,) = options
+    number, value = arguments
+    if not rules.is_temporal(value.type):
+        raise ValidationException(f"TIMESTAMPADD takes a time, got <{value.type}>")
+    nullable = number.type.is_nullable or value.type.is_nullable
+    kind: Any = value.type
+    if isinstance(kind, types.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
+        kind = types.TimestampType(0 if unit != "MILLISECOND" else 3)
+        value = cast_to(value, kind)
+    result = _moved_type(kind, None).with_nullability(nullable)
+    return Call(result, "TIMESTAMPADD", (number, value), options)
+
+
+def _add(number: int, value: Any, unit: str) -> Any:
+    if unit in _STEPS:
+        return add_months(value, number * _STEPS[unit])
+    return _move(value, number * _LENGTHS[unit], 1)
+
+
+define("TIMESTAMPADD", "int time", INT, rowwise(_add, options=True), bind=_add_bind)
+
+
+def _diff(start: Any, end: Any, unit: str) -> int:
+    first, last = _as_datetime(start), _as_datetime(end)
+    if unit in _STEPS:
+        return _quotient(_months_between(first, last), _STEPS[unit])
+    return _quotient((last - first) // datetime.timedelta(microseconds=1),
+                     _LENGTHS[unit] // datetime.timedelta(microseconds=1))  # fmt: skip
+
+
+def _quotient(value: int, by: int) -> int:
+    return value // by if value >= 0 else -(-value // by)
+
+
+def _months_between(first: datetime.datetime, last: datetime.datetime) -> int:
+    if last < first:
+        return -_months_between(last, first)
+    months = (last.year - first.year) * 12 + last.month - first.month
+    # Calcite subtracts a month if the rest of the later date is the smaller one.
+    if add_months(first, months) > last:
+        months -= 1
+    return months
+
+
+def _diff_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    nullable = any(a.type.is_nullable for a in arguments)
+    for argument in arguments:
+        if not rules.is_temporal(argument.type):
+            raise ValidationException(f"TIMESTAMPDIFF takes times, got <{argument.type}>")
+    return Call(INT.with_nullability(nullable), "TIMESTAMPDIFF", tuple(arguments), options)
+
+
+define("TIMESTAMPDIFF", "any any", INT, rowwise(_diff, options=True), bind=_diff_bind)
+
+
+def _overlaps_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    """Bind (start, end) OVERLAPS (start, end), of which the end may be an interval."""
+    if len(arguments) == 2:
+        rows = [_row_parts(a) for a in arguments]
+        arguments = [*rows[0], *rows[1]]
+    one, two, three, four = arguments
+    two = _end_of(one, two)
+    four = _end_of(three, four)
+    pairs = [(one, two), (three, four)]
+    (first, last), (other_first, other_last) = pairs
+    first_start, first_end = _ordered(first, last)
+    second_start, second_end = _ordered(other_first, other_last)
+    return builtin(
+        "AND",
+        builtin(">=", *compared(first_end, second_start, ">=")),
+        builtin(">=", *compared(second_end, first_start, ">=")),
+    )
+
+
+def _ordered(one: Expression, other: Expression) -> tuple[Expression, Expression]:
+    return builtin("LEAST", one, other), builtin("GREATEST", one, other)
+
+
+def _row_parts(argument: Expression) -> list[Expression]:
+    if isinstance(argument, Call) and argument.function == "ROW" and len(argument.arguments) == 2:
+        return list(argument.arguments)
+    raise ValidationException("OVERLAPS takes two pairs of times")
+
+
+def _end_of(start: Expression, end: Expression) -> Expression:
+    return builtin("+", start, end) if _is_interval(end.type) else end
+
+
+define("OVERLAPS", "any any any? any?", types.BooleanType(), bind=_overlaps_bind)
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+_LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
+
+
+@lru_cache(maxsize=256)
+def _format_parts(pattern: str) -> tuple[tuple[str, str], ...]:
+    """Return pairs of ``text`` or a letter, and a part of a ``DateTimeFormatter`` pattern."""
+    parts = []
+    for found in _LETTERS.finditer(pattern):
+        if found[1] is not None:
+            parts.append(("text", found[1].replace("''", "'") or "'"))
+        elif found[2]:
+            parts.append((found[2], found[0]))
+        else:
+            parts.append(("text", found[0]))
+    return tuple(parts)
+
+
+def format_time(value: datetime.datetime, pattern: str) -> str:
+    """Return a time as Java's ``DateTimeFormatter`` writes it.
+
+    Raises:
+        ValueError: The pattern has a letter that is not supported.
+    """
+    return "".join(
+        part if kind == "text" else _formatted(value, kind, len(part))
+        for kind, part in _format_parts(pattern)
+    )
+
+
+def _formatted(value: datetime.datetime, letter: str, width: int) -> str:
+    numbers = {
+        "d": value.day, "H": value.hour, "m": value.minute, "s": value.second,
+        "h": (value.hour + 11) % 12 + 1, "k": value.hour or 24, "K": value.hour % 12,
+        "D": value.timetuple().tm_yday,
+    }  # fmt: skip
+    if letter in numbers:
+        return str(numbers[letter]).zfill(width)
+    match letter:
+        case "y" | "u" | "Y":
+            return f"{value.year % 100:02}" if width == 2 else str(value.year).zfill(width)
+        case "M" | "L":
+            if width >= 3:
+                return value.strftime("%b" if width == 3 else "%B")
+            return str(value.month).zfill(width)
+        case "S":
+            return f"{value.microsecond:06}000"[:width].ljust(width, "0")
+        case "n":
+            return str(value.microsecond * 1000).zfill(width)
+        case "E":
+            return value.strftime("%a" if width <= 3 else "%A")
+        case "a":
+            return "AM" if value.hour < 12 else "PM"
+        case "Q":
+            return str((value.month + 2) // 3).zfill(width)
+    raise ValueError(f"the letter {letter} of a pattern of times is not supported")
+
+
+@lru_cache(maxsize=256)
+def _parse_pattern(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    expression, letters = "", []
+    for kind, part in _format_parts(pattern):
+        if kind == "text":
+            expression += re.escape(part)
+            continue
+        letters.append(kind)
+        if (kind in ("M", "L") and len(part) >= 3) or kind in ("E", "a"):
+            expression += r"([A-Za-z]+)"
+        elif kind == "y" and len(part) >= 4:
+            expression += r"(\d{1,9})" if len(part) > 4 else r"(\d{4})"
+        elif kind == "S":
+            expression += rf"(\d{{{len(part)}}})"
+        elif len(part) == 1:
+            expression += r"(\d+)"
+        else:
+            expression += rf"(\d{{1,{len(part)}}})"
+    return re.compile(expression), tuple(letters)
+
+
+_MONTH_NAMES = {
+    name.lower(): i for names in (calendar.month_abbr, calendar.month_name)
+    for i, name in enumerate(names) if name
+}  # fmt: skip
+
+
+def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
+    """Return the time of a text by a pattern of Java's; None if it does not fit."""
+    compiled, letters = _parse_pattern(pattern)
+    found = compiled.match(text)
+    if found is None:
+        return None
+    parts = {"y": 1970, "M": 1, "d": 1, "H": 0, "m": 0, "s": 0, "f": 0}
+    is_pm: bool | None = None
+    for letter, part in zip(letters, found.groups(), strict=True):
+        if letter in ("y", "u", "Y"):
+            parts["y"] = int(part) if len(part) > 2 else 2000 + int(part)
+        elif letter in ("M", "L"):
+            parts["M"] = int(part) if part.isdigit() else _MONTH_NAMES.get(part.lower(), 0)
+        elif letter == "S":
+            parts["f"] = int(part.ljust(6, "0")[:6])
+        elif letter == "a":
+            is_pm = part.upper() == "PM"
+        elif letter in ("h", "K"):
+            parts["H"] = int(part) % 12
+        elif letter in parts:
+            parts[letter] = int(part)
+    if is_pm:
+        parts["H"] += 12
+    try:
+        return datetime.datetime(
+            parts["y"], parts["M"], parts["d"], parts["H"] % 24, parts["m"], parts["s"], parts["f"]
+        )
+    except ValueError:
+        return None
+
+
+def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    value, pattern = arguments
+    if rules.is_text(value.type):
+        value = cast_to(value, types.TimestampType(3))
+    if not rules.is_temporal(value.type):
+        raise ValidationException(f"DATE_FORMAT takes a timestamp, got <{value.type}>")
+    nullable = value.type.is_nullable or pattern.type.is_nullable
+    return Call(rules.string(nullable), "DATE_FORMAT", (value, pattern))
+
+
+def _zoned(function: Callable[..., Any]) -> Any:
+    """Return the kernel of a function that also gets the session's time zone, last."""
+
+    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+        from penstock.table.arrow_types import arrow_array
+
+        zone = evaluator.session.zone
+        if not arguments:
+            return arrow_array([function(zone)] * rows, call.type)
+        columns = [column_values(a, rows) for a in arguments]
+        results = [
+            None if None in row else function(*row, zone) for row in zip(*columns, strict=True)
+        ]
+        return arrow_array(results, call.type)
+
+    kernel.needs_session = True  # type: ignore[attr-defined]
+    return kernel
+
+
+def _date_format(value: Any, pattern: str, zone: Any) -> str:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(zone)
+    return format_time(_as_datetime(value), pattern)
+
+
+define("DATE_FORMAT", "any text", STRING, _zoned(_date_format), bind=_date_format_bind)
+
+
+def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
+    if pattern is None:
+        try:
+            return parse_date(text)
+        except CastFailed:
+            return None
+    found = parse_time_text(text, pattern)
+    return None if found is None else found.date()
+
+
+def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
+    if pattern is None:
+        try:
+            return parse_timestamp(text)
+        except CastFailed:
+            return None
+    return parse_time_text(text, pattern)
+
+
+define("TO_DATE", "text text?", nullable_result(types.DateType()), rowwise(_to_date))
+define(
+    "TO_TIMESTAMP", "text text?", nullable_result(types.TimestampType(3)), rowwise(_to_timestamp)
+)
+
+
+def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
+    from penstock.table.functions.registry import literal_value
+
+    precision = 3
+    if rules.is_numeric(arguments[0].type) and len(arguments) > 1:
+        given = literal_value(arguments[1])
+        if given not in (0, 3):
+            raise ValidationException(
+                "The precision value '" + str(given) + "' for function TO_TIMESTAMP_LTZ(numeric, "
+                "precision) is unsupported, the supported value is '0' for second or '3' for "
+                "millisecond."
+            )
+    return types.LocalZonedTimestampType(precision)
+
+
+def _to_timestamp_ltz(value: Any, *rest: Any) -> datetime.datetime | None:
+    *more, zone = rest
+    if isinstance(value, str):
+        pattern = more[0] if more else None
+        found = _to_timestamp(value, pattern)
+        if found is None:
+            return None
+        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else zone
+        return found.replace(tzinfo=chosen)
+    unit = more[0] if more else 3
+    milliseconds = int(value * 1000) if unit == 0 else int(value)
+    return _EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * _MILLISECOND
+
+
+define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _zoned(_to_timestamp_ltz))
+
+
+def _from_unixtime(seconds: int, *rest: Any) -> str:
+    *more, zone = rest
+    pattern = more[0] if more else "yyyy-MM-dd HH:mm:ss"
+    moment = _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
+    return format_time(moment.astimezone(zone).replace(tzinfo=None), pattern)
+
+
+define("FROM_UNIXTIME", "int text?", STRING, _zoned(_from_unixtime))
+
+
+def _unix_timestamp(*arguments: Any) -> int:
+    *given, zone = arguments
+    if not given:
+        return int(time.time())
+    pattern = given[1] if len(given) > 1 else "yyyy-MM-dd HH:mm:ss"
+    found = parse_time_text(given[0], pattern)
+    if found is None:
+        return -(1 << 63)
+    return int(found.replace(tzinfo=zone).timestamp())
+
+
+define("UNIX_TIMESTAMP", "text? text?", BIGINT, _zoned(_unix_timestamp), is_deterministic=False)
+
+
+def _convert_tz(text: str, source: str, target: str) -> str | None:
+    try:
+        found = parse_timestamp(text)
+    except CastFailed:
+        return None
+    moved = found.replace(tzinfo=zoneinfo.ZoneInfo(source)).astimezone(zoneinfo.ZoneInfo(target))
+    return moved.strftime("%Y-%m-%d %H:%M:%S")
+
+
+define("CONVERT_TZ", "text text text", nullable_result(STRING), rowwise(_convert_tz))

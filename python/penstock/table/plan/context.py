@@ -1,0 +1,42 @@
+"""The environment of planning: tables, functions, settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.functions.evaluation import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.table.plan.nodes import Node
+
+
+def _no_function(path: tuple[str, ...]) -> None:
+    """Know no functions of users."""
+    del path
+
+
+@dataclass
+class PlanningContext:
+    """The environment of a query.
+
+    Attributes:
+        find_table: Gives the node of a table or view by the parts of its name, with options of a
+            hint; None if there is no such table.
+        find_function: Gives the wrapper of a user's function by the parts of its name, else None.
+        list_tables: Gives the names of tables, for hints in errors.
+        is_streaming: Whether the query runs in streaming mode.
+        session: Settings that results depend on.
+        text: The text of the statement, for errors; empty of the Table API.
+        settings: The options of the table configuration.
+    """
+
+    find_table: Callable[[tuple[str, ...], Mapping[str, str] | None], Node | None]
+    find_function: Callable[[tuple[str, ...]], Any] = _no_function
+    list_tables: Callable[[], list[str]] = list
+    is_streaming: bool = True
+    session: Session = field(default_factory=Session)
+    text: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,599 @@
+"""Binds queries: from sqlglot's trees to relational nodes."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from penstock.table import types
+from penstock.table.errors import TableException, ValidationException
+from penstock.table.functions.aggregates import find_aggregate
+from penstock.table.plan import expressions as e
+from penstock.table.plan import from_clause, relations
+from penstock.table.plan import nodes as n
+from penstock.table.plan.binder import Binder, refuse
+from penstock.table.plan.group_windows import GroupWindows
+from penstock.table.plan.joins import pushed_down
+from penstock.table.plan.relations import Aggregated, Grouping
+from penstock.table.plan.schema import Field, Schema
+from penstock.table.plan.scopes import Relation, Scope
+from penstock.table.plan.sql_expressions import SqlExpressions, placed
+from penstock.table.plan.subqueries import joined_subqueries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.context import PlanningContext
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import Node
+
+
+_GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID")
+
+
+def bind_query(tree: Any, context: PlanningContext) -> Node:
+    """Return the node of a query.
+
+    Args:
+        tree: The tree that ``penstock.table.sql.parsing`` gave.
+        context: The environment.
+
+    Raises:
+        ValidationException: A name is unknown or a type does not fit.
+        TableException: Flink or penstock cannot run the query.
+    """
+    return QueryBinder(context).query(tree, None)
+
+
+class QueryBinder:
+    """Binds one statement.
+
+    Attributes:
+        context: The environment.
+        binder: Resolves calls.
+    """
+
+    def __init__(self, context: PlanningContext) -> None:
+        """Creates the binder of a statement."""
+        self.context = context
+        self.binder = Binder(context)
+        self._named: list[dict[str, Node]] = []
+
+    def query(self, tree: Any, outer: Scope | None) -> Node:
+        """Return the node of a query within an outer scope, None outside of subqueries."""
+        named = self._with(tree, outer)
+        try:
+            return self._modified(tree, outer)
+        except TableException as error:
+            raise placed(error, tree, self.context.text) from None
+        finally:
+            if named:
+                self._named.pop()
+
+    def _with(self, tree: Any, outer: Scope | None) -> bool:
+        clause = tree.args.get("with_") or tree.args.get("with")
+        if clause is None:
+            return False
+        if clause.args.get("recursive"):
+            refuse("WITH RECURSIVE")
+        names: dict[str, Node] = {}
+        self._named.append(names)
+        for item in clause.expressions:
+            node = self.query(item.this, outer)
+            columns = [c.name for c in item.args["alias"].args.get("columns") or ()]
+            names[item.alias] = renamed(node, columns, item.alias)
+        return True
+
+    def _modified(self, tree: Any, outer: Scope | None) -> Node:
+        match tree:
+            case exp.Select():
+                return self._select(tree, outer)
+            case exp.SetOperation():
+                return self._ordered(tree, self._set_operation(tree, outer))
+            case exp.Values():
+                return self._ordered(tree, self.values(tree, outer))
+            case exp.Subquery() | exp.Paren():
+                return self._ordered(tree, self.query(tree.this, outer))
+            case exp.Table():
+                return self._ordered(tree, self.table(tree))
+        refuse(f"{type(tree).__name__} as a query")
+
+    # Tables ---------------------------------------------------------------------------------------
+
+    def table(self, tree: exp.Table) -> Node:
+        """Return the node of a table, a view or a query of WITH.
+
+        Raises:
+            ValidationException: There is none of that name.
+        """
+        path = tuple(part.name for part in tree.parts)
+        if len(path) == 1:
+            for names in reversed(self._named):
+                if path[0] in names:
+                    return names[path[0]]
+        found = self.context.find_table(path, tree.meta.get("options"))
+        if found is None:
+            known = self.context.list_tables()
+            near = difflib.get_close_matches(path[-1], known, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise placed(
+                ValidationException(f"Object '{'.'.join(path)}' not found{hint}"),
+                tree,
+                self.context.text,
+            )
+        return found
+
+    def values(self, tree: exp.Values, outer: Scope | None) -> Node:
+        """Return the node of VALUES."""
+        scope = Scope(outer=outer)
+        bound = self._expressions(scope)
+        rows = []
+        for row in tree.expressions:
+            parts = row.expressions if isinstance(row, exp.Tuple) else [row]
+            rows.append([bound.bind(part) for part in parts])
+        return values_node(rows)
+
+    def _set_operation(self, tree: exp.SetOperation, outer: Scope | None) -> Node:
+        left, right = self.query(tree.this, outer), self.query(tree.expression, outer)
+        is_all = tree.args.get("distinct") is False
+        if isinstance(tree, exp.Union):
+            made = relations.united([left, right])
+            return made if is_all else relations.distinct(made)
+        kind = "INTERSECT" if isinstance(tree, exp.Intersect) else "EXCEPT"
+        return relations.set_operation(left, right, kind, is_all=is_all)
+
+    # SELECT ---------------------------------------------------------------------------------------
+
+    def _expressions(
+        self, scope: Scope, *, replaced: Any = lambda _: None, windows: Any = None
+    ) -> SqlExpressions:
+        return SqlExpressions(
+            self.binder,
+            scope,
+            bind_query=self.query,
+            replaced=replaced,
+            windows=windows,
+        )
+
+    def _select(self, tree: exp.Select, outer: Scope | None) -> Node:
+        node, scope = self._from(tree, outer)
+        windows = {w.name: w for w in tree.args.get("windows") or ()}
+        group_windows = GroupWindows(self.binder)
+        where = tree.args.get("where")
+        if where is not None:
+            condition = self._expressions(scope).bind(where.this)
+            if relations.contains_aggregate(condition):
+                raise placed(
+                    ValidationException("Aggregate expression is illegal in WHERE clause"),
+                    where.this,
+                    self.context.text,
+                )
+            node = self._where(node, self.binder.condition(condition, "WHERE"))
+            scope = from_clause.rescoped(scope, node)
+        group = tree.args.get("group")
+        if group is not None:
+            node, scope = group_windows.applied(node, scope, group, self._expressions(scope))
+        expressions = self._expressions(scope, replaced=group_windows.replacement, windows=windows)
+        grouping_calls = GroupingCalls(expressions)
+        grouping = self._grouping(group, expressions, group_windows)
+        grouping_calls.grouping = grouping
+        outputs, names = self._outputs(tree, scope, expressions)
+        having = tree.args.get("having")
+        having_condition = None
+        if having is not None:
+            having_condition = self.binder.condition(expressions.bind(having.this), "HAVING")
+        order = self._order_items(tree, expressions, names, outputs)
+        node, outputs, having_condition, order = self._grouped(
+            node, grouping, outputs, having_condition, order, names
+        )
+        if having_condition is not None:
+            node, rest = joined_subqueries(node, [having_condition], self.context)
+            node = relations.filtered(node, rest[0])
+        node, outputs = joined_subqueries(node, outputs, self.context)
+        node, both = relations.over_applied(
+            node,
+            [*outputs, *(item.expression for item in order)],
+            is_streaming=self.context.is_streaming,
+        )
+        outputs, keys = both[: len(outputs)], both[len(outputs) :]
+        order = [replace(item, expression=key) for item, key in zip(order, keys, strict=True)]
+        return self._finished(tree, node, outputs, names, order)
+
+    def _where(self, node: Node, condition: Expression) -> Node:
+        """Apply a condition: to the joined relations first, then its subqueries."""
+        parts = e.conjuncts(condition)
+        plain = [p for p in parts if not any(isinstance(x, e.Subquery) for x in e.walk(p))]
+        found = relations.all_of(plain)
+        if found is not None:
+            node = pushed_down(found, node)
+        rest = relations.all_of([p for p in parts if p not in plain])
+        if rest is not None:
+            node, left = joined_subqueries(node, [rest], self.context)
+            node = relations.filtered(node, left[0])
+        return node
+
+    def _from(self, tree: exp.Select, outer: Scope | None) -> tuple[Node, Scope]:
+        clause = tree.args.get("from_") or tree.args.get("from")
+        if clause is None:
+            zero = e.Literal(types.IntType(nullable=False), 0)
+            node: Node = n.Values(Schema((Field("ZERO", zero.type),)), ((zero,),))
+            return node, Scope([Relation(("$values",), Schema(()))], outer)
+        node, scope = from_clause.FromClause(self).bind(tree, clause, outer)
+        if tree.args.get("match") is not None:
+            from penstock.table.plan.patterns import match_recognize
+
+            return match_recognize(self, tree.args["match"], node, scope)
+        return node, scope
+
+    def _outputs(
+        self, tree: exp.Select, scope: Scope, expressions: SqlExpressions
+    ) -> tuple[list[Expression], list[str]]:
+        outputs: list[Expression] = []
+        names: list[str] = []
+        for item in tree.expressions:
+            inner = item.this if isinstance(item, exp.Alias) else item
+            if isinstance(inner, exp.Star):
+                columns: Sequence[e.Column] = scope.columns()
+                outputs.extend(columns)
+                names.extend(c.name for c in columns)
+                continue
+            if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
+                qualifier = tuple(p.name for p in inner.parts[:-1])
+                self._star_of(qualifier, scope, outputs, names, inner)
+                continue
+            outputs.append(expressions.bind(inner))
+            names.append(self._output_name(item, inner, len(names)))
+        return outputs, unique_names(names)
+
+    def _star_of(
+        self,
+        qualifier: tuple[str, ...],
+        scope: Scope,
+        outputs: list[Expression],
+        names: list[str],
+        tree: Any,
+    ) -> None:
+        try:
+            columns = scope.columns(qualifier)
+        except ValidationException as error:
+            if not _is_column(scope, qualifier):
+                raise placed(error, tree, self.context.text) from None
+            row = scope.resolve(qualifier)
+            if not isinstance(row.type, types.RowType):
+                raise
+            for field in row.type:
+                outputs.append(self.binder.field(row, field.name))
+                names.append(field.name)
+            return
+        outputs.extend(columns)
+        names.extend(c.name for c in columns)
+
+    @staticmethod
+    def _output_name(item: Any, inner: Any, position: int) -> str:
+        if isinstance(item, exp.Alias):
+            return str(item.alias)
+        if isinstance(inner, exp.Column):
+            return str(inner.name)
+        if isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Identifier):
+            return str(inner.expression.name)
+        return f"EXPR${position}"
+
+    # GROUP BY -------------------------------------------------------------------------------------
+
+    def _grouping(
+        self, group: Any, expressions: SqlExpressions, windows: GroupWindows
+    ) -> Grouping | None:
+        if group is None:
+            return None
+        plain: list[Expression] = list(windows.keys)
+        sets: list[list[tuple[Expression, ...]]] = []
+        for item in group.expressions:
+            if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
+                sets.append(_sets_of(item, expressions))
+            elif not windows.is_window(item):
+                bound = expressions.bind(item)
+                if relations.contains_aggregate(bound):
+                    raise placed(
+                        ValidationException("Aggregate expression is illegal in GROUP BY clause"),
+                        item,
+                        self.context.text,
+                    )
+                if not isinstance(bound, e.Literal):
+                    plain.append(bound)
+        for name in ("rollup", "cube", "grouping_sets"):
+            sets.extend(_sets_of(item, expressions) for item in group.args.get(name) or ())
+        if not sets:
+            return Grouping(tuple(dict.fromkeys(plain)))
+        combined: list[tuple[Expression, ...]] = [tuple(plain)]
+        for choices in sets:
+            combined = [(*left, *right) for left in combined for right in choices]
+        keys = tuple(dict.fromkeys(part for found in combined for part in found))
+        positions = tuple(tuple(sorted({keys.index(part) for part in found})) for found in combined)
+        return Grouping(keys, positions)
+
+    def _grouped(
+        self,
+        node: Node,
+        grouping: Grouping | None,
+        outputs: list[Expression],
+        having: Expression | None,
+        order: list[e.OrderItem],
+        names: list[str],
+    ) -> tuple[Node, list[Expression], Expression | None, list[e.OrderItem]]:
+        everything = [*outputs, *(() if having is None else (having,))]
+        everything.extend(item.expression for item in order)
+        if grouping is None:
+            if not any(relations.contains_aggregate(x) for x in everything):
+                if having is not None:
+                    raise ValidationException("HAVING needs GROUP BY or an aggregate")
+                return node, outputs, having, order
+            grouping = Grouping(())
+        key_names = [
+            names[outputs.index(key)] if key in outputs else f"$f{i}"
+            for i, key in enumerate(grouping.keys)
+        ]
+        found: Aggregated = relations.aggregated(node, grouping, everything, key_names=key_names)
+        return (
+            found.node,
+            [found.rewritten(x) for x in outputs],
+            None if having is None else found.rewritten(having),
+            [replace(item, expression=found.rewritten(item.expression)) for item in order],
+        )
+
+    # ORDER BY, LIMIT ------------------------------------------------------------------------------
+
+    def _order_items(
+        self,
+        tree: Any,
+        expressions: SqlExpressions,
+        names: list[str],
+        outputs: list[Expression],
+    ) -> list[e.OrderItem]:
+        clause = tree.args.get("order")
+        if clause is None:
+            return []
+        items = []
+        for item in clause.expressions:
+            output = _output_of(item.this, names, outputs)
+            if output is not None:
+                expressions_item = expressions.order_item(
+                    exp.Ordered(
+                        this=exp.Null(),
+                        desc=item.args.get("desc"),
+                        nulls_first=item.args.get("nulls_first"),
+                    )
+                )
+                items.append(replace(expressions_item, expression=output))
+            else:
+                inner = _with_aliases(item.this, names, outputs, expressions)
+                made = expressions.order_item(
+                    exp.Ordered(
+                        this=exp.Null(),
+                        desc=item.args.get("desc"),
+                        nulls_first=item.args.get("nulls_first"),
+                    )
+                )
+                items.append(replace(made, expression=inner))
+        return items
+
+    def _finished(
+        self,
+        tree: exp.Select,
+        node: Node,
+        outputs: list[Expression],
+        names: list[str],
+        order: list[e.OrderItem],
+    ) -> Node:
+        offset, limit = self._limits(tree)
+        if tree.args.get("distinct") is not None:
+            projected = relations.distinct(n.project(node, outputs, names))
+            items = []
+            for item in order:
+                if item.expression not in outputs:
+                    raise ValidationException(
+                        f"'{item.expression}' in ORDER BY is not selected, which DISTINCT needs"
+                    )
+                place = outputs.index(item.expression)
+                field = projected.schema.fields[place]
+                column = e.Column(field.type, place, field.name)
+                items.append(replace(item, expression=column))
+            return self._limited(projected, items, offset, limit)
+        if not order and limit is None and not offset:
+            return n.project(node, outputs, names)
+        extra = [i.expression for i in order if i.expression not in outputs]
+        wide = n.project(node, [*outputs, *extra], [*names, *(f"$o{i}" for i in range(len(extra)))])
+        columns = [*outputs, *extra]
+        items = []
+        for item in order:
+            place = columns.index(item.expression)
+            field = wide.schema.fields[place]
+            items.append(replace(item, expression=e.Column(field.type, place, field.name)))
+        made = self._limited(wide, items, offset, limit)
+        return n.project(made, n.columns(made)[: len(names)], names) if extra else made
+
+    def _ordered(self, tree: Any, node: Node) -> Node:
+        """Apply ORDER BY, LIMIT and OFFSET of what is no SELECT."""
+        scope = Scope.of(node.schema)
+        columns: list[Expression] = n.columns(node)
+        order = self._order_items(tree, self._expressions(scope), node.schema.names, columns)
+        offset, limit = self._limits(tree)
+        return self._limited(node, order, offset, limit)
+
+    def _limited(
+        self, node: Node, order: list[e.OrderItem], offset: int, limit: int | None
+    ) -> Node:
+        if not order and limit is None and not offset:
+            return node
+        return relations.sorted_by(node, order, offset, limit)
+
+    def _limits(self, tree: Any) -> tuple[int, int | None]:
+        limit = tree.args.get("limit")
+        offset = tree.args.get("offset")
+        count = None
+        if isinstance(limit, exp.Fetch):
+            count = limit.args.get("count")
+            count = 1 if count is None else self._number(count)
+        elif limit is not None:
+            count = self._number(limit.expression)
+            if limit.args.get("offset") is not None:
+                return self._number(limit.args["offset"]), count
+        return (0 if offset is None else self._number(offset.expression)), count
+
+    @staticmethod
+    def _number(tree: Any) -> int:
+        if isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdigit():
+            return int(str(tree.this))
+        raise ValidationException("LIMIT, FETCH and OFFSET take a number that is not negative")
+
+
+class GroupingCalls:
+    """Gives GROUPING and GROUPING_ID their meaning once the groups are known."""
+
+    def __init__(self, expressions: SqlExpressions) -> None:
+        """Hooks into the binder of expressions."""
+        self.grouping: Grouping | None = None
+        self._expressions = expressions
+        self._inner = expressions.replaced
+        expressions.replaced = self.replacement
+
+    def replacement(self, tree: Any) -> Expression | None:
+        """Return what a tree stands for; None of other trees."""
+        is_call = isinstance(tree, exp.Anonymous) and isinstance(tree.this, str)
+        if is_call and self.grouping is not None and tree.this.upper() in _GROUPING_FUNCTIONS:
+            arguments = [self._expressions.bind(part) for part in tree.expressions]
+            return relations.grouping_id(arguments, self.grouping)
+        return self._inner(tree)
+
+
+def values_node(rows: list[list[Expression]], names: Sequence[str] = ()) -> Node:
+    """Return VALUES of rows whose columns get their common types.
+
+    Raises:
+        ValidationException: Rows have other lengths, or columns no common type.
+    """
+    from penstock.table.functions import type_rules
+    from penstock.table.functions.logic import cast_to
+
+    if len({len(row) for row in rows}) > 1:
+        raise ValidationException("The rows of VALUES have different numbers of columns")
+    fields = []
+    cast_rows = [list(row) for row in rows]
+    for position in range(len(rows[0])):
+        kind = type_rules.common_type([row[position].type for row in rows])
+        if kind is None:
+            raise ValidationException(
+                f"Values passed to VALUES operator must have compatible types: column "
+                f"{position + 1} has " + ", ".join(str(row[position].type) for row in rows)
+            )
+        name = names[position] if position < len(names) else f"EXPR${position}"
+        fields.append(Field(name, kind))
+        for row in cast_rows:
+            row[position] = cast_to(row[position], kind)
+    return n.Values(Schema(tuple(fields)), tuple(tuple(row) for row in cast_rows))
+
+
+def renamed(node: Node, names: Sequence[str], alias: str) -> Node:
+    """Return a relation with other names of its columns; itself if there are none.
+
+    Raises:
+        ValidationException: The number of names differs from that of the columns.
+    """
+    if not names:
+        return node
+    if len(names) != len(node.schema):
+        raise ValidationException(
+            f"'{alias}' names {len(names)} columns, but it has {len(node.schema)}"
+        )
+    return n.project(node, n.columns(node), list(names))
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of which later ones get a number if they are taken, as Calcite does."""
+    taken: set[str] = set()
+    made = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in taken:
+            candidate = f"{name}{number}"
+            number += 1
+        taken.add(candidate)
+        made.append(candidate)
+    return made
+
+
+def _is_column(scope: Scope, parts: tuple[str, ...]) -> bool:
+    try:
+        scope.resolve(parts)
+    except ValidationException:
+        return False
+    return True
+
+
+def _sets_of(item: Any, expressions: SqlExpressions) -> list[tuple[Expression, ...]]:
+    """Return the sets of ROLLUP, CUBE or GROUPING SETS."""
+
+    def bound(tree: Any) -> tuple[Expression, ...]:
+        if isinstance(tree, exp.Tuple):
+            return tuple(expressions.bind(part) for part in tree.expressions)
+        if isinstance(tree, exp.Paren):
+            return (expressions.bind(tree.this),)
+        return (expressions.bind(tree),)
+
+    parts = item.expressions
+    if isinstance(item, exp.GroupingSets):
+        found: list[tuple[Expression, ...]] = []
+        for part in parts:
+            if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets):
+                found.extend(_sets_of(part, expressions))
+            else:
+                found.append(bound(part))
+        return found
+    groups = [bound(part) for part in parts]
+    if isinstance(item, exp.Rollup):
+        return [
+            tuple(x for group in groups[:length] for x in group)
+            for length in range(len(groups), -1, -1)
+        ]
+    number = len(groups)
+    return [
+        tuple(x for i, group in enumerate(groups) if mask >> (number - 1 - i) & 1 for x in group)
+        for mask in range((1 << number) - 1, -1, -1)
+    ]
+
+
+def _output_of(tree: Any, names: list[str], outputs: list[Expression]) -> Expression | None:
+    """Return the output that ORDER BY names by its position or alias; None of others."""
+    if isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdigit():
+        position = int(str(tree.this))
+        if not 1 <= position <= len(outputs):
+            raise ValidationException(f"Ordinal {position} of ORDER BY is out of range")
+        return outputs[position - 1]
+    if isinstance(tree, exp.Column) and not tree.table and tree.name in names:
+        return outputs[names.index(tree.name)]
+    return None
+
+
+def _with_aliases(
+    tree: Any, names: list[str], outputs: list[Expression], expressions: SqlExpressions
+) -> Expression:
+    """Bind an expression of ORDER BY in which the names of outputs come first."""
+    inner = expressions.replaced
+
+    def replaced(part: Any) -> Expression | None:
+        if isinstance(part, exp.Column) and not part.table and part.name in names:
+            return outputs[names.index(part.name)]
+        return inner(part)
+
+    expressions.replaced = replaced
+    try:
+        return expressions.bind(tree)
+    finally:
+        expressions.replaced = inner
+
+
+def is_aggregate(name: str) -> bool:
+    """Return whether a name is one of an aggregate function."""
+    return find_aggregate(name) is not None

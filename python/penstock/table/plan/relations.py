@@ -1,0 +1,481 @@
+"""Relational operations on resolved expressions, which SQL and the Table API share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.errors import TableException, ValidationException
+from penstock.table.functions import type_rules as rules
+from penstock.table.functions.logic import cast_to, conjunction
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import Field, Schema, without_time
+from penstock.table.plan.windows import window_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import Node
+    from penstock.table.types import DataType
+
+#: Aggregates whose result over a group is NULL only if an argument is.
+_AS_NULLABLE_AS_ARGUMENT = (
+    "SUM", "AVG", "MIN", "MAX", "STDDEV_POP", "VAR_POP", "FIRST_VALUE", "LAST_VALUE", "LISTAGG",
+    "ARRAY_AGG",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups of an aggregate.
+
+    Attributes:
+        keys: The expressions that rows of a group have in common.
+        sets: Positions of the keys of each grouping set; None without grouping sets.
+    """
+
+    keys: tuple[Expression, ...]
+    sets: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass
+class Aggregated:
+    """The result of an aggregate, and how expressions over its input are read from it."""
+
+    node: Node
+    replacements: dict[Expression, Expression]
+
+    def rewritten(self, expression: Expression) -> Expression:
+        """Return an expression over the input as one over the result.
+
+        Raises:
+            ValidationException: It reads a column that is neither grouped nor aggregated.
+        """
+        found = self.replacements.get(expression)
+        if found is not None:
+            return found
+        if isinstance(expression, e.Column):
+            raise ValidationException(f"Expression '{expression}' is not being grouped")
+        if isinstance(expression, e.OuterColumn | e.Literal):
+            return expression
+        children = tuple(self.rewritten(child) for child in expression.children)
+        return expression.with_children(children) if children else expression
+
+
+def contains_aggregate(expression: Expression) -> bool:
+    """Return whether an expression has an aggregate that is not in OVER."""
+    if isinstance(expression, e.OverCall):
+        parts = [*expression.partition, *(i.expression for i in expression.order)]
+        parts.extend(expression.call.children)
+        return any(contains_aggregate(part) for part in parts)
+    if isinstance(expression, e.AggregateCall):
+        return True
+    return any(contains_aggregate(child) for child in expression.children)
+
+
+def aggregate_calls(expression: Expression) -> list[e.AggregateCall]:
+    """Return the aggregates of an expression, without the functions of OVER themselves."""
+    if isinstance(expression, e.OverCall):
+        parts = [*expression.call.children, *expression.partition]
+        parts.extend(item.expression for item in expression.order)
+        return [call for part in parts for call in aggregate_calls(part)]
+    if isinstance(expression, e.AggregateCall):
+        return [expression]
+    return [call for child in expression.children for call in aggregate_calls(child)]
+
+
+def as_column(node: Node, expression: Expression) -> tuple[Node, int]:
+    """Return the node with the expression as a column, and its position."""
+    nodes, positions = as_columns(node, [expression])
+    return nodes, positions[0]
+
+
+def as_columns(node: Node, wanted: Sequence[Expression]) -> tuple[Node, list[int]]:
+    """Return the node with expressions as columns, appended if they are none, and positions."""
+    columns: list[Expression] = n.columns(node)
+    names = list(node.schema.names)
+    positions = []
+    for expression in wanted:
+        if isinstance(expression, e.Column):
+            positions.append(expression.index)
+            continue
+        if expression in columns:
+            positions.append(columns.index(expression))
+            continue
+        positions.append(len(columns))
+        columns.append(expression)
+        names.append(f"$f{len(names)}")
+    return n.project(node, columns, names), positions
+
+
+# Groups -------------------------------------------------------------------------------------------
+
+
+def aggregated(
+    input: Node, grouping: Grouping, outputs: Sequence[Expression], *, key_names: Sequence[str] = ()
+) -> Aggregated:
+    """Return the aggregate that expressions need.
+
+    Args:
+        input: The rows.
+        grouping: The groups.
+        outputs: The expressions over the input that the query computes from the groups.
+        key_names: Names of the keys, for those that are no columns.
+    """
+    calls: list[e.AggregateCall] = []
+    for output in outputs:
+        for call in aggregate_calls(output):
+            if call not in calls:
+                calls.append(call)
+    keys = list(dict.fromkeys(grouping.keys))
+    columns: list[Expression] = list(keys)
+    names = [_key_name(key, i, key_names) for i, key in enumerate(grouping.keys[: len(keys)])]
+    positions: dict[Expression, int] = {}
+    for call in calls:
+        for part in call.children:
+            if part not in positions:
+                if part in keys and grouping.sets is None:
+                    positions[part] = keys.index(part)
+                    continue
+                positions[part] = len(columns)
+                columns.append(part)
+                names.append(f"$f{len(names)}")
+    projected = n.project(input, columns, names)
+    moved = [_over_columns(call, positions, projected.schema) for call in calls]
+    moved = [_with_group_nullability(c, bool(keys), grouping) for c in moved]
+    if grouping.sets is not None:
+        return _grouping_sets(projected, grouping, keys, calls, moved)
+    found = _group(projected, tuple(range(len(keys))), tuple(moved))
+    replacements = _replacements(found, keys, calls)
+    return Aggregated(found, replacements)
+
+
+def _key_name(key: Expression, position: int, names: Sequence[str]) -> str:
+    if isinstance(key, e.Column) and key.name:
+        return key.name
+    return names[position] if position < len(names) else f"$f{position}"
+
+
+def _over_columns(
+    call: e.AggregateCall, positions: dict[Expression, int], schema: Schema
+) -> e.AggregateCall:
+    def column(part: Expression) -> Expression:
+        index = positions[part]
+        return e.Column(schema.fields[index].type, index, str(part))
+
+    moved = call.with_children(tuple(column(part) for part in call.children))
+    assert isinstance(moved, e.AggregateCall)
+    return moved
+
+
+def _with_group_nullability(
+    call: e.AggregateCall, has_keys: bool, grouping: Grouping
+) -> e.AggregateCall:
+    if not isinstance(call.function, str) or call.condition is not None:
+        return call
+    if call.function == "COLLECT":
+        return replace(call, type=call.type.not_null())
+    has_empty_set = grouping.sets is not None and () in grouping.sets
+    if has_keys and not has_empty_set and call.function in _AS_NULLABLE_AS_ARGUMENT:
+        nullable = call.arguments[0].type.is_nullable
+        return replace(call, type=call.type.with_nullability(nullable))
+    return call
+
+
+def _replacements(
+    node: Node, keys: Sequence[Expression], calls: Sequence[e.AggregateCall]
+) -> dict[Expression, Expression]:
+    replacements: dict[Expression, Expression] = {}
+    for position, old in enumerate([*keys, *calls]):
+        field = node.schema.fields[position]
+        replacements[old] = e.Column(field.type, position, field.name)
+    return replacements
+
+
+def _group(input: Node, keys: tuple[int, ...], calls: tuple[e.AggregateCall, ...]) -> Node:
+    """Return the aggregate: of windows if their start and end are among the keys."""
+    fields = [_key_field(input.schema.fields[i]) for i in keys]
+    fields += [Field(f"EXPR${i}", call.type) for i, call in enumerate(calls)]
+    key = tuple(range(len(keys)))
+    window = window_columns(input)
+    if window is not None and window.start in keys and window.end in keys:
+        fields = [
+            input.schema.fields[k] if k == window.time else field
+            for k, field in zip([*keys, *[-1] * len(calls)], fields, strict=True)
+        ]
+        schema = Schema(tuple(fields))
+        return n.WindowAggregate(
+            schema, input, None, window.time if window.time is not None else -1, keys, calls, (),
+            (window.start, window.end),
+        )  # fmt: skip
+    return n.Aggregate(Schema(tuple(fields), key or None), input, keys, calls)
+
+
+def _key_field(field: Field) -> Field:
+    return Field(field.name, without_time(field.type))
+
+
+def _grouping_sets(
+    input: Node,
+    grouping: Grouping,
+    keys: list[Expression],
+    calls: list[e.AggregateCall],
+    moved: list[e.AggregateCall],
+) -> Aggregated:
+    assert grouping.sets is not None
+    kept_everywhere = set.intersection(*(set(s) for s in grouping.sets)) if grouping.sets else set()
+    positions = tuple(range(len(keys)))
+    fields = [
+        Field(f.name, f.type if i in kept_everywhere or i >= len(keys) else f.type.nullable())
+        for i, f in enumerate(input.schema.fields)
+    ]
+    fields.append(Field("$e", types.BigIntType(nullable=False)))
+    expanded = n.Expand(Schema(tuple(fields)), input, grouping.sets, positions)
+    group_keys = (*positions, len(fields) - 1)
+    found = _group(expanded, group_keys, tuple(moved))
+    replacements: dict[Expression, Expression] = {}
+    for position, key in enumerate(keys):
+        field = found.schema.fields[position]
+        replacements[key] = e.Column(field.type, position, field.name)
+    number = len(keys)
+    marker = e.Column(types.BigIntType(nullable=False), number, "$e")
+    for position, call in enumerate(calls):
+        place = number + 1 + position
+        field = found.schema.fields[place]
+        replacements[call] = e.Column(field.type, place, field.name)
+    replacements[GROUP_MARKER] = marker
+    return Aggregated(found, replacements)
+
+
+#: Stands for the number of the grouping set until the aggregate is there.
+GROUP_MARKER = e.Column(types.BigIntType(nullable=False), -1, "$grouping")
+
+
+def grouping_id(arguments: Sequence[Expression], grouping: Grouping) -> Expression:
+    """Return GROUPING or GROUPING_ID: a bit for each argument that its set leaves out."""
+    keys = list(dict.fromkeys(grouping.keys))
+    values = []
+    for kept in grouping.sets or (tuple(range(len(keys))),):
+        bits = 0
+        for argument in arguments:
+            if argument not in keys:
+                raise ValidationException(f"'{argument}' in GROUPING is not being grouped")
+            bits = bits * 2 + (keys.index(argument) not in kept)
+        values.append(bits)
+    kind = types.BigIntType(nullable=False)
+    results = tuple(e.Literal(kind, value) for value in values)
+    if len(results) == 1:
+        return results[0]
+    conditions = tuple(
+        e.Call(types.BooleanType(nullable=False), "=", (GROUP_MARKER, e.Literal(kind, i)))
+        for i in range(len(results) - 1)
+    )
+    return e.Case(kind, conditions, results)
+
+
+# OVER ---------------------------------------------------------------------------------------------
+
+
+def over_calls(expression: Expression) -> list[e.OverCall]:
+    """Return the calls with OVER in an expression."""
+    return [part for part in e.walk(expression) if isinstance(part, e.OverCall)]
+
+
+def over_applied(
+    input: Node, outputs: Sequence[Expression], *, is_streaming: bool
+) -> tuple[Node, list[Expression]]:
+    """Return the node with the results of OVER, and the expressions that read them.
+
+    Raises:
+        TableException: A stream has windows of several kinds.
+    """
+    calls: list[e.OverCall] = []
+    for output in outputs:
+        calls.extend(call for call in over_calls(output) if call not in calls)
+    if not calls:
+        return input, list(outputs)
+    groups: dict[tuple[Any, ...], list[e.OverCall]] = {}
+    for call in calls:
+        frame = call.frame if _has_frame(call) else _ranking_frame()
+        groups.setdefault((call.partition, call.order, frame), []).append(call)
+    if is_streaming and len(groups) > 1:
+        # Functions without a frame of their own take that of the others.
+        frames = {key[2] for key in groups if key[2] != _ranking_frame()}
+        windows = {key[:2] for key in groups}
+        if len(windows) > 1 or len(frames) > 1:
+            raise TableException(
+                "Over Agg: all aggregates of a query over a stream must have the same OVER window: "
+                "the same PARTITION BY, ORDER BY and frame"
+            )
+    replaced: dict[Expression, Expression] = {}
+    node = input
+    for (partition, order, frame), members in groups.items():
+        node = _over(node, partition, order, frame, members, replaced)
+    return node, [_replaced(output, replaced) for output in outputs]
+
+
+def _has_frame(call: e.OverCall) -> bool:
+    return call.call.function not in _WITHOUT_FRAME
+
+
+_WITHOUT_FRAME = (
+    "LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE",
+)  # fmt: skip
+
+
+def _ranking_frame() -> e.Frame:
+    return e.Frame(True, None, 0)
+
+
+def _over(
+    node: Node,
+    partition: tuple[Expression, ...],
+    order: tuple[e.OrderItem, ...],
+    frame: e.Frame,
+    members: list[e.OverCall],
+    replaced: dict[Expression, Expression],
+) -> Node:
+    wanted = [*partition, *(item.expression for item in order)]
+    for member in members:
+        wanted.extend(member.call.children)
+    node, positions = as_columns(node, wanted)
+    schema = node.schema
+
+    def column(position: int) -> e.Column:
+        field = schema.fields[position]
+        return e.Column(field.type, position, field.name)
+
+    places = iter(positions)
+    keys = tuple(next(places) for _ in partition)
+    items = tuple(replace(item, expression=column(next(places))) for item in order)
+    calls = []
+    for member in members:
+        children = tuple(column(next(places)) for _ in member.call.children)
+        call = member.call.with_children(children)
+        assert isinstance(call, e.AggregateCall)
+        calls.append(call)
+    fields = list(schema.fields)
+    for number, (member, call) in enumerate(zip(members, calls, strict=True)):
+        place = len(schema.fields) + number
+        fields.append(Field(f"w{number}$o{place}", call.type))
+        replaced[member] = e.Column(call.type, place, fields[-1].name)
+    return n.Over(Schema(tuple(fields)), node, keys, items, frame, tuple(calls))
+
+
+def _replaced(expression: Expression, values: dict[Expression, Expression]) -> Expression:
+    found = values.get(expression)
+    if found is not None:
+        return found
+    children = expression.children
+    if not children:
+        return expression
+    return expression.with_children(tuple(_replaced(child, values) for child in children))
+
+
+# Sets and orders ----------------------------------------------------------------------------------
+
+
+def aligned(relations: Sequence[Node], what: str) -> list[Node]:
+    """Return relations whose columns have equal types.
+
+    Raises:
+        ValidationException: They have other numbers of columns, or types without a common one.
+    """
+    widths = {len(r.schema) for r in relations}
+    if len(widths) > 1:
+        raise ValidationException(
+            f"Column count mismatch in {what}: "
+            + " and ".join(str(len(r.schema)) for r in relations)
+        )
+    names = relations[0].schema.names
+    kinds: list[DataType] = []
+    for position in range(len(names)):
+        found = [r.schema.fields[position].type for r in relations]
+        common = _common_column(found)
+        if common is None:
+            shown = ", ".join(map(str, found))
+            raise ValidationException(f"Type mismatch in column {position + 1} of {what}: {shown}")
+        kinds.append(common)
+    made = []
+    for relation in relations:
+        columns = [
+            column if _same_time(column.type, kind) else cast_to(column, kind)
+            for column, kind in zip(n.columns(relation), kinds, strict=True)
+        ]
+        projected = n.project(relation, columns, names)
+        made.append(replace(projected, schema=_typed(projected.schema, kinds)))
+    return made
+
+
+def _same_time(one: DataType, other: DataType) -> bool:
+    return one.nullable() == other.nullable()
+
+
+def _common_column(found: list[Any]) -> DataType | None:
+    first = found[0]
+    attribute = getattr(first, "time_attribute", None)
+    if attribute is not None and all(
+        getattr(t, "time_attribute", None) is attribute for t in found
+    ):
+        common = rules.common_type(found)
+        return None if common is None else common.with_time_attribute(attribute)  # type: ignore[attr-defined]
+    return rules.common_type(found)
+
+
+def _typed(schema: Schema, kinds: list[DataType]) -> Schema:
+    return Schema(tuple(Field(f.name, kind) for f, kind in zip(schema, kinds, strict=True)))
+
+
+def united(relations: Sequence[Node]) -> Node:
+    """Return UNION ALL."""
+    inputs = aligned(relations, "UNION")
+    return n.Union(inputs[0].schema, tuple(inputs))
+
+
+def distinct(node: Node) -> Node:
+    """Return the rows without duplicates."""
+    keys = tuple(range(len(node.schema)))
+    window = window_columns(node)
+    if window is not None and window.start in keys and window.end in keys:
+        return _group(node, keys, ())
+    return n.Aggregate(Schema(node.schema.without_times().fields, keys), node, keys, ())
+
+
+def set_operation(left: Node, right: Node, kind: Any, *, is_all: bool) -> Node:
+    """Return INTERSECT or EXCEPT."""
+    left, right = aligned([left, right], kind)
+    fields = left.schema.without_times().fields
+    return n.SetOperation(Schema(fields), left, right, kind, is_all)
+
+
+def sorted_by(
+    node: Node, order: Sequence[e.OrderItem], offset: int = 0, limit: int | None = None
+) -> Node:
+    """Return the rows in an order; columns that only the order needs are left out again."""
+    names = node.schema.names
+    width = len(names)
+    wider, positions = as_columns(node, [item.expression for item in order])
+    items = tuple(
+        replace(
+            item,
+            expression=e.Column(wider.schema.fields[p].type, p, wider.schema.fields[p].name),
+        )
+        for item, p in zip(order, positions, strict=True)
+    )
+    made: Node = n.Sort(wider.schema, wider, items, offset, limit)
+    if len(wider.schema) > width:
+        made = n.project(made, n.columns(made)[:width], names)
+    return made
+
+
+def filtered(node: Node, condition: Expression | None) -> Node:
+    """Return the rows for which a condition is true."""
+    return n.filtered(node, condition)
+
+
+def all_of(conditions: Sequence[Expression]) -> Expression | None:
+    """Return the AND of conditions, None of none."""
+    return conjunction(conditions)

@@ -1,0 +1,528 @@
+"""From relational nodes to the transformations of a job."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import Types
+from penstock.graph.operators import Relational
+from penstock.graph.partitioners import key_group
+from penstock.graph.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    TwoInputTransformation,
+    UnionTransformation,
+)
+from penstock.table.errors import TableException
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.graph.transformations import Transformation
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.nodes import Node
+
+#: Key groups of operators whose job has no setting of its own.
+_MAX_PARALLELISM = 128
+
+
+@dataclass
+class TranslationContext:
+    """The environment in which a plan becomes a job.
+
+    Attributes:
+        environment: The environment that gets the operators.
+        session: Settings that results depend on.
+        is_streaming: Whether results are updated while input comes.
+        settings: Options of the table configuration.
+    """
+
+    environment: StreamExecutionEnvironment
+    session: Session
+    is_streaming: bool = True
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def translate(node: Node, context: TranslationContext) -> Transformation:
+    """Add the operators of a plan to the environment and return the last one.
+
+    Its records are batches; see ``penstock.table.plan.nodes``.
+
+    Raises:
+        TableException: The plan cannot run in this mode.
+    """
+    return Translation(context).translate(node)
+
+
+def is_updating(node: Node, context: TranslationContext) -> bool:
+    """Return whether the batches of a plan have row kinds."""
+    return Changelog(is_streaming=context.is_streaming).is_updating(node)
+
+
+class Translation:
+    """Translates one plan; a node that is read twice becomes one operator."""
+
+    def __init__(self, context: TranslationContext) -> None:
+        """Creates it."""
+        self._context = context
+        self._environment = context.environment
+        self._changelog = Changelog(is_streaming=context.is_streaming)
+        self._done: dict[int, tuple[Node, Transformation]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def translate(self, node: Node) -> Transformation:
+        """Return the transformation of a node."""
+        known = self._done.get(id(node))
+        if known is None:
+            known = self._done[id(node)] = (node, self._made(node))
+        return known[1]
+
+    # Building -------------------------------------------------------------------------------------
+
+    def _parallelism(self) -> int:
+        return int(self._environment.get_parallelism())
+
+    def _add(self, made: Any, node: Node) -> Any:
+        made.description = node.describe()
+        made.set_max_parallelism(self._max_parallelism())
+        number = self._numbers[made.name] = self._numbers.get(made.name, 0) + 1
+        del number
+        self._environment.add_operator(made)
+        return made
+
+    def _max_parallelism(self) -> int:
+        own = self._environment.get_max_parallelism()
+        return max(own, 1) if own and own > 0 else max(_MAX_PARALLELISM, self._parallelism())
+
+    def _one(
+        self, before: Transformation, kind: str, name: str, node: Node, /, **settings: Any
+    ) -> Transformation:
+        made = OneInputTransformation(
+            before, name, Relational(kind, settings), None, before.parallelism
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
+    def _partitioned(
+        self, before: Transformation, keys: tuple[int, ...], parallelism: int, node: Node
+    ) -> Transformation:
+        made = OneInputTransformation(
+            before,
+            "Exchange",
+            Relational(
+                "partition",
+                {
+                    "keys": keys,
+                    "is_split": parallelism > 1,
+                    "max_parallelism": self._max_parallelism(),
+                },
+            ),
+            None,
+            before.parallelism,
+        )
+        self._add(made, node)
+        return PartitionTransformation(made, key_group(operator.itemgetter(0), Types.STRING()))
+
+    def _keyed(
+        self, before: Transformation, keys: tuple[int, ...], kind: str, name: str, node: Node, /,
+        **settings: Any,
+    ) -> Transformation:  # fmt: skip
+        parallelism = self._parallelism() if keys else 1
+        made = OneInputTransformation(
+            self._partitioned(before, keys, parallelism, node),
+            name,
+            Relational(kind, settings),
+            None,
+            parallelism,
+            key_selector=operator.itemgetter(0),
+            key_type=Types.STRING(),
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
+    def _keyed_two(
+        self,
+        left: Transformation,
+        right: Transformation,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        kind: str,
+        name: str,
+        node: Node,
+        /,
+        **settings: Any,
+    ) -> Transformation:
+        parallelism = self._parallelism() if keys[0] else 1
+        made = TwoInputTransformation(
+            self._partitioned(left, keys[0], parallelism, node),
+            self._partitioned(right, keys[1], parallelism, node),
+            name,
+            Relational(kind, settings),
+            None,
+            parallelism,
+            key_selector1=operator.itemgetter(0),
+            key_selector2=operator.itemgetter(0),
+            key_type=Types.STRING(),
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
+    # Nodes ----------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _made(self, node: Node) -> Transformation:
+        raise TableException(f"{node.describe()} is not supported yet")
+
+    @_made.register(n.Scan)
+    def _scan(self, node: n.Scan) -> Transformation:
+        made: Transformation = node.source.transformation(self._context)
+        return made
+
+    @_made.register(n.Values)
+    def _values(self, node: n.Values) -> Transformation:
+        from penstock.table.plan.constant_rows import values_batch
+
+        batch = values_batch(node, self._context.session)
+        stream = self._environment.from_collection([batch])
+        made: Any = stream.transformation
+        made.name = "Values"
+        made.description = node.describe()
+        return made  # type: ignore[no-any-return]
+
+    @_made.register(n.Project)
+    def _project(self, node: n.Project) -> Transformation:
+        before = node.input
+        if isinstance(before, n.Filter):
+            return self._calc(node, before.input, before.condition, node.expressions)
+        return self._calc(node, before, None, node.expressions)
+
+    @_made.register(n.Filter)
+    def _filter(self, node: n.Filter) -> Transformation:
+        return self._calc(node, node.input, node.condition, None)
+
+    def _calc(
+        self,
+        node: Node,
+        input: Node,
+        condition: e.Expression | None,
+        expressions: tuple[e.Expression, ...] | None,
+    ) -> Transformation:
+        return self._one(
+            self.translate(input), "calc", "Calc", node,
+            condition=condition, expressions=expressions, schema=node.schema,
+            session=self._context.session,
+        )  # fmt: skip
+
+    @_made.register(n.AssignWatermarks)
+    def _watermarks(self, node: n.AssignWatermarks) -> Transformation:
+        return self._one(
+            self.translate(node.input), "watermarks", "WatermarkAssigner", node,
+            index=node.index, watermark=node.watermark, session=self._context.session,
+        )  # fmt: skip
+
+    @_made.register(n.Aggregate)
+    def _aggregate(self, node: n.Aggregate) -> Transformation:
+        has_kinds = self._changelog.is_updating(node.input)
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "output": node.schema,
+            "keys": node.keys,
+            "calls": node.calls,
+            "has_kinds": has_kinds,
+        }
+        before = self.translate(node.input)
+        if not self._context.is_streaming:
+            return self._keyed(
+                before, node.keys, "final_aggregate", "HashAggregate", node, **settings
+            )
+        enabled = self._context.settings.get("table.exec.mini-batch.enabled", "false")
+        settings["per_batch"] = enabled.lower() == "true"
+        settings["is_updating"] = self._changelog.is_updating(node)
+        return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
+
+    @_made.register(n.WindowTableFunction)
+    def _window_function(self, node: n.WindowTableFunction) -> Transformation:
+        field_ = node.input.schema.fields[node.time_index]
+        if field_.is_proctime:
+            raise TableException("Windows of processing time are not supported yet")
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "output": node.schema,
+            "window": node.window,
+            "time_index": node.time_index,
+            "session": self._context.session,
+        }
+        self._refuse_updates(node.input, node)
+        before = self.translate(node.input)
+        if node.window.kind == "SESSION":
+            return self._keyed(
+                before, node.partition, "sessions", "WindowTableFunction", node,
+                partition=node.partition, **settings,
+            )  # fmt: skip
+        return self._one(before, "windows", "WindowTableFunction", node, **settings)
+
+    def _refuse_updates(self, input: Node, node: Node) -> None:
+        if self._changelog.is_updating(input):
+            raise TableException(
+                f"{type(node).__name__} doesn't support consuming update and delete changes which "
+                f"is produced by node {input.describe()}"
+            )
+
+    @_made.register(n.WindowAggregate)
+    def _window_aggregate(self, node: n.WindowAggregate) -> Transformation:
+        assert node.bounds is not None
+        start, end = node.bounds
+        return self._keyed(
+            self.translate(node.input),
+            tuple(k for k in node.keys if k not in (start, end, node.time_index)),
+            "window_aggregate",
+            "WindowAggregate",
+            node,
+            input=node.input.schema,
+            output=node.schema,
+            keys=node.keys,
+            calls=node.calls,
+            end_index=end,
+            has_kinds=self._changelog.is_updating(node.input),
+            session=self._context.session,
+            is_zoned=self._is_zoned(node.input),
+        )
+
+    @staticmethod
+    def _is_zoned(node: Node) -> bool:
+        """Return whether the windows of a node are of local time."""
+        from penstock.table.types import LocalZonedTimestampType
+
+        while not isinstance(node, n.WindowTableFunction):
+            if not node.inputs:
+                return False
+            node = node.inputs[0]
+        return isinstance(node.input.schema.fields[node.time_index].type, LocalZonedTimestampType)
+
+    @_made.register(n.Expand)
+    def _expand(self, node: n.Expand) -> Transformation:
+        return self._one(
+            self.translate(node.input), "expand", "Expand", node,
+            output=node.schema, sets=node.sets, keys=node.keys,
+        )  # fmt: skip
+
+    @_made.register(n.Correlate)
+    def _correlate(self, node: n.Correlate) -> Transformation:
+        return self._one(
+            self.translate(node.input), "correlate", "Correlate", node,
+            input=node.input.schema, output=node.schema, function=node.function,
+            arguments=node.arguments, is_outer=node.is_outer,
+            with_ordinality=node.with_ordinality, session=self._context.session,
+        )  # fmt: skip
+
+    @_made.register(n.Union)
+    def _union(self, node: n.Union) -> Transformation:
+        has_kinds = self._changelog.is_updating(node)
+        inputs = []
+        for relation in node.relations:
+            made = self.translate(relation)
+            inputs.append(made)
+        del has_kinds
+        return UnionTransformation(inputs)
+
+    def _join_settings(self, node: n.Join) -> dict[str, Any]:
+        return {
+            "inputs": (node.left.schema, node.right.schema),
+            "output": node.schema,
+            "has_kinds": (
+                self._changelog.is_updating(node.left),
+                self._changelog.is_updating(node.right),
+            ),
+            "kind": node.kind,
+            "keys": (node.left_keys, node.right_keys),
+            "condition": node.condition,
+            "session": self._context.session,
+        }
+
+    def _joined(self, node: n.Join, kind: str, name: str, **settings: Any) -> Transformation:
+        return self._keyed_two(
+            self.translate(node.left),
+            self.translate(node.right),
+            (node.left_keys, node.right_keys),
+            kind,
+            name,
+            node,
+            **self._join_settings(node),
+            **settings,
+        )
+
+    @_made.register(n.Join)
+    def _join(self, node: n.Join) -> Transformation:
+        settings: dict[str, Any] = {
+            "is_null_aware": node.is_null_aware,
+            "equates_nulls": node.equates_nulls,
+        }
+        if node.is_null_aware:
+            return self._keyed_two(
+                self.translate(node.left),
+                self.translate(node.right),
+                ((), ()),
+                "join" if self._context.is_streaming else "final_join",
+                "Join",
+                node,
+                **self._join_settings(node),
+                **settings,
+                **(
+                    {"is_updating": self._changelog.is_updating(node)}
+                    if self._context.is_streaming
+                    else {}
+                ),
+            )
+        if not self._context.is_streaming:
+            return self._joined(node, "final_join", "HashJoin", **settings)
+        settings["is_updating"] = self._changelog.is_updating(node)
+        return self._joined(node, "join", "Join", **settings)
+
+    @_made.register(n.IntervalJoin)
+    def _interval_join(self, node: n.IntervalJoin) -> Transformation:
+        if not self._context.is_streaming:
+            raise AssertionError("interval joins are joins in batch mode")
+        self._refuse_updates(node.left, node)
+        self._refuse_updates(node.right, node)
+        return self._joined(
+            node, "interval_join", "IntervalJoin",
+            times=(node.left_time, node.right_time), lower_ms=node.lower_ms,
+            upper_ms=node.upper_ms,
+        )  # fmt: skip
+
+    @_made.register(n.WindowJoin)
+    def _window_join(self, node: n.WindowJoin) -> Transformation:
+        if not self._context.is_streaming:
+            return self._joined(node, "final_join", "WindowJoin")
+        return self._joined(
+            node, "window_join", "WindowJoin",
+            end_index=node.left_bounds[1], other_end_index=node.right_bounds[1],
+            is_zoned=self._is_zoned(node.left),
+        )  # fmt: skip
+
+    @_made.register(n.TemporalJoin)
+    def _temporal_join(self, node: n.TemporalJoin) -> Transformation:
+        return self._joined(
+            node, "temporal_join", "TemporalJoin",
+            left_time=node.left_time, right_time=node.right_time,
+            is_updating=self._changelog.is_updating(node),
+        )  # fmt: skip
+
+    @_made.register(n.LookupJoin)
+    def _lookup_join(self, node: n.LookupJoin) -> Transformation:
+        return self._one(
+            self.translate(node.left), "lookup_join", "LookupJoin", node,
+            source=node.source, **self._join_settings(node),
+        )  # fmt: skip
+
+    @_made.register(n.Rank)
+    def _rank(self, node: n.Rank) -> Transformation:
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "output": node.schema,
+            "partition": node.partition,
+            "order": node.order,
+            "first": node.first,
+            "last": node.last,
+            "with_rank": node.with_rank,
+            "has_kinds": self._changelog.is_updating(node.input),
+        }
+        before = self.translate(node.input)
+        if node.bounds is not None or not self._context.is_streaming:
+            settings["end_index"] = None if node.bounds is None else node.bounds[1]
+            settings["session"] = self._context.session
+            settings["is_zoned"] = self._is_zoned(node.input)
+            return self._keyed(
+                before, node.partition, "window_rank", "WindowRank", node, **settings
+            )
+        return self._keyed(before, node.partition, "rank", "Rank", node, **settings)
+
+    @_made.register(n.Deduplicate)
+    def _deduplicate(self, node: n.Deduplicate) -> Transformation:
+        return self._keyed(
+            self.translate(node.input), node.keys, "deduplicate", "Deduplicate", node,
+            input=node.input.schema, output=node.schema, keys=node.keys,
+            time_index=node.time_index, keep_last=node.keep_last,
+            is_rowtime=node.input.schema.fields[node.time_index].is_rowtime,
+        )  # fmt: skip
+
+    @_made.register(n.Over)
+    def _over(self, node: n.Over) -> Transformation:
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "output": node.schema,
+            "partition": node.partition,
+            "order": node.order,
+            "frame": node.frame,
+            "calls": node.calls,
+            "has_kinds": self._changelog.is_updating(node.input),
+        }
+        before = self.translate(node.input)
+        if self._context.is_streaming and orders_by_time(node):
+            self._refuse_updates(node.input, node)
+            return self._keyed(before, node.partition, "over", "OverAggregate", node, **settings)
+        settings["is_streaming"] = self._context.is_streaming
+        return self._keyed(before, node.partition, "sorted_over", "OverAggregate", node, **settings)
+
+    @_made.register(n.Sort)
+    def _sort(self, node: n.Sort) -> Transformation:
+        before = self.translate(node.input)
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "order": node.order,
+            "has_kinds": self._changelog.is_updating(node.input),
+        }
+        if not node.order and self._context.is_streaming and not settings["has_kinds"]:
+            return self._keyed(
+                before, (), "limit", "Limit", node, input=node.input.schema,
+                offset=node.offset, limit=node.limit,
+            )  # fmt: skip
+        if not self._context.is_streaming:
+            return self._keyed(
+                before, (), "sort", "Sort", node, offset=node.offset, limit=node.limit, **settings
+            )
+        if node.order and orders_sort_by_time(node) and node.limit is None and not node.offset:
+            self._refuse_updates(node.input, node)
+            return self._keyed(before, (), "time_sort", "TemporalSort", node, **settings)
+        if node.limit is None:
+            raise TableException(
+                "Sort on a non-time-attribute field is not supported in streaming mode: order by "
+                "an ascending time attribute first, or add LIMIT"
+            )
+        return self._keyed(
+            before, (), "rank", "SortLimit", node,
+            input=node.input.schema, output=node.schema, partition=(), order=node.order,
+            first=node.offset + 1, last=node.offset + node.limit, with_rank=False,
+            has_kinds=settings["has_kinds"],
+        )  # fmt: skip
+
+    @_made.register(n.SetOperation)
+    def _set_operation(self, node: n.SetOperation) -> Transformation:
+        keys = tuple(range(len(node.schema)))
+        return self._keyed_two(
+            self.translate(node.left),
+            self.translate(node.right),
+            (keys, keys),
+            "set_operation",
+            node.kind.capitalize(),
+            node,
+            inputs=(node.left.schema, node.right.schema),
+            output=node.schema,
+            has_kinds=(
+                self._changelog.is_updating(node.left),
+                self._changelog.is_updating(node.right),
+            ),
+            kind=node.kind,
+            is_all=node.is_all,
+            is_streaming=self._context.is_streaming,
+        )
+
+    @_made.register(n.Match)
+    def _match(self, node: n.Match) -> Transformation:
+        specification = node.specification
+        return self._keyed(
+            self.translate(node.input), specification.partition, "match", "Match", node,
+            input=node.input.schema, output=node.schema, specification=specification,
+            session=self._context.session,
+        )  # fmt: skip

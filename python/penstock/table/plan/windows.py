@@ -1,0 +1,158 @@
+"""Windows of time in plans: table functions, their columns, and where rows carry them on."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.errors import TableException, ValidationException
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import Field, Schema
+from penstock.table.types import TimeAttribute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import Node, WindowKind
+
+
+@dataclass(frozen=True)
+class WindowColumns:
+    """Positions of the columns that hold the window of a row.
+
+    Attributes:
+        start: Of window_start.
+        end: Of window_end.
+        time: Of window_time, None if it was projected away.
+        is_proctime: Whether windows are of processing time.
+    """
+
+    start: int
+    end: int
+    time: int | None
+    is_proctime: bool
+
+
+def window_columns(node: Node) -> WindowColumns | None:
+    """Return the columns that hold a row's window; None if its rows have none."""
+    match node:
+        case n.WindowTableFunction():
+            width = len(node.schema)
+            is_proctime = node.input.schema.fields[node.time_index].is_proctime
+            return WindowColumns(width - 3, width - 2, width - 1, is_proctime)
+        case n.Filter() | n.Rank() | n.Over() | n.Correlate() | n.Expand():
+            return window_columns(node.input)
+        case n.Project():
+            return _projected(window_columns(node.input), node.expressions)
+        case n.WindowAggregate():
+            return _of_aggregate(node)
+        case n.WindowJoin():
+            return window_columns(node.left)
+        case n.Join() if node.kind in ("SEMI", "ANTI"):
+            return window_columns(node.left)
+    return None
+
+
+def _projected(
+    found: WindowColumns | None, expressions: Sequence[Expression]
+) -> WindowColumns | None:
+    if found is None:
+        return None
+    places = {
+        x.index: i for i, x in reversed(list(enumerate(expressions))) if isinstance(x, e.Column)
+    }
+    if found.start not in places or found.end not in places:
+        return None
+    time = None if found.time is None else places.get(found.time)
+    return WindowColumns(places[found.start], places[found.end], time, found.is_proctime)
+
+
+def _of_aggregate(node: n.WindowAggregate) -> WindowColumns | None:
+    assert node.bounds is not None
+    inner = window_columns(node.input)
+    keys = list(node.keys)
+    time = keys.index(node.time_index) if node.time_index in keys else None
+    is_proctime = inner.is_proctime if inner is not None else False
+    start, end = node.bounds
+    return WindowColumns(keys.index(start), keys.index(end), time, is_proctime)
+
+
+def window_table_function(
+    input: Node,
+    kind: WindowKind,
+    time_index: int,
+    sizes: Sequence[int],
+    *,
+    offset_ms: int = 0,
+    partition: tuple[int, ...] = (),
+) -> n.WindowTableFunction:
+    """Return the table function that gives rows their windows.
+
+    Args:
+        input: The rows.
+        kind: The kind of windows.
+        time_index: The position of the time attribute.
+        sizes: In ms, in the order of the function's arguments: TUMBLE's size; HOP's slide and
+            size; CUMULATE's step and greatest size; SESSION's gap.
+        offset_ms: By how much windows are moved.
+        partition: Positions of the columns that part sessions.
+
+    Raises:
+        TableException: The sizes do not fit each other.
+        ValidationException: The column is no time attribute.
+    """
+    field = input.schema.fields[time_index]
+    if not field.is_time:
+        raise ValidationException(
+            f"The window function {kind} requires the timecol '{field.name}' to be a time "
+            f"attribute, but it is of type {field.type}: declare a WATERMARK for it"
+        )
+    if any(size <= 0 for size in sizes):
+        raise TableException(f"{kind} table function requires sizes above 0")
+    slide = 0
+    size = sizes[0]
+    if kind in ("HOP", "CUMULATE"):
+        slide, size = sizes
+        if size % slide:
+            what = "slide" if kind == "HOP" else "step"
+            raise TableException(
+                f"{kind} table function based aggregate requires size must be an integral multiple "
+                f"of {what}, but got size {size} ms and {what} {slide} ms"
+            )
+    window = n.Window(kind, size, slide, offset_ms)
+    plain = types.TimestampType(3, nullable=False)
+    time: Any = (
+        types.LocalZonedTimestampType(3, nullable=False)
+        if isinstance(field.type, types.LocalZonedTimestampType)
+        else plain
+    )
+    attribute = TimeAttribute.PROCTIME if field.is_proctime else TimeAttribute.ROWTIME
+    fields = (
+        *(_kept(f) for f in input.schema.fields),
+        Field("window_start", plain),
+        Field("window_end", plain),
+        Field("window_time", time.with_time_attribute(attribute)),
+    )
+    return n.WindowTableFunction(Schema(fields), input, window, time_index, partition)
+
+
+def _kept(field: Field) -> Field:
+    # The row's own time is no time attribute any more behind a window, as in Flink.
+    return field.plain()
+
+
+def milliseconds(expression: Expression, what: str) -> int:
+    """Return the length of an interval that must be constant.
+
+    Raises:
+        ValidationException: It is no constant interval of days to seconds.
+    """
+    if isinstance(expression, e.Literal) and isinstance(expression.value, datetime.timedelta):
+        return expression.value // datetime.timedelta(milliseconds=1)
+    raise ValidationException(
+        f"{what} must be a constant interval of days, hours, minutes or seconds, got '{expression}'"
+    )

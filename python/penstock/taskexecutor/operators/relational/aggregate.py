@@ -1,0 +1,223 @@
+"""Aggregates of groups, without windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.functions.aggregates import accumulator
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+
+if TYPE_CHECKING:
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class Calls:
+    """The aggregates of an operator over the rows of batches."""
+
+    def __init__(
+        self, context: OperatorContext, calls: tuple[AggregateCall, ...], *, may_retract: bool
+    ) -> None:
+        """Creates the accumulators' functions."""
+        self.accumulators = [accumulator(call, may_retract=may_retract) for call in calls]
+        self.calls = calls
+        self.functions = PythonCalls(context)
+        for call in calls:
+            if not isinstance(call.function, str):
+                self.functions.register_function(call.function)
+
+    def create(self) -> list[Any]:
+        """Return the accumulators of no rows."""
+        return [a.create() for a in self.accumulators]
+
+    def arguments(self, batch: Any) -> list[list[Any]]:
+        """Return, for each call, its arguments for each row; None where the row is left out."""
+        found = []
+        for call, accumulator_ in zip(self.calls, self.accumulators, strict=True):
+            columns = [batch.column(a.index).to_pylist() for a in call.arguments]  # type: ignore[attr-defined]
+            rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+            if accumulator_.skips_null and columns:
+                rows = [None if None in row else row for row in rows]
+            if call.condition is not None:
+                mask = batch.column(call.condition.index).to_pylist()  # type: ignore[attr-defined]
+                rows = [row if keep else None for row, keep in zip(rows, mask, strict=True)]
+            found.append(rows)
+        return found
+
+    def change(
+        self, values: list[Any], arguments: list[list[Any]], row: int, *, is_added: bool
+    ) -> None:
+        """Add a row to accumulators or take it out."""
+        for position, accumulator_ in enumerate(self.accumulators):
+            given = arguments[position][row]
+            if given is None:
+                continue
+            change = accumulator_.add if is_added else accumulator_.retract
+            values[position] = change(values[position], *given)
+
+    def merge(self, values: list[Any], others: list[Any]) -> list[Any]:
+        """Return the accumulators of the rows of both."""
+        return [
+            a.merge(one, other)
+            for a, one, other in zip(self.accumulators, values, others, strict=True)
+        ]
+
+    def results(self, values: list[Any]) -> tuple[Any, ...]:
+        """Return the results."""
+        return tuple(a.result(v) for a, v in zip(self.accumulators, values, strict=True))
+
+
+class GroupAggregateOperator(KeyedRelationalOperator):
+    """Emits a change of a group's row for each row, or for each batch, that changes it."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        has_kinds: bool,
+        per_batch: bool,
+        is_updating: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The columns of the output.
+            keys: Positions of the columns that make a group.
+            calls: The aggregates, over columns.
+            has_kinds: Whether batches of the input have row kinds.
+            per_batch: Whether a group that changes several times in a batch is emitted once.
+            is_updating: Whether rows of the output may change.
+        """
+        super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
+        self.keys = keys
+        self.calls = Calls(context, calls, may_retract=has_kinds)
+        self.per_batch = per_batch
+        #: By key: the number of rows, and the accumulators.
+        self.groups = context.keyed_state.table("groups", "value").map(None)
+
+    def open(self) -> None:
+        """Open the functions of users."""
+        self.calls.functions.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.calls.functions.close()
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        kinds = kinds_of(batch)
+        columns = [batch.column(i).to_pylist() for i in self.keys]
+        keys: list[tuple[Any, ...]] = (
+            list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+        )
+        arguments = self.calls.arguments(batch)
+        before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
+        texts: dict[tuple[Any, ...], str] = {}
+        for row, key in enumerate(keys):
+            text = _text_of(texts, key)
+            is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
+            group = self.groups.get(text)
+            if group is None:
+                if not is_added:
+                    continue
+                group, old = [0, self.calls.create()], None
+            else:
+                group, old = [group[0], list(group[1])], self.calls.results(group[1])
+            group[0] += 1 if is_added else -1
+            self.calls.change(group[1], arguments, row, is_added=is_added)
+            if group[0] > 0:
+                self.groups.put(text, group)
+            else:
+                self.groups.remove(text)
+            if not self.per_batch:
+                self._emit_change(key, old, self._result(group))
+            elif text not in before:
+                before[text] = key, old
+        for text, (key, old) in before.items():
+            group = self.groups.get(text)
+            self._emit_change(key, old, None if group is None else self._result(group))
+        self.flush()
+
+    def _result(self, group: list[Any]) -> tuple[Any, ...] | None:
+        return self.calls.results(group[1]) if group[0] > 0 else None
+
+    def _emit_change(
+        self, key: tuple[Any, ...], old: tuple[Any, ...] | None, new: tuple[Any, ...] | None
+    ) -> None:
+        if old is None:
+            if new is not None:
+                self.changes.add(INSERT, key + new)
+        elif new is None:
+            self.changes.add(DELETE, key + old)
+        elif old != new:
+            self.changes.add(UPDATE_BEFORE, key + old)
+            self.changes.add(UPDATE_AFTER, key + new)
+
+
+def _text_of(texts: dict[tuple[Any, ...], str], key: tuple[Any, ...]) -> str:
+    try:
+        text = texts.get(key)
+    except TypeError:  # a part cannot be hashed
+        return key_text(key)
+    if text is None or 0.0 in key:
+        text = texts[key] = key_text(key)
+    return text
+
+
+class FinalAggregateOperator(GroupAggregateOperator):
+    """Emits each group once, when the input has ended."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        has_kinds: bool,
+    ) -> None:
+        """Creates the operator; see `GroupAggregateOperator`."""
+        KeyedRelationalOperator.__init__(
+            self, context, input, output, has_kinds=has_kinds, is_updating=False
+        )
+        self.keys = keys
+        self.calls = Calls(context, calls, may_retract=has_kinds)
+        self.groups = context.keyed_state.table("groups", "value").map(None)
+        self.is_first = context.environment.subtask == 0
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        columns = [batch.column(i).to_pylist() for i in self.keys]
+        keys: list[tuple[Any, ...]] = (
+            list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+        )
+        arguments = self.calls.arguments(batch)
+        texts: dict[tuple[Any, ...], str] = {}
+        touched: dict[str, list[Any]] = {}
+        for row, key in enumerate(keys):
+            text = _text_of(texts, key)
+            group = touched.get(text)
+            if group is None:
+                group = self.groups.get(text)
+                group = [key, self.calls.create()] if group is None else [key, list(group[1])]
+                touched[text] = group
+            self.calls.change(group[1], arguments, row, is_added=True)
+        for text, group in touched.items():
+            self.groups.put(text, group)
+
+    def finish(self) -> None:
+        """Emit the groups; one for no rows if there are no keys."""
+        for group in self.groups.values():
+            self.changes.add(INSERT, tuple(group[0]) + self.calls.results(group[1]))
+        if not self.keys and not len(self.groups) and self.is_first:
+            self.changes.add(INSERT, self.calls.results(self.calls.create()))
+        self.flush()

@@ -1,0 +1,143 @@
+"""Bases of relational operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.operators.relational.batches import (
+    ChangeBuffer,
+    arrow_schema,
+    batch_of_bytes,
+)
+from penstock.taskexecutor.operators.two_input import MultipleInputOperator
+
+if TYPE_CHECKING:
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class Counters:
+    """Counts of rows and batches that an operator took, which metrics show."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Registers the counts."""
+        self.rows = 0
+        self.batches = 0
+        group = context.metric_group()
+        group.gauge("numRowsInColumns", lambda: self.rows)
+        group.gauge("numBatches", lambda: self.batches)
+
+
+class RelationalOperator(StreamOperator):
+    """An operator with one input of batches."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        super().__init__()
+        self.counters = Counters(context)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one batch."""
+        del timestamp
+        self.counters.rows += value.num_rows
+        self.counters.batches += 1
+        if value.num_rows:
+            self.process_columns(value)
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch that has rows."""
+        raise NotImplementedError(type(self).__name__ + ".process_columns")
+
+    def emit(self, batch: Any) -> None:
+        """Hands a batch on unless it is empty or None."""
+        if batch is not None and batch.num_rows:
+            self.output.collect(batch, MIN_TIMESTAMP)
+
+
+class KeyedRelationalOperator(RelationalOperator):
+    """An operator whose batches come from an exchange by key, as pairs of a key and bytes."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        *,
+        has_kinds: bool,
+        is_updating: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The columns of the output.
+            has_kinds: Whether batches of the input have row kinds.
+            is_updating: Whether batches of the output have row kinds.
+        """
+        super().__init__(context)
+        self.input_schema = arrow_schema(input, has_kinds=has_kinds)
+        self.width = len(input)
+        self.changes = ChangeBuffer(output, has_kinds=is_updating)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one batch with the key of its first row."""
+        super().process(batch_of_bytes(value[1], self.input_schema), timestamp)
+
+    def flush(self) -> None:
+        """Emit the changes that were collected."""
+        self.emit(self.changes.take())
+
+
+class TwoInputRelationalOperator(MultipleInputOperator):
+    """An operator with two keyed inputs of batches."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        *,
+        has_kinds: tuple[bool, bool],
+        is_updating: bool,
+    ) -> None:
+        """Creates the operator; see `KeyedRelationalOperator`."""
+        super().__init__(None, (self._take_left, self._take_right))
+        self.counters = Counters(context)
+        self.input_schemas = tuple(
+            arrow_schema(schema, has_kinds=kinds)
+            for schema, kinds in zip(inputs, has_kinds, strict=True)
+        )
+        self.widths = tuple(len(schema) for schema in inputs)
+        self.changes = ChangeBuffer(output, has_kinds=is_updating)
+        self.ended = [False, False]
+
+    def _take_left(self, value: Any, timestamp: int) -> None:
+        del timestamp
+        self._take(0, value)
+
+    def _take_right(self, value: Any, timestamp: int) -> None:
+        del timestamp
+        self._take(1, value)
+
+    def _take(self, side: int, value: Any) -> None:
+        batch = batch_of_bytes(value[1], self.input_schemas[side])
+        self.counters.rows += batch.num_rows
+        self.counters.batches += 1
+        self.process_side(side, batch)
+        self.flush()
+
+    def process_side(self, side: int, batch: Any) -> None:
+        """Takes a batch of a side: 0 for the left one, 1 for the right one."""
+        raise NotImplementedError(type(self).__name__ + ".process_side")
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of both inputs has advanced."""
+        self.output.emit_watermark(timestamp)
+
+    def flush(self) -> None:
+        """Emit the changes that were collected."""
+        batch = self.changes.take()
+        if batch is not None:
+            self.output.collect(batch, MIN_TIMESTAMP)

@@ -1,0 +1,137 @@
+"""Batches of columns: rows of Python values, row kinds, keys, and bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from penstock.table.arrow_types import arrow_array, arrow_type
+from penstock.table.plan.nodes import ROW_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.table.plan.schema import Schema
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=str)
+
+
+def arrow_schema(schema: Schema, *, has_kinds: bool) -> pa.Schema:
+    """Return the Arrow schema of a relation's batches."""
+    fields = [pa.field(field.name, arrow_type(field.type)) for field in schema]
+    if has_kinds:
+        fields.append(pa.field(ROW_KIND, pa.int8()))
+    return pa.schema(fields)
+
+
+def kinds_of(batch: Any) -> list[int] | None:
+    """Return the row kinds of a batch, None if all rows are inserted."""
+    names = batch.schema.names
+    if not names or names[-1] != ROW_KIND:
+        return None
+    found: list[int] = batch.column(batch.num_columns - 1).to_pylist()
+    return found
+
+
+def rows_of(batch: Any, width: int) -> list[tuple[Any, ...]]:
+    """Return the first ``width`` columns of a batch as rows of Python values."""
+    if width == 0:
+        return [()] * batch.num_rows
+    columns = [batch.column(i).to_pylist() for i in range(width)]
+    return list(zip(*columns, strict=True))
+
+
+def key_text(values: Sequence[Any]) -> str:
+    """Return a text that is equal for equal values: the key of a row in state."""
+    for value in values:
+        if type(value) is float and (value != value or value == 0):
+            values = [_plain_float(v) for v in values]
+            break
+    return _encoder.encode(values).decode()
+
+
+def _plain_float(value: Any) -> Any:
+    if type(value) is not float:
+        return value
+    return "NaN" if math.isnan(value) else value + 0.0
+
+
+def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
+    """Return the key of each row of a batch."""
+    if not keys:
+        return [""] * batch.num_rows
+    columns = [batch.column(i).to_pylist() for i in keys]
+    return [key_text(values) for values in zip(*columns, strict=True)]
+
+
+def has_null_key(values: Iterable[Any]) -> bool:
+    """Return whether a part of a key is NULL."""
+    return any(value is None for value in values)
+
+
+class ChangeBuffer:
+    """Collects rows that an operator emits, and makes batches of them."""
+
+    def __init__(self, schema: Schema, *, has_kinds: bool) -> None:
+        """Starts empty."""
+        self._types = schema.types
+        self._schema = arrow_schema(schema, has_kinds=has_kinds)
+        self._has_kinds = has_kinds
+        self._rows: list[Sequence[Any]] = []
+        self._kinds: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, kind: int, row: Sequence[Any]) -> None:
+        """Append a row."""
+        self._rows.append(row)
+        self._kinds.append(kind)
+
+    def take(self) -> Any:
+        """Return the batch of the rows and start anew; None without rows."""
+        rows, kinds = self._rows, self._kinds
+        if not rows:
+            return None
+        self._rows, self._kinds = [], []
+        columns = list(zip(*rows, strict=True)) if self._types else []
+        arrays = [
+            _column(values, kind, field.type)
+            for values, kind, field in zip(columns, self._types, self._schema, strict=False)
+        ]
+        if self._has_kinds:
+            arrays.append(pa.array(kinds, pa.int8()))
+        if not arrays:
+            return empty_columns(len(rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _column(values: Sequence[Any], kind: Any, target: Any) -> Any:
+    if pa.types.is_nested(target):
+        try:
+            return pa.array(values, target)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+            return arrow_array(values, kind)
+    try:
+        return pa.array(values, target)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+        return arrow_array(values, kind)
+
+
+def empty_columns(rows: int) -> Any:
+    """Return a batch without columns of relations: one column keeps the number of rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows, pa.null())], ["$none"])
+
+
+def batch_bytes(batch: Any) -> bytes:
+    """Return a batch as the body of an IPC message; its schema is known to the receiver."""
+    found: bytes = batch.serialize().to_pybytes()
+    return found
+
+
+def batch_of_bytes(data: bytes, schema: Any) -> Any:
+    """Return the batch of an IPC message."""
+    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)

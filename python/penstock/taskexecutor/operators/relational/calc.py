@@ -1,0 +1,84 @@
+"""Projections and filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.table.functions.evaluation import Evaluator
+from penstock.table.plan.nodes import ROW_KIND
+from penstock.taskexecutor.operators.relational.base import RelationalOperator
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, empty_columns
+from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class CalcOperator(RelationalOperator):
+    """Computes columns of the rows for which a condition is true."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        condition: Expression | None,
+        expressions: tuple[Expression, ...] | None,
+        schema: Schema,
+        session: Session,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            condition: The condition; None for all rows.
+            expressions: The columns; None for those of the input.
+            schema: The columns of the output.
+            session: Settings that results depend on.
+        """
+        super().__init__(context)
+        self.calls = PythonCalls(context)
+        self.evaluator = Evaluator(expressions or (), session, self.calls.call)
+        self.condition = condition
+        self.expressions = expressions
+        self.schemas = {
+            has_kinds: arrow_schema(schema, has_kinds=has_kinds) for has_kinds in (False, True)
+        }
+        parts = [*(expressions or ()), *(() if condition is None else (condition,))]
+        self.calls.register(parts)
+
+    def open(self) -> None:
+        """Open the functions of users."""
+        self.calls.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.calls.close()
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
+        self.evaluator.watermark = timestamp
+        self.output.emit_watermark(timestamp)
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        if self.condition is not None:
+            mask = self.evaluator.condition(self.condition, batch)
+            batch = batch.filter(mask)
+            if not batch.num_rows:
+                return
+        if self.expressions is None:
+            self.emit(batch)
+            return
+        names = batch.schema.names
+        has_kinds = bool(names) and names[-1] == ROW_KIND
+        arrays = self.evaluator.evaluate(batch)
+        if has_kinds:
+            arrays.append(batch.column(batch.num_columns - 1))
+        if not arrays:
+            self.emit(empty_columns(batch.num_rows))
+            return
+        self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schemas[has_kinds]))

@@ -1,0 +1,59 @@
+"""From the kind of a relational operator to the operator."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.graph import operators
+    from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_PACKAGE: Final = "penstock.taskexecutor.operators.relational."
+
+#: To module and class, which takes the context and the settings.
+KINDS: Final = {
+    "calc": ("calc", "CalcOperator"),
+    "watermarks": ("watermarks", "WatermarkAssigner"),
+    "partition": ("exchange", "PartitionOperator"),
+    "aggregate": ("aggregate", "GroupAggregateOperator"),
+    "final_aggregate": ("aggregate", "FinalAggregateOperator"),
+    "windows": ("windows", "WindowAssigner"),
+    "sessions": ("sessions", "SessionAssigner"),
+    "window_aggregate": ("windows", "WindowAggregateOperator"),
+    "expand": ("expand", "ExpandOperator"),
+    "correlate": ("correlate", "CorrelateOperator"),
+    "join": ("join", "JoinOperator"),
+    "final_join": ("final_join", "FinalJoinOperator"),
+    "interval_join": ("interval_join", "IntervalJoinOperator"),
+    "window_join": ("final_join", "WindowJoinOperator"),
+    "temporal_join": ("temporal_join", "TemporalJoinOperator"),
+    "lookup_join": ("lookup_join", "LookupJoinOperator"),
+    "rank": ("rank", "RankOperator"),
+    "window_rank": ("rank", "WindowRankOperator"),
+    "deduplicate": ("deduplicate", "DeduplicateOperator"),
+    "over": ("over", "OverOperator"),
+    "sorted_over": ("over", "SortedOverOperator"),
+    "sort": ("sort", "SortOperator"),
+    "time_sort": ("sort", "TimeSortOperator"),
+    "limit": ("sort", "LimitOperator"),
+    "set_operation": ("set_operation", "SetOperator"),
+    "match": ("match", "MatchOperator"),
+}
+
+
+def create_relational(context: OperatorContext, descriptor: operators.Relational) -> StreamOperator:
+    """Return the operator of a descriptor.
+
+    Raises:
+        PenstockError: This worker knows no such kind.
+    """
+    if descriptor.kind not in KINDS:
+        raise PenstockError(f"{context.name!r} is of the unknown kind {descriptor.kind!r}")
+    module, name = KINDS[descriptor.kind]
+    cls: Any = getattr(import_module(_PACKAGE + module), name)
+    made: StreamOperator = cls(context, **descriptor.settings)
+    return made

@@ -1,0 +1,126 @@
+"""Calls functions of users with columns of arguments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.arrow_types import arrow_array, python_values
+from penstock.table.functions.registry import column_values
+from penstock.table.plan.expressions import Expression, PythonCall, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+def function_context(context: OperatorContext) -> Any:
+    """Return what a function sees of its subtask."""
+    from penstock.table.user_functions import FunctionContext
+
+    environment = context.environment
+    parameters = (
+        context.execution_config.get_global_job_parameters()
+        if hasattr(context.execution_config, "get_global_job_parameters")
+        else {}
+    )
+    return FunctionContext(
+        context.metric_group(),
+        dict(parameters or {}),
+        context.name,
+        environment.parallelism,
+        environment.max_parallelism,
+        environment.subtask,
+    )
+
+
+class PythonCalls:
+    """The functions of one operator."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Starts without functions."""
+        self._context = context
+        self._functions: list[Any] = []
+
+    def register(self, expressions: Sequence[Expression]) -> None:
+        """Note the functions that expressions call."""
+        for expression in expressions:
+            for part in walk(expression):
+                if isinstance(part, PythonCall):
+                    self.register_function(part.function)
+
+    def register_function(self, wrapper: Any) -> None:
+        """Note a function, which is opened and closed once."""
+        if not any(wrapper.function is known.function for known in self._functions):
+            self._functions.append(wrapper)
+
+    def open(self) -> None:
+        """Open the functions."""
+        for wrapper in self._functions:
+            if hasattr(wrapper.function, "open"):
+                wrapper.function.open(function_context(self._context))
+
+    def close(self) -> None:
+        """Close the functions."""
+        for wrapper in self._functions:
+            if hasattr(wrapper.function, "close"):
+                wrapper.function.close()
+
+    def call(self, expression: PythonCall, arguments: list[Any], rows: int) -> Any:
+        """Return the results of a call for columns of arguments."""
+        wrapper = expression.function
+        kinds = [a.type for a in expression.arguments]
+        if wrapper.func_type == "pandas":
+            return self._pandas(expression, arguments, rows)
+        columns = [
+            _values(argument, kind, rows) for argument, kind in zip(arguments, kinds, strict=True)
+        ]
+        function = wrapper.call
+        if columns:
+            results = [function(*values) for values in zip(*columns, strict=True)]
+        else:
+            results = [function() for _ in range(rows)]
+        if wrapper.kind == "ASYNC_SCALAR":
+            results = asyncio.run(_gathered(results))
+        return arrow_array(results, expression.type)
+
+    @staticmethod
+    def _pandas(expression: PythonCall, arguments: list[Any], rows: int) -> Any:
+        import pandas as pd
+        import pyarrow as pa
+
+        given = [a.as_py() if isinstance(a, pa.Scalar) else a.to_pandas() for a in arguments]
+        result = expression.function.call(*given)
+        if not isinstance(result, pd.Series | pd.DataFrame):
+            raise TypeError(
+                f"the pandas function {expression.name} returned a {type(result).__name__}: it "
+                "must return a Series"
+            )
+        if len(result) != rows:
+            raise ValueError(
+                f"the pandas function {expression.name} returned {len(result)} values for {rows} "
+                "rows"
+            )
+        if isinstance(result, pd.DataFrame):
+            return arrow_array(list(result.itertuples(index=False, name=None)), expression.type)
+        from penstock.table.arrow_types import arrow_type
+
+        try:
+            return pa.Array.from_pandas(result, type=arrow_type(expression.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return arrow_array(
+                [None if v is pd.NA or v is pd.NaT else v for v in result], expression.type
+            )
+
+
+async def _gathered(calls: list[Any]) -> list[Any]:
+    return list(await asyncio.gather(*calls))
+
+
+def _values(argument: Any, kind: Any, rows: int) -> list[Any]:
+    import pyarrow as pa
+
+    if isinstance(argument, pa.Scalar):
+        return column_values(argument, rows)
+    return python_values(argument, kind)

@@ -1,0 +1,89 @@
+"""Watermarks of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table.functions.evaluation import Evaluator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.base import RelationalOperator
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class WatermarkAssigner(RelationalOperator):
+    """Emits the watermarks that rows bring, as if it were asked behind each row.
+
+    A batch is split in front of each row that is late for the watermark of the rows before it.
+    All other rows would be processed the same if the watermark came behind them.
+    """
+
+    def __init__(
+        self, context: OperatorContext, index: int, watermark: Expression, session: Session
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            index: The position of the event-time column.
+            watermark: The watermark of a row.
+            session: Settings that results depend on.
+        """
+        super().__init__(context)
+        self.index = index
+        self.watermark = watermark
+        self.evaluator = Evaluator([watermark], session)
+        self.current = MIN_TIMESTAMP
+        self.is_batch = context.is_batch
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        times = milliseconds(batch.column(self.index))
+        if times.null_count:
+            raise ValueError(
+                f"RowTime field should not be null, please convert it to a non-null long value: "
+                f"column '{batch.schema.names[self.index]}'"
+            )
+        marks = milliseconds(self.evaluator.column(self.watermark, batch))
+        start = 0
+        current = self.current
+        for position, (time, mark) in enumerate(
+            zip(times.to_pylist(), marks.to_pylist(), strict=True)
+        ):
+            if time <= current and current != self.current:
+                self.emit(batch.slice(start, position - start))
+                start = position
+                self._advance(current)
+            if mark is not None and mark > current:
+                current = mark
+        self.emit(batch.slice(start))
+        self._advance(current)
+
+    def _advance(self, mark: int) -> None:
+        if mark > self.current:
+            self.current = mark
+            if not self.is_batch:
+                self.output.emit_watermark(mark)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Watermarks of the input are ignored, except the last one."""
+        if timestamp == MAX_TIMESTAMP:
+            self.output.emit_watermark(timestamp)
+
+
+def milliseconds(column: Any) -> Any:
+    """Return timestamps as integers of ms since 1970."""
+    zone = column.type.tz
+    return (
+        pc.floor_temporal(column, unit="millisecond")
+        .cast(pa.timestamp("ms", zone), safe=False)
+        .cast(pa.int64())
+        if column.type.unit != "ms"
+        else column.cast(pa.int64())
+    )
