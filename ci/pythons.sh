@@ -16,19 +16,38 @@ tests=${TESTS:-tests/unit/expressions tests/unit/taskexecutor tests/contract/tes
     tests/contract/test_state_table.py tests/contract/test_value_copies.py
     tests/contract/test_value_layouts.py tests/integration/test_local_programs.py
     tests/integration/test_value_kinds.py}
+venv_of() { echo "build/pythons/$(version_of "$1")"; }
 tested=
 for python; do
-    version=$(version_of "$python")
-    venv=build/pythons/$version
+    [ -x "$(venv_of "$python")/bin/python" ] || "$python" -m venv "$(venv_of "$python")"
+    "$(venv_of "$python")/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+    tested="$tested $(version_of "$python")"
+done
+
+# The wheels one after the other, since all are built in this folder.  Without link-time
+# optimisation and with little of the C compiler's: the build is most of what this takes.
+wheels() {
+    for python; do
+        rm -rf "$(venv_of "$python")/wheel"
+        MATURIN_PEP517_ARGS='--profile develop' PENSTOCK_CYTHON_OPTIMIZATION=-O1 \
+            "$(venv_of "$python")/bin/python" -m pip wheel --quiet --no-deps \
+            --wheel-dir "$(venv_of "$python")/wheel" .
+    done
+}
+wheels "$@" &
+build=$!
+trap 'kill "$build" 2>/dev/null || true' EXIT
+for python; do
+    "$(venv_of "$python")/bin/python" -m pip install --quiet --group test
+done
+wait "$build"
+trap - EXIT
+for python; do
+    venv=$(venv_of "$python")
     printf '== %s\n' "$("$python" --version)"
-    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
-    # Without link-time optimisation, as the Rust tests are: the build is half of what this takes.
-    MATURIN_PEP517_ARGS='--profile develop' \
-        "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps .
-    "$venv/bin/python" -m pip install --quiet '.[spark,tls]'
-    "$venv/bin/python" -m pip install --quiet --group test
+    "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$venv"/wheel/*.whl
+    "$venv/bin/python" -m pip install --quiet "$(echo "$venv"/wheel/*.whl)[columns,spark,tls]"
+    # shellcheck disable=SC2086 # a list of files
     "$venv/bin/python" -m pytest --quiet -n 2 $tests
-    tested="$tested $version"
 done
 echo "versions of CPython tested beside the main one:${tested:- none, as no other is here}"
