@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.rs' -o -name '*.toml' \) 2>/dev/null) pyproject.toml Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
+INSTALLED_GROUPS ?= test
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -21,9 +22,10 @@ $(BIN)/python: | prerequisites
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 $(STAMP): $(BIN)/python $(SOURCES) | prerequisites
-	$(BIN)/python -m pip install --quiet '.[columns,spark]'
-	$(BIN)/python -m pip install --quiet --group test
+	sh ci/install.sh $(BIN) $(INSTALLED_GROUPS)
 	@touch $@
+
+build: $(STAMP)  ## penstock and what its tests need, in .venv
 
 run: $(STAMP)  ## build, install, and count the words of the standard library on Spark local[2]
 	$(BIN)/python examples/main_job.py

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Builds penstock and installs it with the packages of dependency groups.
+# Usage: ci/install.sh BIN_DIRECTORY GROUP...
+# The build and the installation of packages run beside each other: one compiles, and links with
+# one core, while the other fetches and unpacks.
+set -eu
+bin=$1
+shift
+for group; do set -- "$@" --group "$group"; shift; done
+wheels=build/installed
+rm -rf "$wheels"
+"$bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$wheels" . &
+build=$!
+trap 'kill "$build" 2>/dev/null || true' EXIT
+"$bin/python" -m pip install --quiet "$@"
+wait "$build"
+trap - EXIT
+"$bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/*.whl
+# The same wheel is there now: what is left is what penstock itself needs.
+"$bin/python" -m pip install --quiet "$(echo "$wheels"/*.whl)[columns,spark]"
