@@ -6,10 +6,11 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.time import Instant
 
 
-class TypeInformation:
+class TypeInformation(NoJavaMembers):
     """Describes the values of a stream, a key or a state."""
 
     def __init__(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from penstock.common.missing_methods import NoJavaMembers
+
 __all__ = [
     "CompletableFuture",
 ]
@@ -12,7 +14,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class CompletableFuture(Generic[T]):
+class CompletableFuture(NoJavaMembers, Generic[T]):
     """A result that may not be there yet; wraps a `concurrent.futures.Future`."""
 
     def __init__(self, future: Future[T]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import ConfigurationError
 
 __all__ = [
@@ -15,7 +16,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class ConfigOption(Generic[T]):
+class ConfigOption(NoJavaMembers, Generic[T]):
     """A key with the type and the default of its value."""
 
     def __init__(self, key: str, value_type: type[T], default_value: T | None) -> None:
@@ -42,7 +43,7 @@ class ConfigOption(Generic[T]):
 
 
 @checks_arguments
-class ConfigOptions:
+class ConfigOptions(NoJavaMembers):
     """Builds options: ``ConfigOptions.key("a.b").int_type().default_value(3)``."""
 
     def __init__(self, key: str) -> None:
@@ -61,7 +62,7 @@ class ConfigOptions:
             raise ConfigurationError(f"the key of an option is a text, got {key!r}")
         return ConfigOptions.OptionBuilder(key)
 
-    class OptionBuilder:
+    class OptionBuilder(NoJavaMembers):
         """An option whose type is still to be chosen."""
 
         def __init__(self, key: str) -> None:
@@ -91,7 +92,7 @@ class ConfigOptions:
             """Text."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
-    class TypedConfigOptionBuilder(Generic[T]):
+    class TypedConfigOptionBuilder(NoJavaMembers, Generic[T]):
         """An option whose default is still to be chosen."""
 
         def __init__(self, key: str, value_type: type[Any]) -> None:

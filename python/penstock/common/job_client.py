@@ -13,6 +13,7 @@ from penstock.common.job_execution_result import (
 )
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.names import checked_size
 from penstock.errors import WrongArgumentError
 
@@ -116,7 +117,7 @@ class CollectResults(Protocol):
         """Takes no more results."""
 
 
-class JobClient:
+class JobClient(NoJavaMembers):
     """The program's hold on a job, made by `StreamExecutionEnvironment.execute_async`."""
 
     def __init__(self, handle: JobHandle) -> None:

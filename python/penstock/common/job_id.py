@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 
+from penstock.common.missing_methods import NoJavaMembers
+
 __all__ = [
     "JobID",
 ]
 
 
-class JobID:
+class JobID(NoJavaMembers):
     """16 bytes, shown as 32 hex digits."""
 
     def __init__(self, value: bytes | None = None) -> None:

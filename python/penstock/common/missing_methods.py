@@ -123,7 +123,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-_FUNCTIONS: Final = "it is a Python object: use it itself"
+_FUNCTIONS: Final = "it is a Python object: use the object itself"
 _JAVA: Final = {
     "_j_stream_execution_environment": (
         "there is no Java environment: use the methods of this one, such as socket_text_stream, "
@@ -141,6 +141,7 @@ _JAVA: Final = {
     **dict.fromkeys(("_j_function", "_j_source", "_j_sink", "_j_typeinfo"), _FUNCTIONS),
 }
 """Public replacements of PyFlink's private members."""
+_NO_JAVA_OBJECT: Final = "there is no Java object: use this one and its methods"
 
 _JAVA_SERIALIZERS: Final = (
     *("add_default_kryo_serializer", "disable_auto_type_registration", "register_kryo_type"),
@@ -205,10 +206,29 @@ class MissingMethods(metaclass=SnakeCaseHints):
                     methods = import_module("penstock.flink_1.methods")
                     return methods.bound_method(self, base.__name__, name)
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            hint = _JAVA.get(name, "") if name.startswith("_") else _hint(type(self), name)
+            hint = _java_hint(name) if name.startswith("_") else _hint(type(self), name)
             if hint:  # without name and obj, or tracebacks add a guess of the interpreter's
                 raise AttributeError(f"{message}: {hint}")
             raise AttributeError(message, name=name, obj=self)
+
+
+class NoJavaMembers:
+    """Says of PyFlink's private members, such as ``_j_builder``, what to use instead."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            hint = _java_hint(name)
+            if hint:
+                raise AttributeError(f"{message}: {hint}")
+            raise AttributeError(message, name=name, obj=self)
+
+
+def _java_hint(name: str) -> str:
+    return _JAVA.get(name, _NO_JAVA_OBJECT) if name.startswith("_j_") else ""
 
 
 def _hint(kind: type, name: str) -> str:

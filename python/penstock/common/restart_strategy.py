@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.options import restart_strategy as options
 from penstock.common.time import Duration, Time
 from penstock.errors import WrongArgumentError
@@ -22,7 +23,7 @@ __all__ = [
 _OPTIONS = [value for value in vars(options).values() if type(value).__name__ == "Option"]
 
 
-class RestartStrategyConfiguration:
+class RestartStrategyConfiguration(NoJavaMembers):
     """Restart strategy of a failed job, for `set_restart_strategy`."""
 
     def __init__(self, j_restart_strategy_configuration: object = None) -> None:
@@ -58,7 +59,7 @@ class RestartStrategyConfiguration:
         return hash((type(self), tuple(self._values.values())))
 
 
-class RestartStrategies:
+class RestartStrategies(NoJavaMembers):
     """Makes descriptions of how a failed job starts anew."""
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.typeinfo import Types
 from penstock.common.utils import JavaObjectWrapper as JavaObjectWrapper
 from penstock.errors import InvalidProgramError
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-class SerializationSchema:
+class SerializationSchema(NoJavaMembers):
     """Turns elements into bytes."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
@@ -47,7 +48,7 @@ class SerializationSchema:
         raise NotImplementedError(f"{type(self).__name__}.serialize")
 
 
-class DeserializationSchema:
+class DeserializationSchema(NoJavaMembers):
     """Turns bytes into elements."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
@@ -114,7 +115,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 @checks_arguments
-class Encoder:
+class Encoder(NoJavaMembers):
     """Writes elements into a file, one after the other."""
 
     def __init__(self, charset_name: str) -> None:
@@ -206,7 +207,9 @@ class RowFieldExtractorSchema(SerializationSchema):
         super().__init__()
         given: Any = field_index
         if not isinstance(given, int) or field_index < 0:
-            raise InvalidProgramError(f"a field index is an integer from 0, got {field_index!r}")
+            raise InvalidProgramError(
+                f"Field index must be non-negative and an integer, got {field_index!r}"
+            )
         self.field_index = field_index
 
     def serialize(self, element: Any) -> bytes:

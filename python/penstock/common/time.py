@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import SnakeCaseHints
+from penstock.common.missing_methods import NoJavaMembers, SnakeCaseHints
 from penstock.errors import ConfigurationError
 
 __all__ = [
@@ -34,7 +34,7 @@ _ISO_NANOS: Final = (86400 * 10**9, 3600 * 10**9, 60 * 10**9, 10**9, 1)
 
 
 @checks_arguments
-class Duration(metaclass=SnakeCaseHints):
+class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
     """A span of time in nanoseconds."""
 
     def __init__(self, nanos: int) -> None:

@@ -3,11 +3,12 @@
 from typing import Any
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 
 __all__ = ["JavaObjectWrapper"]
 
 
-class JavaObjectWrapper:
+class JavaObjectWrapper(NoJavaMembers):
     """Refused: there are no Java objects to wrap."""
 
     def __init__(self, j_object: Any) -> None:  # noqa: ARG002

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.missing_methods import MissingMethods, NoJavaMembers
 from penstock.common.time import Duration, Time
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
@@ -203,7 +203,7 @@ class _Bounded:
         return BoundedOutOfOrdernessWatermarks(self.bound_ms)
 
 
-class AssignerWithPeriodicWatermarksWrapper:
+class AssignerWithPeriodicWatermarksWrapper(NoJavaMembers):
     """PyFlink's wrapper of a Java assigner."""
 
     def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:  # noqa: ARG002

@@ -6,6 +6,7 @@ import re
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.options.checkpointing import STORAGE
 from penstock.datastream.file_path import normalized_path
 from penstock.errors import InvalidProgramError
@@ -20,7 +21,7 @@ __all__ = [
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-class CheckpointStorage:
+class CheckpointStorage(NoJavaMembers):
     """Storage of checkpoints; chosen by execution.checkpointing.storage and .dir."""
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import ConfigurationError, InvalidProgramError
 
 __all__ = [
@@ -28,7 +29,7 @@ _SIZE = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 @total_ordering
 @checks_arguments
-class MemorySize:
+class MemorySize(NoJavaMembers):
     """An amount of memory in bytes."""
 
     def __init__(self, j_memory_size: None = None, bytes_size: int | None = None) -> None:
@@ -119,7 +120,7 @@ class MemorySize:
 
 
 @checks_arguments
-class SlotSharingGroup:
+class SlotSharingGroup(NoJavaMembers):
     """Operators whose subtasks share slots.
 
     The resources of such a slot can be noted and read back; a job with them is refused, because
@@ -211,7 +212,7 @@ class SlotSharingGroup:
         return f"SlotSharingGroup({self._name!r})"
 
     @checks_arguments
-    class Builder:
+    class Builder(NoJavaMembers):
         """Collects the resources of a group."""
 
         def __init__(self, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.options import rocksdb
 from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-class StateBackend:
+class StateBackend(NoJavaMembers):
     """State backend; chosen by the configuration key state.backend.type.
 
     Attributes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import PickledBytesTypeInfo
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -46,7 +47,7 @@ AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
 
 
 @checks_arguments
-class AvroSchema(CompiledSchema):
+class AvroSchema(CompiledSchema, NoJavaMembers):
     """An Avro schema; it needs the extra ``penstock[avro]``."""
 
     def __init__(self, json_schema: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -143,7 +144,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return CsvRowReader(self._type_info, self._dialect, misfits_are_none=self._ignores_errors)
 
     @checks_arguments
-    class Builder:
+    class Builder(NoJavaMembers):
         """Describes a schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:
@@ -242,7 +243,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
         return CsvRowWriter(self._type_info, self._dialect)
 
     @checks_arguments
-    class Builder:
+    class Builder(NoJavaMembers):
         """Describes a schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:

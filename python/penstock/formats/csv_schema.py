@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.csv_rows import CsvDialect
@@ -43,7 +44,7 @@ class CsvSettings:
     reorders_columns: bool = False
 
 
-class CsvSchema:
+class CsvSchema(NoJavaMembers):
     """The columns of a CSV file; made by `builder`."""
 
     def __init__(self, row_type: RowTypeInfo, settings: CsvSettings) -> None:
@@ -70,7 +71,7 @@ class CsvSchema:
 
 
 @checks_arguments
-class CsvSchemaBuilder:
+class CsvSchemaBuilder(NoJavaMembers):
     """Collects columns and settings."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +97,7 @@ class FileFormat(ABC):
         """
 
 
-class BulkFormat(FileFormat):
+class BulkFormat(FileFormat, NoJavaMembers):
     """Layout of batches of records in a file."""
 
     def __init__(self, j_bulk_format: None = None) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.compiled_schema import CompiledSchema
@@ -114,7 +115,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         """Reads rows of a few exact kinds at once; None for rows of others."""
         return _quick_reader(self._type_info, missing_fails=self._fails_on_missing)
 
-    class Builder:
+    class Builder(NoJavaMembers):
         """Describes a schema."""
 
         def __init__(self) -> None:
@@ -211,7 +212,7 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
     def _convert(self) -> Callable[[Any], Any]:
         return to_json(self._type_info)
 
-    class Builder:
+    class Builder(NoJavaMembers):
         """Describes a schema."""
 
         def __init__(self) -> None:

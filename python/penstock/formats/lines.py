@@ -6,6 +6,7 @@ import codecs
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import FormatError, InvalidProgramError
@@ -69,7 +70,7 @@ class LineNumbers:
         return self._number
 
 
-class StreamFormat(FileFormat):
+class StreamFormat(FileFormat, NoJavaMembers):
     """Layout of records in a file that is read from its start, or from some line on."""
 
     def __init__(self, j_stream_format: None = None) -> None:

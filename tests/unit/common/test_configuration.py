@@ -34,6 +34,11 @@ def test_copies_are_independent():
     assert not first.remove_config("a")
 
 
+def test_a_list_may_have_a_line_for_each_part():
+    assert Configuration.parse_list_value("- a;b\n  - 'c, d'\n\n- e\n") == ["a;b", "c, d", "e"]
+    assert Configuration.parse_list_value("- a\nb") == ["- a\nb"]
+
+
 def test_lists_are_read_in_both_forms():
     assert Configuration.parse_list_value("[a, 'b,c']") != []
     assert Configuration.parse_list_value("[a, b]") == ["a", "b"]

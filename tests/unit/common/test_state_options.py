@@ -480,6 +480,8 @@ def test_db_storage_paths_are_those_of_pyflink():
     backend = EmbeddedRocksDBStateBackend()
     backend.set_db_storage_paths("file:///a", "/b")
     assert backend.get_db_storage_paths() == ["/a", "/b"]
+    backend.set_db_storage_paths("file://host/a/", "/b/")
+    assert backend.get_db_storage_paths() == ["/a", "/b"]
     configuration = Configuration()
     backend.write_to(configuration)
     assert rocksdb.LOCAL_FOLDERS.read(configuration) == ("/a", "/b")

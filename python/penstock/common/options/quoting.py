@@ -1,7 +1,8 @@
 """Lists and maps within one text, as Flink writes them in configuration values.
 
-A list is ``a;b`` or ``[a, b]``, a map ``a:b,c:d`` or ``{a: b, c: d}``.  A part that begins with a
-quote ends with the next one; within quotes that quote is written twice.
+A list is ``a;b``, ``[a, b]`` or a line ``- a`` for each part, a map ``a:b,c:d`` or
+``{a: b, c: d}``.  A part that begins with a quote ends with the next one; within quotes that quote
+is written twice.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ def split_list(text: str) -> list[str]:
         ValueError: A quote is not closed.
     """
     stripped = text.strip()
+    lines = [line.strip() for line in stripped.splitlines() if line.strip()]
+    if lines and all(line.startswith("- ") for line in lines):
+        return [_unquoted(line[2:]) for line in lines]
     if stripped.startswith("[") and stripped.endswith("]"):
         stripped, separator = stripped[1:-1].strip(), ","
     else:

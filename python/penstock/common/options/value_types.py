@@ -355,7 +355,7 @@ def local_folder(text: str) -> str:
         path = rest if not rest.startswith("//") else "/" + rest[2:].partition("/")[2]
     if not path.startswith("/"):
         raise ValueError(f"{text!r} is relative: give an absolute path or a file: URL")
-    return path
+    return path.rstrip("/") or "/"
 
 
 class PortRangeType(ValueType[tuple[int, ...]]):

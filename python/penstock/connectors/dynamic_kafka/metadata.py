@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.kafka.admin import Admin
 from penstock.connectors.kafka.client import check_brokers, client_settings
 from penstock.connectors.kafka.partitions import check_topic
@@ -76,7 +77,7 @@ class KafkaStream:
             )
 
 
-class KafkaMetadataService:
+class KafkaMetadataService(NoJavaMembers):
     """Says where streams are; subclass it in Python (beyond PyFlink).
 
     Its methods are called beside the JobMaster, never in two threads at once; they may block.
@@ -159,7 +160,7 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         return {name for name, topic in found.items() if topic.error is None and name[:2] != "__"}
 
 
-class KafkaStreamSubscriber(ABC):
+class KafkaStreamSubscriber(NoJavaMembers, ABC):
     """Chooses streams; subclass it in Python (beyond PyFlink)."""
 
     def __init__(self, j_kafka_stream_subscriber: None = None) -> None:

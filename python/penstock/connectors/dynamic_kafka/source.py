@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.dynamic_kafka.descriptions import DynamicSourceDescription
 from penstock.connectors.dynamic_kafka.enumerator import DynamicKafkaSourceEnumerator
 from penstock.connectors.dynamic_kafka.metadata import (
@@ -95,7 +96,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
 
 
 @checks_arguments
-class DynamicKafkaSourceBuilder:
+class DynamicKafkaSourceBuilder(NoJavaMembers):
     """Describes a DynamicKafkaSource."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import InvalidProgramError
 
 
@@ -149,7 +150,7 @@ def _check_name(method: str, part: str) -> None:
 
 
 @checks_arguments
-class OutputFileConfig:
+class OutputFileConfig(NoJavaMembers):
     """Names of part files: prefix, subtask and number, suffix."""
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
@@ -175,7 +176,7 @@ class OutputFileConfig:
         requires_jvm("OutputFileConfig.get_java_object", "use the configuration itself")
 
     @checks_arguments
-    class OutputFileConfigBuilder:
+    class OutputFileConfigBuilder(NoJavaMembers):
         """Collects prefix and suffix."""
 
         def __init__(self) -> None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from penstock.formats.file_format import FileFormat
 
 
-class FileCompactStrategy:
+class FileCompactStrategy(NoJavaMembers):
     """Says when files are put together.
 
     Attributes:
@@ -43,7 +44,7 @@ class FileCompactStrategy:
         requires_jvm("FileCompactStrategy.get_java_object", "use the strategy itself")
 
     @checks_arguments
-    class Builder:
+    class Builder(NoJavaMembers):
         """Collects the settings of a strategy."""
 
         def __init__(self) -> None:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
 from penstock.connectors.files.buckets import BucketAssigner, OutputFileConfig, RollingPolicy
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
 
 
-class FileSink(Sink, SupportsPreprocessing):
+class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
     """Writes part files below a folder.
 
     A file is hidden while it is written (its name begins with a dot), and gets its name when a
@@ -79,7 +80,7 @@ class FileSink(Sink, SupportsPreprocessing):
         return self._compactor
 
     @checks_arguments
-    class BaseBuilder:
+    class BaseBuilder(NoJavaMembers):
         """Collects the settings of a FileSink."""
 
         def __init__(self, base_path: str, encoder: Encoder | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.store_urls import shown_url, why_not_a_store
 from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-class FileEnumeratorProvider:
+class FileEnumeratorProvider(NoJavaMembers):
     """Chooses how files are divided into splits."""
 
     def __init__(self, splittable: bool) -> None:
@@ -41,7 +42,7 @@ class FileEnumeratorProvider:
         return FileEnumeratorProvider(False)
 
 
-class FileSplitAssignerProvider:
+class FileSplitAssignerProvider(NoJavaMembers):
     """Chooses which subtask reads which split."""
 
     @staticmethod
@@ -111,7 +112,7 @@ class FileSource(Source):
 
 
 @checks_arguments
-class FileSourceBuilder:
+class FileSourceBuilder(NoJavaMembers):
     """Collects the settings of a FileSource."""
 
     def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:

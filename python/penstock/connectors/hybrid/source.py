@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.base import Source
 from penstock.connectors.hybrid.splits import PartsEnumerating
 from penstock.datastream.shipping import shipped
@@ -60,7 +61,7 @@ class HybridSource(Source):
         return self._sources[0].get_produced_type()
 
 
-class HybridSourceBuilder:
+class HybridSourceBuilder(NoJavaMembers):
     """Collects sources."""
 
     def __init__(self, first_source: Source) -> None:

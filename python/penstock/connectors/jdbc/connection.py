@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.optional_library import optional_library
 from penstock.connectors.postgres_url import postgres_settings
 from penstock.errors import DependencyError, InvalidProgramError
@@ -62,7 +63,7 @@ _MYSQL_DRIVERS: Final = {
 }
 
 
-class JdbcConnectionOptions:
+class JdbcConnectionOptions(NoJavaMembers):
     """Connection to a database; created by `JdbcConnectionOptionsBuilder`, or `of`."""
 
     def __init__(
@@ -212,7 +213,7 @@ class JdbcConnectionOptions:
         return package.connect(place, **{k: v for k, v in given.items() if v is not None})
 
     @checks_arguments
-    class JdbcConnectionOptionsBuilder:
+    class JdbcConnectionOptionsBuilder(NoJavaMembers):
         """Collects the settings of a connection."""
 
         def __init__(self) -> None:

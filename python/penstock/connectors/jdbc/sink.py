@@ -11,6 +11,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.background import ServerThreads, shut_down
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.instants import datetime_of, instant_micros
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.typeinfo import Types
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
 from penstock.connectors.jdbc.errors import is_final, remedy
@@ -77,7 +78,7 @@ class JdbcSink(SinkFunction):
 
 
 @dataclass(frozen=True)
-class JdbcExecutionOptions:
+class JdbcExecutionOptions(NoJavaMembers):
     """Batching of rows; created by `builder`.
 
     Attributes:
@@ -113,7 +114,7 @@ class JdbcExecutionOptions:
         return JdbcExecutionOptions.Builder()
 
     @checks_arguments
-    class Builder:
+    class Builder(NoJavaMembers):
         """Collects options."""
 
         def __init__(self) -> None:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.kafka.partitions import KafkaTopicPartition
 from penstock.errors import InvalidProgramError, SourceError
 
@@ -48,7 +49,7 @@ class OffsetsRetriever(ABC):
         """The offsets of the first records with at least this timestamp."""
 
 
-class KafkaOffsetsInitializer:
+class KafkaOffsetsInitializer(NoJavaMembers):
     """Says where reading starts or stops; made by its static methods."""
 
     def __init__(self, j_initializer: None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.connectors.kafka.partitions import check_topic
 from penstock.errors import InvalidProgramError, SinkError
@@ -92,7 +93,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
 
 @checks_arguments
-class KafkaRecordSerializationSchemaBuilder:
+class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     """Describes how records are made of topic, key and value."""
 
     def __init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.base import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from penstock.connectors.committer import Committer, CommitterInitContext, SupportsCommitter
 from penstock.connectors.kafka.client import (
@@ -108,7 +109,7 @@ class TransactionalKafkaSink(KafkaSink, SupportsCommitter[Any], SupportsWriterSt
 
 
 @checks_arguments
-class KafkaSinkBuilder:
+class KafkaSinkBuilder(NoJavaMembers):
     """Describes a KafkaSink."""
 
     def __init__(self) -> None:

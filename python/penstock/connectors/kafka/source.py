@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.kafka.client import (
     check_brokers,
     check_settings,
@@ -122,7 +123,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
 
 
 @checks_arguments
-class KafkaSourceBuilder:
+class KafkaSourceBuilder(NoJavaMembers):
     """Describes a KafkaSource."""
 
     def __init__(self) -> None:

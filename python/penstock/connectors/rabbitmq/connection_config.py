@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
@@ -63,7 +64,7 @@ class BrokerAddress:
     has_tls: bool
 
 
-class RMQConnectionConfig:
+class RMQConnectionConfig(NoJavaMembers):
     """Connection to a RabbitMQ broker; created by `RMQConnectionConfig.Builder`."""
 
     def __init__(self, settings: _Settings) -> None:
@@ -144,7 +145,7 @@ class RMQConnectionConfig:
             has_tls=False,
         )
 
-    class Builder:
+    class Builder(NoJavaMembers):
         """Gathers the settings: a URI, or host, virtual host, user name and password."""
 
         def __init__(self) -> None:

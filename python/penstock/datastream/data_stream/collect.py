@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.collected_batch import elements_of
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.datastream.data_stream.collected_values import conversion_of_elements
 from penstock.graph import operators
 from penstock.graph.operator_ids import COLLECT_SINK_UID
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class CloseableIterator(Generic[T]):
+class CloseableIterator(NoJavaMembers, Generic[T]):
     """The results of a job; to be closed, best by a ``with`` statement.
 
     At the end of the results a failure of the job is raised.  Closing earlier cancels the job.

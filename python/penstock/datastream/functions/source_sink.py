@@ -6,17 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.missing_methods import NoJavaMembers
 from penstock.datastream.functions.function import Function
 
 
-class JavaFunctionWrapper:
+class JavaFunctionWrapper(NoJavaMembers):
     """PyFlink's wrapper of Java functions; kept as the base of what it wraps there."""
-
-    @property
-    def _j_function(self) -> NoReturn:
-        raise AttributeError(
-            f"{type(self).__name__}._j_function: there is no Java function, use the object itself"
-        )
 
     def get_java_function(self) -> NoReturn:
         """Refused: there is no Java function behind it."""
