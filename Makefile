@@ -9,7 +9,7 @@ INSTALLED_GROUPS ?= test
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -119,6 +119,7 @@ bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
 	$(BIN)/python benchmarks/network.py --smoke
 	$(BIN)/python benchmarks/checkpoints.py --smoke
+	$(BIN)/python benchmarks/nexmark/run.py --smoke
 
 bench: $(STAMP)  ## the micro benchmarks, measured
 	$(PYTEST) benchmarks/micro --benchmark-enable
@@ -134,6 +135,9 @@ bench-connectors: $(STAMP) build/kafka/jars  ## what connectors read and write: 
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py
+
+bench-nexmark: $(STAMP)  ## Nexmark beside a Python loop, DuckDB, Polars and Flink SQL (EVENTS=…)
+	$(BIN)/python benchmarks/nexmark/run.py --events $(or $(EVENTS),1000000)
 
 bench-recovery: $(STAMP)  ## how long a job stands still when it fails, and what an empty checkpoint takes
 	$(BIN)/python benchmarks/recovery.py

@@ -1,0 +1,84 @@
+"""The tables of the auction house as streams of rows, of Parquet or of lines of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nexmark.events import SCHEMAS
+from nexmark.results import QUERIES
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.datastream import StreamExecutionEnvironment
+    from penstock.datastream.data_stream import DataStream
+
+TYPES = {"int64": Types.LONG(), "string": Types.STRING()}
+
+
+class EventTime(TimestampAssigner):
+    """Takes the time of a row."""
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return value.dateTime
+
+
+def row_type(query: str, table: str) -> Any:
+    """Return the type of the rows that a query reads of a table."""
+    columns = QUERIES[query].columns[table]
+    return Types.ROW_NAMED(
+        list(columns), [TYPES[str(SCHEMAS[table].field(name).type)] for name in columns]
+    )
+
+
+class Tables:
+    """The tables of one query."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        folder: Path,
+        query: str,
+        form: str = "parquet",
+        assigner: Any = None,
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            env: The environment.
+            folder: As `events.write` leaves it.
+            query: Names the columns.
+            form: `parquet` or `json`.
+            assigner: Takes the event time of a row; None for the plain function.
+        """
+        self._env = env
+        self._folder = folder
+        self._query = query
+        self._form = form
+        self._assigner = EventTime() if assigner is None else assigner
+
+    def rows(self, table: str) -> DataStream[Any]:
+        """Return the rows of a table, without timestamps."""
+        return self._read(table, WatermarkStrategy.no_watermarks())
+
+    def timed(self, table: str) -> DataStream[Any]:
+        """Return the rows of a table with the timestamps of their events."""
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+        return self._read(table, strategy.with_timestamp_assigner(self._assigner))
+
+    def _read(self, table: str, strategy: WatermarkStrategy) -> DataStream[Any]:
+        of_rows = row_type(self._query, table)
+        path = str(self._folder / table)
+        if self._form == "json":
+            schema = JsonRowDeserializationSchema.builder().type_info(of_rows).build()
+            lines = StreamFormat.line_format(schema)
+            source = FileSource.for_record_stream_format(lines, path).build()
+        else:
+            columns = ParquetColumnarRowInputFormat(of_rows)
+            source = FileSource.for_bulk_file_format(columns, path).build()
+        return self._env.from_source(source, strategy, table)

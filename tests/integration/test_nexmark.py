@@ -1,0 +1,115 @@
+"""Nexmark's queries give the results of DuckDB, in each form and in both runtimes.
+
+Goal: every query of `benchmarks/nexmark` is right, and its fast paths are taken.
+Method: five thousand events over fifty seconds of event time, so that windows and sessions end; the
+target in-process with two subtasks.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from penstock.network import runtime as runtime_here
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from nexmark import events, frames, loops, program
+from nexmark.forms import FORMS
+from nexmark.oracle import Oracle
+from nexmark.results import QUERIES, difference
+
+pytestmark = pytest.mark.process
+
+EVENTS = 5000
+RATE = 100
+IN_PROCESS = {"execution.target": "in-process"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return events.write(tmp_path_factory.mktemp("nexmark"), EVENTS, rate=RATE)
+
+
+@pytest.fixture(scope="module")
+def oracle(folder):
+    found = Oracle(folder)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_plain_loop_has_the_result_of_duckdb(folder, oracle, query):
+    assert difference(query, loops.LOOPS[query](folder), oracle.rows(query)) is None
+
+
+@pytest.mark.parametrize("query", frames.FRAMES)
+def test_polars_has_the_result_of_duckdb(folder, oracle, query):
+    assert difference(query, frames.rows(query, folder), oracle.rows(query)) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "query"), [(form, query) for form, queries in FORMS.items() for query in queries]
+)
+def test_a_job_has_the_result_of_duckdb(folder, oracle, form, query):
+    _, stream = program.stream_of(form, query, folder, **IN_PROCESS)
+    with stream.execute_and_collect() as results:
+        assert difference(query, results, oracle.rows(query)) is None
+
+
+@pytest.mark.parametrize("runtime", ["pure"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_job_of_the_pure_runtime_has_the_result_of_duckdb(folder, oracle, query, runtime):
+    options = {"execution.target": "local", "penstock.runtime": runtime}
+    _, stream = program.stream_of("plain", query, folder, **options)
+    with stream.execute_and_collect() as results:
+        assert difference(query, results, oracle.rows(query)) is None
+
+
+@pytest.mark.parametrize("query", ["q0", "q5", "q9"])
+def test_lines_of_json_give_the_same(tmp_path, query):
+    folder = events.write(tmp_path, 1000, form="json", rate=RATE)
+    _, stream = program.stream_of("plain", query, folder, "json", **IN_PROCESS)
+    with stream.execute_and_collect() as results:
+        assert difference(query, results, Oracle(folder).rows(query)) is None
+
+
+@pytest.mark.skipif(runtime_here() != "native", reason="only the native runtime evaluates")
+@pytest.mark.parametrize("query", ["q0", "q1", "q2", "q14", "q22"])
+def test_expressions_are_evaluated_for_every_record(folder, query):
+    from penstock.datastream.connectors import DiscardingSink
+
+    env, stream = program.stream_of("expressions", query, folder, **IN_PROCESS)
+    stream.sink_to(DiscardingSink())
+    text = env.explain(analyze=True)
+    assert "0 given up and called" in text
+    assert "called, it" not in text
+    bids = EVENTS * events.BIDS_OF_A_ROUND // events.EVENTS_OF_A_ROUND
+    assert f": {bids:,} evaluated" in text
+
+
+def test_events_have_the_ratio_of_nexmark_and_a_prefix_is_a_prefix():
+    (few,), (many,) = (list(events.batches(count)) for count in (1000, 2000))
+    assert [few[table].num_rows for table in events.SCHEMAS] == [20, 60, 920]
+    for table, batch in few.items():
+        assert batch.equals(many[table].slice(0, batch.num_rows))
+
+
+def test_another_seed_makes_other_events():
+    (one,), (other,) = (list(events.batches(1000, seed)) for seed in (1, 2))
+    assert not one["bid"].equals(other["bid"])
+    assert one["bid"].equals(next(events.batches(1000, 1))["bid"])
+
+
+def test_half_of_the_bids_go_to_hot_auctions_and_most_come_from_hot_bidders():
+    (block,) = events.batches(50_000)
+    auctions = block["bid"]["auction"].to_numpy() - events.FIRST_AUCTION_ID
+    bidders = block["bid"]["bidder"].to_numpy() - events.FIRST_PERSON_ID
+    assert 0.48 < (auctions % events.HOT_GROUP == 0).mean() < 0.53
+    assert 0.73 < (bidders % events.HOT_GROUP == 1).mean() < 0.78
+
+
+def test_a_wrong_result_is_told():
+    rows = [("2015-07-15", *[0] * 12)]
+    told = difference("q15", rows, [("2015-07-15", *[1] * 12)])
+    assert told is not None
+    assert told.startswith("q15: 1 rows are missing, such as ('2015-07-15', 1,")
