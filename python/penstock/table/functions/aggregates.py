@@ -138,6 +138,37 @@ class Average(Sum):
         return total / count
 
 
+class SingleValue(Accumulator):
+    """The value of a subquery, which must have one row at most."""
+
+    skips_null = False
+
+    def create(self) -> list[Any]:
+        """Return no values."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Keep the value."""
+        return [*accumulator, values[0]]
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take a value out."""
+        kept = list(accumulator)
+        if values[0] in kept:
+            kept.remove(values[0])
+        return kept
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the value, None of no rows.
+
+        Raises:
+            TableException: There are several.
+        """
+        if len(accumulator) > 1:
+            raise TableException("SingleValueAggFunction received more than one element.")
+        return accumulator[0] if accumulator else None
+
+
 class Extreme(Accumulator):
     """The smallest or greatest value of rows that are not taken back."""
 
@@ -657,6 +688,8 @@ def _plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator
             return Variance(
                 kind, is_sample=name.endswith("SAMP"), is_root=name.startswith("STDDEV")
             )
+        case "SINGLE_VALUE":
+            return SingleValue()
         case "COLLECT":
             return Collected()
         case "ARRAY_AGG":

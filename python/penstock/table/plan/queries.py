@@ -18,6 +18,7 @@ from penstock.table.plan.binder import Binder, refuse
 from penstock.table.plan.group_windows import GroupWindows
 from penstock.table.plan.joins import pushed_down
 from penstock.table.plan.relations import Aggregated, Grouping
+from penstock.table.plan.rules import optimized
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.sql_expressions import SqlExpressions, placed
@@ -66,7 +67,8 @@ class QueryBinder:
         """Return the node of a query within an outer scope, None outside of subqueries."""
         named = self._with(tree, outer)
         try:
-            return self._modified(tree, outer)
+            node = self._modified(tree, outer)
+            return optimized(node, is_streaming=self.context.is_streaming)
         except TableException as error:
             raise placed(error, tree, self.context.text) from None
         finally:

@@ -20,6 +20,7 @@ from penstock.table.errors import TableException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
+from penstock.table.plan.rules import check, optimized
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -56,11 +57,14 @@ def translate(node: Node, context: TranslationContext) -> Transformation:
     Raises:
         TableException: The plan cannot run in this mode.
     """
+    node = optimized(node, is_streaming=context.is_streaming)
+    check(node, is_streaming=context.is_streaming)
     return Translation(context).translate(node)
 
 
 def is_updating(node: Node, context: TranslationContext) -> bool:
     """Return whether the batches of a plan have row kinds."""
+    node = optimized(node, is_streaming=context.is_streaming)
     return Changelog(is_streaming=context.is_streaming).is_updating(node)
 
 
@@ -216,6 +220,8 @@ class Translation:
 
     @_made.register(n.AssignWatermarks)
     def _watermarks(self, node: n.AssignWatermarks) -> Transformation:
+        if not self._context.is_streaming:
+            return self.translate(node.input)
         return self._one(
             self.translate(node.input), "watermarks", "WatermarkAssigner", node,
             index=node.index, watermark=node.watermark, session=self._context.session,
@@ -381,8 +387,6 @@ class Translation:
 
     @_made.register(n.IntervalJoin)
     def _interval_join(self, node: n.IntervalJoin) -> Transformation:
-        if not self._context.is_streaming:
-            raise AssertionError("interval joins are joins in batch mode")
         self._refuse_updates(node.left, node)
         self._refuse_updates(node.right, node)
         return self._joined(

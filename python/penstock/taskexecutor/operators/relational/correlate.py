@@ -1,0 +1,150 @@
+"""Each row with the rows that a table function makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.common.types import Row
+from penstock.table import types
+from penstock.table.arrow_types import arrow_array, python_values
+from penstock.table.functions.evaluation import Evaluator
+from penstock.table.plan.nodes import ROW_KIND
+from penstock.taskexecutor.operators.relational.base import RelationalOperator
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
+from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class CorrelateOperator(RelationalOperator):
+    """Joins rows with the results of UNNEST or of a user's table function."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        function: Any,
+        arguments: tuple[Expression, ...],
+        is_outer: bool,
+        with_ordinality: bool,
+        session: Session,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: Those and the columns of the function.
+            function: ``UNNEST``, or the wrapper of a user's function.
+            arguments: The arguments, over the input.
+            is_outer: Whether a row without results is emitted with NULLs.
+            with_ordinality: Whether the last column counts the results of a row.
+            session: Settings that results depend on.
+        """
+        super().__init__(context)
+        self.calls = PythonCalls(context)
+        self.calls.register(arguments)
+        self.evaluator = Evaluator(arguments, session, self.calls.call)
+        self.width = len(input)
+        self.kinds = [field.type for field in output.fields[self.width :]]
+        self.schemas = {
+            has_kinds: arrow_schema(output, has_kinds=has_kinds) for has_kinds in (False, True)
+        }
+        self.is_outer = is_outer
+        self.with_ordinality = with_ordinality
+        self.argument_types = [a.type for a in arguments]
+        self.function = function
+        if function != "UNNEST":
+            self.calls.register_function(function)
+
+    def open(self) -> None:
+        """Open the functions of users."""
+        self.calls.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.calls.close()
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        arrays = self.evaluator.evaluate(batch)
+        columns = [
+            python_values(array, kind)
+            for array, kind in zip(arrays, self.argument_types, strict=True)
+        ]
+        given = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+        places: list[int] = []
+        results: list[tuple[Any, ...]] = []
+        missing = (None,) * len(self.kinds)
+        for row, values in enumerate(given):
+            before = len(results)
+            for number, result in enumerate(self._rows(values), 1):
+                results.append((*result, number) if self.with_ordinality else result)
+            if len(results) == before and self.is_outer:
+                results.append(missing)
+            places.extend([row] * (len(results) - before))
+        if not results:
+            return
+        names = batch.schema.names
+        has_kinds = bool(names) and names[-1] == ROW_KIND
+        taken = batch.take(pa.array(places, pa.int64()))
+        made = taken.columns[: self.width]
+        made += [
+            arrow_array(list(column), kind)
+            for column, kind in zip(zip(*results, strict=True), self.kinds, strict=True)
+        ]
+        if has_kinds:
+            made.append(taken.column(taken.num_columns - 1))
+        self.emit(pa.RecordBatch.from_arrays(made, schema=self.schemas[has_kinds]))
+
+    def _rows(self, values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+        if self.function == "UNNEST":
+            return self._unnested(values[0])
+        return self._called(values)
+
+    def _unnested(self, value: Any) -> list[tuple[Any, ...]]:
+        if value is None:
+            return []
+        kind = self.argument_types[0]
+        if isinstance(kind, types.MapType):
+            return list(value.items())
+        if isinstance(kind, types.MultisetType):
+            value = [item for item, count in value.items() for _ in range(count)]
+        assert isinstance(kind, types.ArrayType)
+        if isinstance(kind.element_type, types.RowType):
+            nothing = (None,) * len(kind.element_type)
+            return [nothing if item is None else tuple(item) for item in value]
+        return [(item,) for item in value]
+
+    def _called(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        found = self.function.call(*values)
+        if found is None:
+            return []
+        number = len(self.kinds)
+        if (
+            isinstance(found, Row)
+            or (isinstance(found, tuple) and number > 1)
+            or isinstance(found, str | bytes | int | float)
+        ):
+            found = [found]
+        rows = []
+        for item in found:
+            if number == 1 and not isinstance(item, Row | tuple):
+                rows.append((item,))
+            else:
+                rows.append(tuple(item))
+            if len(rows[-1]) != number:
+                raise ValueError(
+                    f"the table function {self.function.name} gave {item!r}, which has "
+                    f"{len(rows[-1])} values instead of {number}"
+                )
+        return rows

@@ -1,0 +1,160 @@
+"""Joins that are emitted once: of whole inputs, and of windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import INSERT
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_texts, rows_of
+from penstock.taskexecutor.operators.relational.join import is_not_in
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+from penstock.taskexecutor.operators.relational.windows import LocalTime
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import JoinKind
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+
+
+class FinalJoinOperator(TwoInputRelationalOperator):
+    """Keeps the rows of both sides and joins them when their time has passed."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        has_kinds: tuple[bool, bool],
+        kind: JoinKind,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        condition: Expression | None,
+        session: Session,
+        is_null_aware: bool = False,
+        equates_nulls: bool = False,
+    ) -> None:
+        """Creates the operator; see `JoinOperator`."""
+        super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=False)
+        self.kind = kind
+        self.keys = keys
+        self.condition = JoinCondition(context, inputs, condition, session)
+        self.is_null_aware = is_null_aware
+        self.equates_nulls = equates_nulls
+        #: By time, as namespace, and key: the rows of a side.
+        self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
+        self.times: set[int] = set()
+        self.watermark = MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Note the times that have not passed, and open the functions of users."""
+        self.times = {
+            found.namespace
+            for table in self.tables
+            for found in table.namespaces()
+            if found.namespace is not None
+        }
+        self.condition.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.condition.close()
+
+    def times_of(self, side: int, batch: Any) -> list[int]:
+        """Return when the rows of a side are joined: at the end of the input."""
+        del side
+        return [MAX_TIMESTAMP] * int(batch.num_rows)
+
+    def process_side(self, side: int, batch: Any) -> None:
+        """Takes a batch of a side."""
+        texts = key_texts(batch, () if self.is_null_aware else self.keys[side])
+        times = self.times_of(side, batch)
+        table = self.tables[side]
+        rows = rows_of(batch, self.widths[side])
+        for text, time, row in zip(texts, times, rows, strict=True):
+            if time <= self.watermark:
+                continue
+            self.times.add(time)
+            found = table.map(time)
+            kept = found.get(text) or []
+            kept.append(row)
+            found.put(text, kept)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Join the rows whose time has passed."""
+        self.watermark = timestamp
+        for time in sorted(time for time in self.times if time <= timestamp):
+            left, right = (table.map(time) for table in self.tables)
+            for text in dict.fromkeys([*left.keys(), *right.keys()]):
+                self._join(left.get(text) or [], right.get(text) or [])
+            for table in self.tables:
+                table.map(time).clear()
+                table.drop_if_empty(time)
+            self.times.discard(time)
+        self.flush()
+        self.output.emit_watermark(timestamp)
+
+    def _join(self, left: list[_Row], right: list[_Row]) -> None:
+        if self.is_null_aware:
+            for row in left:
+                if is_not_in(row, right, self.keys, self.condition):
+                    self.changes.add(INSERT, row)
+            return
+        has_null = not self.equates_nulls and (
+            any(left and left[0][i] is None for i in self.keys[0])
+            or any(right and right[0][i] is None for i in self.keys[1])
+        )
+        pairs = [] if has_null else [(i, j) for i in range(len(left)) for j in range(len(right))]
+        if self.condition.condition is not None:
+            kept = self.condition.of_rows([(left[i], right[j]) for i, j in pairs])
+            pairs = [pair for pair, keep in zip(pairs, kept, strict=True) if keep]
+        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        if self.kind in ("SEMI", "ANTI"):
+            for i, row in enumerate(left):
+                if (i in matched[0]) == (self.kind == "SEMI"):
+                    self.changes.add(INSERT, row)
+            return
+        for i, j in pairs:
+            self.changes.add(INSERT, left[i] + right[j])
+        if self.kind in ("LEFT", "FULL"):
+            for i, row in enumerate(left):
+                if i not in matched[0]:
+                    self.changes.add(INSERT, row + nulls(self.widths[1]))
+        if self.kind in ("RIGHT", "FULL"):
+            for j, row in enumerate(right):
+                if j not in matched[1]:
+                    self.changes.add(INSERT, nulls(self.widths[0]) + row)
+
+
+class WindowJoinOperator(FinalJoinOperator):
+    """Joins the rows of a window when it has ended."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        has_kinds: tuple[bool, bool],
+        kind: JoinKind,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        condition: Expression | None,
+        session: Session,
+        end_index: int,
+        other_end_index: int,
+        is_zoned: bool,
+    ) -> None:
+        """Creates the operator; see `JoinOperator`."""
+        super().__init__(context, inputs, output, has_kinds, kind, keys, condition, session)
+        self.end_indexes = end_index, other_end_index
+        self.local = LocalTime(session, is_zoned=is_zoned)
+
+    def times_of(self, side: int, batch: Any) -> list[int]:
+        """Return the last ms of the window of each row."""
+        ends = milliseconds(batch.column(self.end_indexes[side]))
+        found: list[int] = (self.local.utc(ends.to_numpy(zero_copy_only=False)) - 1).tolist()
+        return found

@@ -1,0 +1,148 @@
+"""Joins of rows that are near in time."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import INSERT
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_texts, rows_of
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import JoinKind
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+
+
+class IntervalJoinOperator(TwoInputRelationalOperator):
+    """Keeps rows of both sides as long as a partner may come."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        has_kinds: tuple[bool, bool],
+        kind: JoinKind,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        condition: Expression | None,
+        session: Session,
+        times: tuple[int, int],
+        lower_ms: int,
+        upper_ms: int,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            inputs: The columns of both sides.
+            output: The columns of the output.
+            has_kinds: Always false for both.
+            kind: Which rows without a partner are emitted.
+            keys: Positions of the columns that must be equal.
+            condition: What else must hold; None for nothing.
+            session: Settings that results depend on.
+            times: Positions of the time attributes.
+            lower_ms: The least right time relative to the left one.
+            upper_ms: The greatest one.
+        """
+        super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=False)
+        self.keys = keys
+        self.times = times
+        #: Of each side, the bounds of the other side's times relative to its own.
+        self.bounds = (lower_ms, upper_ms), (-upper_ms, -lower_ms)
+        self.condition = JoinCondition(context, inputs, condition, session)
+        self.is_outer = (kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL"))
+        #: By key: time, row, and whether it had a partner.
+        self.sides = tuple(
+            context.keyed_state.table(name, "value").map(None) for name in ("left", "right")
+        )
+        self.expiries: tuple[list[tuple[int, str]], list[tuple[int, str]]] = ([], [])
+        self.watermark = MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Note when rows expire, and open the functions of users."""
+        for side in (0, 1):
+            self.expiries[side][:] = [
+                (time + self.bounds[side][1], text)
+                for text, found in self.sides[side].items()
+                for time, _, _ in found
+            ]
+            heapq.heapify(self.expiries[side])
+        self.condition.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.condition.close()
+
+    def process_side(self, side: int, batch: Any) -> None:
+        """Takes a batch of a side."""
+        keys = self.keys[side]
+        texts = key_texts(batch, keys)
+        times = milliseconds(batch.column(self.times[side])).to_pylist()
+        rows = rows_of(batch, self.widths[side])
+        for text, time, row in zip(texts, times, rows, strict=True):
+            if time is None or any(row[i] is None for i in keys):
+                if self.is_outer[side]:
+                    self.changes.add(INSERT, self._padded(side, row))
+                continue
+            self._add(side, text, time, row)
+
+    def _padded(self, side: int, row: _Row) -> _Row:
+        return row + nulls(self.widths[1]) if side == 0 else nulls(self.widths[0]) + row
+
+    def _add(self, side: int, text: str, time: int, row: _Row) -> None:
+        lower, upper = self.bounds[side]
+        others = self.sides[1 - side].get(text) or []
+        near = [other for other in others if lower <= other[0] - time <= upper]
+        if near and self.condition.condition is not None:
+            pairs = [(row, o[1]) if side == 0 else (o[1], row) for o in near]
+            kept = self.condition.of_rows(pairs)
+            near = [other for other, keep in zip(near, kept, strict=True) if keep]
+        for other in near:
+            self.changes.add(INSERT, row + other[1] if side == 0 else other[1] + row)
+            other[2] = True
+        if near and self.is_outer[1 - side]:
+            self.sides[1 - side].put(text, others)
+        expiry = time + upper
+        if expiry <= self.watermark:
+            if not near and self.is_outer[side]:
+                self.changes.add(INSERT, self._padded(side, row))
+            return
+        own = self.sides[side].get(text) or []
+        own.append([time, row, bool(near)])
+        self.sides[side].put(text, own)
+        heapq.heappush(self.expiries[side], (expiry, text))
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Let go of rows for which no partner can come any more."""
+        self.watermark = timestamp
+        for side in (0, 1):
+            self._expire(side, timestamp)
+        self.flush()
+        self.output.emit_watermark(timestamp)
+
+    def _expire(self, side: int, timestamp: int) -> None:
+        expiries, upper = self.expiries[side], self.bounds[side][1]
+        while expiries and expiries[0][0] <= timestamp:
+            _, text = heapq.heappop(expiries)
+            found = self.sides[side].get(text)
+            if found is None:
+                continue
+            kept = [record for record in found if record[0] + upper > timestamp]
+            if self.is_outer[side]:
+                for time, row, is_matched in found:
+                    if time + upper <= timestamp and not is_matched:
+                        self.changes.add(INSERT, self._padded(side, row))
+            if kept:
+                self.sides[side].put(text, kept)
+            else:
+                self.sides[side].remove(text)

@@ -1,0 +1,249 @@
+"""Joins of streams that may be updated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import (
+    key_text,
+    key_texts,
+    kinds_of,
+    rows_of,
+)
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import JoinKind
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+#: A row, how often it is there, and the number of its partners.
+_Record = list[Any]
+
+
+class JoinOperator(TwoInputRelationalOperator):
+    """Keeps both sides by key and joins each row with the other side.
+
+    Rows of a side whose partners matter (of outer, semi and anti joins) count them, so that they
+    are emitted or taken back when the first partner comes and the last one goes.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        has_kinds: tuple[bool, bool],
+        kind: JoinKind,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        condition: Expression | None,
+        session: Session,
+        is_null_aware: bool,
+        equates_nulls: bool,
+        is_updating: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            inputs: The columns of both sides.
+            output: The columns of the output.
+            has_kinds: Whether batches of the sides have row kinds.
+            kind: Which rows without a partner are emitted.
+            keys: Positions of the columns that must be equal.
+            condition: What else must hold; None for nothing.
+            session: Settings that results depend on.
+            is_null_aware: Of NOT IN.
+            equates_nulls: Whether NULL equals NULL.
+            is_updating: Whether rows of the output may change.
+        """
+        super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
+        self.kind = kind
+        self.keys = keys
+        self.condition = JoinCondition(context, inputs, condition, session)
+        self.is_null_aware = is_null_aware
+        self.equates_nulls = equates_nulls
+        self.is_outer = (kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL"))
+        self.is_half = kind in ("SEMI", "ANTI")
+        #: By key: the rows of a side, by their texts.
+        self.sides = tuple(
+            context.keyed_state.table(name, "value").map(None) for name in ("left", "right")
+        )
+
+    def open(self) -> None:
+        """Open the functions of users."""
+        self.condition.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.condition.close()
+
+    def process_side(self, side: int, batch: Any) -> None:
+        """Takes a batch of a side."""
+        kinds = kinds_of(batch)
+        keys = self.keys[side]
+        texts = key_texts(batch, () if self.is_null_aware else keys)
+        for position, (text, row) in enumerate(
+            zip(texts, rows_of(batch, self.widths[side]), strict=True)
+        ):
+            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            if self.is_null_aware:
+                self._change_null_aware(side, row, is_added=is_added)
+            elif not self.equates_nulls and any(row[i] is None for i in keys):
+                self._emit_alone(side, row, is_added=is_added)
+            else:
+                self._change(side, text, row, is_added=is_added)
+
+    def _emit_alone(self, side: int, row: _Row, *, is_added: bool) -> None:
+        """Emit what a row without partners gives, if anything."""
+        kind = INSERT if is_added else DELETE
+        if self.is_half:
+            if side == 0 and self.kind == "ANTI":
+                self.changes.add(kind, row)
+        elif self.is_outer[side]:
+            self.changes.add(kind, self._padded(side, row))
+
+    def _padded(self, side: int, row: _Row) -> _Row:
+        return row + nulls(self.widths[1]) if side == 0 else nulls(self.widths[0]) + row
+
+    def _pair(self, side: int, row: _Row, other: _Row) -> _Row:
+        return row + other if side == 0 else other + row
+
+    def _partners(self, side: int, row: _Row, others: dict[str, _Record]) -> list[_Record]:
+        records = list(others.values())
+        if self.condition.condition is None:
+            return records
+        pairs = [(row, r[0]) if side == 0 else (r[0], row) for r in records]
+        kept = self.condition.of_rows(pairs)
+        return [record for record, keep in zip(records, kept, strict=True) if keep]
+
+    def _change(self, side: int, text: str, row: _Row, *, is_added: bool) -> None:
+        own: dict[str, _Record] = self.sides[side].get(text) or {}
+        others: dict[str, _Record] = self.sides[1 - side].get(text) or {}
+        partners = self._partners(side, row, others) if others else []
+        count = sum(record[1] for record in partners)
+        row_text = key_text(row)
+        record = own.get(row_text)
+        if is_added:
+            if record is None:
+                own[row_text] = [row, 1, count]
+            else:
+                record[1] += 1
+                record[2] = count
+        elif record is None:
+            return
+        else:
+            record[1] -= 1
+            if record[1] == 0:
+                del own[row_text]
+        if own:
+            self.sides[side].put(text, own)
+        else:
+            self.sides[side].remove(text)
+        if self.is_half:
+            self._emit_half(side, row, partners, count, is_added=is_added)
+        else:
+            self._emit_pairs(side, row, partners, is_added=is_added)
+        if partners and (self.is_outer[1 - side] or (self.is_half and side == 1)):
+            for partner in partners:
+                partner[2] += 1 if is_added else -1
+            self.sides[1 - side].put(text, others)
+
+    def _emit_pairs(self, side: int, row: _Row, partners: list[_Record], *, is_added: bool) -> None:
+        if not partners:
+            self._emit_alone(side, row, is_added=is_added)
+            return
+        other_side = 1 - side
+        kind = INSERT if is_added else DELETE
+        for other, number, matches in partners:
+            for _ in range(number):
+                if self.is_outer[other_side] and is_added and matches == 0:
+                    self.changes.add(DELETE, self._padded(other_side, other))
+                self.changes.add(kind, self._pair(side, row, other))
+                if self.is_outer[other_side] and not is_added and matches == 1:
+                    self.changes.add(INSERT, self._padded(other_side, other))
+
+    def _emit_half(
+        self, side: int, row: _Row, partners: list[_Record], count: int, *, is_added: bool
+    ) -> None:
+        is_semi = self.kind == "SEMI"
+        if side == 0:
+            if (count > 0) == is_semi:
+                self.changes.add(INSERT if is_added else DELETE, row)
+            return
+        for other, number, matches in partners:
+            if is_added and matches == 0:
+                kind = INSERT if is_semi else DELETE
+            elif not is_added and matches == 1:
+                kind = DELETE if is_semi else INSERT
+            else:
+                continue
+            for _ in range(number):
+                self.changes.add(kind, other)
+
+    # NOT IN ---------------------------------------------------------------------------------------
+
+    def _change_null_aware(self, side: int, row: _Row, *, is_added: bool) -> None:
+        """Change a side of NOT IN, which a NULL on the right makes unknown for every row."""
+        left: dict[str, _Record] = self.sides[0].get("") or {}
+        right: dict[str, _Record] = self.sides[1].get("") or {}
+        own = left if side == 0 else right
+        row_text = key_text(row)
+        record = own.get(row_text)
+        if is_added:
+            if record is None:
+                own[row_text] = [row, 1, 0]
+            else:
+                record[1] += 1
+        elif record is None:
+            return
+        else:
+            record[1] -= 1
+            if record[1] == 0:
+                del own[row_text]
+        if side == 0:
+            if self._is_not_in(row, right):
+                self.changes.add(INSERT if is_added else DELETE, row)
+                if is_added:
+                    left[row_text][2] = 1
+            self.sides[0].put("", left)
+            return
+        self.sides[1].put("", right)
+        for record in left.values():
+            is_shown = self._is_not_in(record[0], right)
+            if is_shown != bool(record[2]):
+                for _ in range(record[1]):
+                    self.changes.add(INSERT if is_shown else DELETE, record[0])
+                record[2] = int(is_shown)
+        self.sides[0].put("", left)
+
+    def _is_not_in(self, row: _Row, right: dict[str, _Record]) -> bool:
+        return is_not_in(row, [r[0] for r in right.values()], self.keys, self.condition)
+
+
+def is_not_in(
+    row: _Row,
+    others: list[_Row],
+    keys: tuple[tuple[int, ...], tuple[int, ...]],
+    condition: JoinCondition,
+) -> bool:
+    """Return whether NOT IN is true for a row and the rows of its subquery."""
+    if condition.condition is not None:
+        kept = condition.of_rows([(row, other) for other in others])
+        others = [other for other, keep in zip(others, kept, strict=True) if keep]
+    values = [row[i] for i in keys[0]]
+    for other in others:
+        is_equal: bool | None = True
+        for value, key in zip(values, keys[1], strict=True):
+            if value is None or other[key] is None:
+                is_equal = None if is_equal else is_equal
+            elif value != other[key]:
+                is_equal = False
+        if is_equal is not False:
+            return False
+    return True

@@ -1,0 +1,50 @@
+"""Orders of rows, with NULLs first or last."""
+
+from __future__ import annotations
+
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.table.plan.expressions import OrderItem
+
+
+@total_ordering
+class Descending:
+    """A value that is smaller the greater it is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and bool(self.value == other.value)
+
+    def __lt__(self, other: Descending) -> bool:
+        return bool(other.value < self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def sort_key(order: Sequence[OrderItem]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return what gives the sort key of a row; the expressions of the order are columns."""
+    parts = [
+        (item.expression.index, item.descending, item.nulls_first)  # type: ignore[attr-defined]
+        for item in order
+    ]
+
+    def key(row: Sequence[Any]) -> tuple[Any, ...]:
+        made: list[Any] = []
+        for index, descending, nulls_first in parts:
+            value = row[index]
+            if value is None:
+                made.append((0 if nulls_first else 2,))
+            else:
+                made.append((1, Descending(value) if descending else value))
+        return tuple(made)
+
+    return key

@@ -1,0 +1,220 @@
+"""The first rows of each partition."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.ordering import sort_key
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+from penstock.taskexecutor.operators.relational.windows import LocalTime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import OrderItem
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+
+
+class RankOperator(KeyedRelationalOperator):
+    """Keeps the rows of each partition in order and emits changes of the first ones."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        partition: tuple[int, ...],
+        order: Sequence[OrderItem],
+        first: int,
+        last: int | None,
+        with_rank: bool,
+        has_kinds: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: Those, and the rank.
+            partition: Positions of the columns that rows have in common.
+            order: The order; its expressions are columns.
+            first: The first rank that stays, from 1.
+            last: The last one; None for all.
+            with_rank: Whether the rank is a column.
+            has_kinds: Whether batches of the input have row kinds.
+        """
+        super().__init__(context, input, output, has_kinds=has_kinds, is_updating=True)
+        self.partition = partition
+        self.key = sort_key(order)
+        self.first = first
+        self.last = last
+        self.with_rank = with_rank
+        self.keeps_all = has_kinds
+        #: By key: the rows in order; without deletions only as many as may be emitted.
+        self.rows = context.keyed_state.table("rows", "value").map(None)
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        kinds = kinds_of(batch)
+        texts = key_texts(batch, self.partition)
+        for position, (text, row) in enumerate(zip(texts, rows_of(batch, self.width), strict=True)):
+            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            self._change(text, row, is_added=is_added)
+        self.flush()
+
+    def _change(self, text: str, row: _Row, *, is_added: bool) -> None:
+        rows: list[_Row] = list(self.rows.get(text) or ())
+        before = rows[self.first - 1 : self.last]
+        keys = [self.key(found) for found in rows]
+        key = self.key(row)
+        if is_added:
+            rows.insert(bisect_right(keys, key), row)
+            if not self.keeps_all and self.last is not None:
+                del rows[self.last :]
+        else:
+            start, end = bisect_left(keys, key), bisect_right(keys, key)
+            places = [i for i in range(start, end) if rows[i] == row]
+            if not places:
+                return
+            del rows[places[0]]
+        if rows:
+            self.rows.put(text, rows)
+        else:
+            self.rows.remove(text)
+        after = rows[self.first - 1 : self.last]
+        if self.with_rank:
+            self._emit_ranks(before, after)
+        else:
+            self._emit_rows(before, after)
+
+    def _emit_ranks(self, before: list[_Row], after: list[_Row]) -> None:
+        for position in range(max(len(before), len(after))):
+            rank = (self.first + position,)
+            old = before[position] if position < len(before) else None
+            new = after[position] if position < len(after) else None
+            if old == new:
+                continue
+            if old is None and new is not None:
+                self.changes.add(INSERT, new + rank)
+            elif new is None and old is not None:
+                self.changes.add(DELETE, old + rank)
+            elif old is not None and new is not None:
+                self.changes.add(UPDATE_BEFORE, old + rank)
+                self.changes.add(UPDATE_AFTER, new + rank)
+
+    def _emit_rows(self, before: list[_Row], after: list[_Row]) -> None:
+        # One row was added or removed, so that each side has one row that the other has not.
+        start = 0
+        while start < min(len(before), len(after)) and before[start] == after[start]:
+            start += 1
+        end = 0
+        while (
+            end < min(len(before), len(after)) - start
+            and before[len(before) - 1 - end] == after[len(after) - 1 - end]
+        ):
+            end += 1
+        old, new = before[start : len(before) - end], after[start : len(after) - end]
+        gone = [row for row in old if row not in new]
+        come = [row for row in new if row not in old]
+        if len(old) - len(gone) != len(new) - len(come):
+            gone, come = old, new
+        for row in gone:
+            self.changes.add(DELETE, row)
+        for row in come:
+            self.changes.add(INSERT, row)
+
+
+class WindowRankOperator(KeyedRelationalOperator):
+    """Emits the first rows of each partition when its window, or the input, has ended."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        partition: tuple[int, ...],
+        order: Sequence[OrderItem],
+        first: int,
+        last: int | None,
+        with_rank: bool,
+        has_kinds: bool,
+        end_index: int | None,
+        session: Session,
+        is_zoned: bool,
+    ) -> None:
+        """Creates the operator; see `RankOperator`.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: Those, and the rank.
+            partition: Positions of the columns that rows have in common.
+            order: The order; its expressions are columns.
+            first: The first rank that stays, from 1.
+            last: The last one; None for all.
+            with_rank: Whether the rank is a column.
+            has_kinds: Whether batches of the input have row kinds.
+            end_index: The position of window_end; None if the whole input is ranked.
+            session: Settings that results depend on.
+            is_zoned: Whether windows are of local time.
+        """
+        super().__init__(context, input, output, has_kinds=has_kinds, is_updating=False)
+        self.partition = partition
+        self.key = sort_key(order)
+        self.first = first
+        self.last = last
+        self.with_rank = with_rank
+        self.end_index = end_index
+        self.local = LocalTime(session, is_zoned=is_zoned)
+        #: By end of the window, as namespace, and key: the rows.
+        self.table = context.keyed_state.table("rows", "value")
+        self.ends: set[int] = set()
+        self.watermark = MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Note the windows that are open."""
+        self.ends = {
+            found.namespace for found in self.table.namespaces() if found.namespace is not None
+        }
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        texts = key_texts(batch, self.partition)
+        if self.end_index is None:
+            ends = [MAX_TIMESTAMP] * batch.num_rows
+        else:
+            column = milliseconds(batch.column(self.end_index))
+            ends = self.local.utc(column.to_numpy(zero_copy_only=False)).tolist()
+        for text, end, row in zip(texts, ends, rows_of(batch, self.width), strict=True):
+            if end - 1 <= self.watermark and self.end_index is not None:
+                continue
+            self.ends.add(end)
+            found = self.table.map(end)
+            rows = found.get(text) or []
+            rows.append(row)
+            found.put(text, rows)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Emit the partitions whose window has ended."""
+        self.watermark = timestamp
+        for end in sorted(end for end in self.ends if end - 1 <= timestamp):
+            found = self.table.map(end)
+            for rows in found.values():
+                ordered = sorted(rows, key=self.key)[self.first - 1 : self.last]
+                for position, row in enumerate(ordered):
+                    rank = (self.first + position,) if self.with_rank else ()
+                    self.changes.add(INSERT, row + rank)
+            found.clear()
+            self.table.drop_if_empty(end)
+            self.ends.discard(end)
+        self.flush()
+        self.output.emit_watermark(timestamp)

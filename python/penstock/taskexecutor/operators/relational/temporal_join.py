@@ -1,0 +1,138 @@
+"""Joins with the version of a table at the time of a row."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidProgramError
+from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes import JoinKind
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class TemporalJoinOperator(TwoInputRelationalOperator):
+    """Keeps left rows until their time has passed, and versions that they may need."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        inputs: tuple[Schema, Schema],
+        output: Schema,
+        has_kinds: tuple[bool, bool],
+        kind: JoinKind,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        condition: Expression | None,
+        session: Session,
+        left_time: int,
+        right_time: int | None,
+        is_updating: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            inputs: The columns of both sides.
+            output: The columns of the output.
+            has_kinds: Whether batches of the sides have row kinds.
+            kind: INNER or LEFT.
+            keys: Positions of the columns that must be equal.
+            condition: What else must hold; None for nothing.
+            session: Settings that results depend on.
+            left_time: The position of the left time attribute.
+            right_time: The position of the right one.
+            is_updating: Whether rows of the output may change.
+
+        Raises:
+            InvalidProgramError: It is by processing time.
+        """
+        super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
+        if right_time is None:
+            raise InvalidProgramError(
+                "a temporal join by processing time needs a table that can be looked up"
+            )
+        self.keys = keys
+        self.times = left_time, right_time
+        self.is_left = kind == "LEFT"
+        self.condition = JoinCondition(context, inputs, condition, session)
+        #: By key: left rows that wait, as time, row kind and row; versions in order of time.
+        self.waiting = context.keyed_state.table("left", "value").map(None)
+        self.versions = context.keyed_state.table("right", "value").map(None)
+        self.due: list[tuple[int, str]] = []
+        self.watermark = MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Note the rows that wait, and open the functions of users."""
+        self.due = [(time, text) for text, found in self.waiting.items() for time, _, _ in found]
+        heapq.heapify(self.due)
+        self.condition.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.condition.close()
+
+    def process_side(self, side: int, batch: Any) -> None:
+        """Takes a batch of a side."""
+        kinds = kinds_of(batch) or [0] * batch.num_rows
+        texts = key_texts(batch, self.keys[side])
+        times = milliseconds(batch.column(self.times[side])).to_pylist()
+        rows = rows_of(batch, self.widths[side])
+        for text, time, kind, row in zip(texts, times, kinds, rows, strict=True):
+            if side == 0:
+                found = self.waiting.get(text) or []
+                found.append((time, kind, row))
+                self.waiting.put(text, found)
+                heapq.heappush(self.due, (time, text))
+            elif kind != UPDATE_BEFORE:
+                versions = self.versions.get(text) or []
+                version = (time, None if kind == DELETE else row)
+                at = bisect_right([v[0] for v in versions], time)
+                versions.insert(at, version)
+                self.versions.put(text, versions)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Join the left rows whose time has passed."""
+        self.watermark = timestamp
+        touched = []
+        while self.due and self.due[0][0] <= timestamp:
+            _, text = heapq.heappop(self.due)
+            if text not in touched:
+                touched.append(text)
+        for text in touched:
+            self._join(text, timestamp)
+        self.flush()
+        self.output.emit_watermark(timestamp)
+
+    def _join(self, text: str, timestamp: int) -> None:
+        found = self.waiting.get(text) or []
+        due = sorted((f for f in found if f[0] <= timestamp), key=lambda f: f[0])
+        kept = [f for f in found if f[0] > timestamp]
+        if kept:
+            self.waiting.put(text, kept)
+        else:
+            self.waiting.remove(text)
+        versions = self.versions.get(text) or []
+        times = [v[0] for v in versions]
+        for time, kind, row in due:
+            at = bisect_right(times, time) - 1
+            version = versions[at][1] if at >= 0 else None
+            has_null = any(row[i] is None for i in self.keys[0])
+            if version is not None and not has_null and self.condition.of_rows([(row, version)])[0]:
+                self.changes.add(kind, row + version)
+            elif self.is_left:
+                self.changes.add(kind, row + nulls(self.widths[1]))
+        # Only the last version that has passed may still be needed.
+        last = bisect_right(times, timestamp) - 1
+        if last > 0:
+            self.versions.put(text, versions[last:])

@@ -1,0 +1,243 @@
+"""Windows of time: rows get their windows, and aggregates of windows."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.aggregate import Calls
+from penstock.taskexecutor.operators.relational.base import (
+    KeyedRelationalOperator,
+    RelationalOperator,
+)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, key_text, kinds_of
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.nodes import Window
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+
+
+class LocalTime:
+    """Times between UTC and the session's time zone, in ms since 1970."""
+
+    def __init__(self, session: Session, *, is_zoned: bool) -> None:
+        """Creates it; nothing is moved unless ``is_zoned``."""
+        self._zone = session.zone if is_zoned and session.time_zone != "UTC" else None
+
+    def local(self, times: Any) -> Any:
+        """Return local times of UTC ones, as a numpy array."""
+        return times if self._zone is None else self._mapped(times, self._to_local)
+
+    def utc(self, times: Any) -> Any:
+        """Return UTC times of local ones, as a numpy array."""
+        return times if self._zone is None else self._mapped(times, self._to_utc)
+
+    def utc_of(self, time: int) -> int:
+        """Return the UTC time of a local one."""
+        return time if self._zone is None else self._to_utc(time)
+
+    @staticmethod
+    def _mapped(times: Any, convert: Any) -> Any:
+        values, places = np.unique(times, return_inverse=True)
+        return np.array([convert(int(value)) for value in values], np.int64)[places]
+
+    def _to_local(self, time: int) -> int:
+        moment = (_EPOCH + time * _MILLISECOND).replace(tzinfo=datetime.UTC)
+        local = moment.astimezone(self._zone).replace(tzinfo=None)
+        return (local - _EPOCH) // _MILLISECOND
+
+    def _to_utc(self, time: int) -> int:
+        moment = (_EPOCH + time * _MILLISECOND).replace(tzinfo=self._zone)
+        return (moment.astimezone(datetime.UTC).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
+
+
+def window_arrays(starts: Any, ends: Any, schema: Any, local: LocalTime) -> list[Any]:
+    """Return window_start, window_end and window_time as the last columns of a schema."""
+    kinds = [field.type for field in list(schema)[-3:]]
+    time = ends - 1
+    if kinds[2].tz is not None:
+        time = local.utc(time)
+    return [
+        pa.array(values, pa.int64()).cast(kind)
+        for values, kind in zip((starts, ends, time), kinds, strict=True)
+    ]
+
+
+class WindowAssigner(RelationalOperator):
+    """Emits each row once for each of its windows."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        window: Window,
+        time_index: int,
+        session: Session,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: Those and the three of the window.
+            window: The windows.
+            time_index: The position of the time attribute.
+            session: Settings that results depend on.
+        """
+        super().__init__(context)
+        self.window = window
+        self.time_index = time_index
+        self.width = len(input)
+        self.schema = arrow_schema(output, has_kinds=False)
+        is_zoned = self.schema[len(output) - 1].type.tz is not None
+        self.local = LocalTime(session, is_zoned=is_zoned)
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        column = batch.column(self.time_index)
+        if column.null_count:
+            batch = batch.filter(column.is_valid())
+            column = batch.column(self.time_index)
+            if not batch.num_rows:
+                return
+        times = self.local.local(milliseconds(column).to_numpy(zero_copy_only=False))
+        rows, starts, ends = assigned(self.window, times)
+        columns = batch.columns
+        if rows is not None:
+            taken = batch.take(pa.array(rows, pa.int64()))
+            columns = taken.columns
+        arrays = [*columns[: self.width], *window_arrays(starts, ends, self.schema, self.local)]
+        self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+def assigned(window: Window, times: Any) -> tuple[Any, Any, Any]:
+    """Return rows, starts and ends of the windows of times; rows are None if each has one."""
+    size, slide, offset = window.size_ms, window.slide_ms, window.offset_ms
+    if window.kind == "TUMBLE":
+        starts = times - (times - offset) % size
+        return None, starts, starts + size
+    numbers = np.arange(len(times))
+    if window.kind == "HOP":
+        count = size // slide
+        last = times - (times - offset) % slide
+        rows = np.repeat(numbers, count)
+        starts = np.repeat(last, count) - np.tile(np.arange(count), len(times)) * slide
+        return rows, starts, starts + size
+    start = times - (times - offset) % size
+    first = (times - start) // slide + 1
+    counts = size // slide - first + 1
+    rows = np.repeat(numbers, counts)
+    begins = np.repeat(np.cumsum(counts) - counts, counts)
+    steps = np.arange(len(rows)) - begins + np.repeat(first, counts)
+    starts = np.repeat(start, counts)
+    return rows, starts, starts + steps * slide
+
+
+class WindowAggregateOperator(KeyedRelationalOperator):
+    """Aggregates rows of equal keys and window, and emits the results when the window ends."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        end_index: int,
+        has_kinds: bool,
+        session: Session,
+        is_zoned: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The columns of the output.
+            keys: Positions of the columns that make a group, those of the window among them.
+            calls: The aggregates, over columns.
+            end_index: The position of window_end.
+            has_kinds: Whether batches of the input have row kinds.
+            session: Settings that results depend on.
+            is_zoned: Whether windows are of local time.
+        """
+        super().__init__(context, input, output, has_kinds=has_kinds, is_updating=False)
+        self.keys = keys
+        self.calls = Calls(context, calls, may_retract=has_kinds)
+        self.end_index = end_index
+        self.local = LocalTime(session, is_zoned=is_zoned)
+        #: By window end in UTC, as namespace, and key: the key's values and the accumulators.
+        self.table = context.keyed_state.table("windows", "value")
+        self.ends: set[int] = set()
+        self.watermark = MIN_TIMESTAMP
+        self.late_rows = 0
+        context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
+
+    def open(self) -> None:
+        """Note the windows that are open, and open the functions of users."""
+        self.ends = {found.namespace for found in self.table.namespaces() if found.namespace}
+        self.calls.functions.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.calls.functions.close()
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        ends = self.local.utc(
+            milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
+        )
+        late = ends - 1 <= self.watermark
+        if late.any():
+            self.late_rows += int(late.sum())
+            batch = batch.filter(pa.array(~late))
+            ends = ends[~late]
+            if not batch.num_rows:
+                return
+        kinds = kinds_of(batch)
+        columns = [batch.column(i).to_pylist() for i in self.keys]
+        arguments = self.calls.arguments(batch)
+        touched: dict[tuple[Any, ...], list[Any]] = {}
+        for row, (end, key) in enumerate(
+            zip(ends.tolist(), zip(*columns, strict=True), strict=True)
+        ):
+            place = (end, key_text(key))
+            group = touched.get(place)
+            if group is None:
+                group = self.table.map(end).get(place[1])
+                group = [key, 0, self.calls.create()] if group is None else list(group)
+                group[2] = list(group[2])
+                touched[place] = group
+            is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
+            group[1] += 1 if is_added else -1
+            self.calls.change(group[2], arguments, row, is_added=is_added)
+        for (end, text), group in touched.items():
+            self.ends.add(end)
+            self.table.map(end).put(text, group)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Emit the windows that have ended."""
+        self.watermark = timestamp
+        for end in sorted(end for end in self.ends if end - 1 <= timestamp):
+            groups = self.table.map(end)
+            for key, count, values in groups.values():
+                if count > 0:
+                    self.changes.add(INSERT, tuple(key) + self.calls.results(values))
+            groups.clear()
+            self.table.drop_if_empty(end)
+            self.ends.discard(end)
+        self.flush()
+        self.output.emit_watermark(timestamp)
