@@ -1,6 +1,6 @@
 """``python -m penstock``: the ``penstock`` command of this interpreter."""
 
-from penstock.cli import main
+from penstock.command_line.main import main
 
 if __name__ == "__main__":
     main(prog_name="penstock")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from penstock.cli import main
+from penstock.command_line.main import main
 from penstock.common import Types
 from penstock.errors import JobCancelledError
 from penstock.rest.run_files import RunFile, running_clusters

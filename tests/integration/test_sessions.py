@@ -15,7 +15,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from e2e.running import start_program
-from penstock.cli import main
+from penstock.command_line.main import main
 from penstock.common import Types
 from penstock.datastream import MapFunction, RemoteStreamEnvironment
 from penstock.errors import (

@@ -1,7 +1,7 @@
 """Commands of `penstock` that run in the process of the test."""
 
 from click.testing import CliRunner
-from penstock.cli import main
+from penstock.command_line.main import main
 
 
 def penstock(*words: str, code: int = 0) -> str:

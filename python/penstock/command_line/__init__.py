@@ -1,4 +1,4 @@
-"""The commands of ``penstock`` beside ``run``: what asks running clusters, and what this machine.
+"""The command ``penstock``: `main` has ``run``, the modules beside it the other commands.
 
 | exit code | meaning |
 |---|---|

@@ -51,7 +51,7 @@ def demo(
         text = program.read_text("utf-8")
         click.echo(json.dumps({"source": text}) if as_json else text, nl=as_json)
         return
-    from penstock.cli import run
+    from penstock.command_line.main import run
 
     try:
         require_rest("the demo is a job with a dashboard")

@@ -230,7 +230,7 @@ def trigger(
     if dispose is not None:
         if directory is not None or detached:
             raise click.UsageError("--dispose deletes a savepoint, and takes none")
-        from penstock.savepoint_command import dispose as delete
+        from penstock.command_line.savepoint_commands import dispose as delete
 
         click.get_current_context().invoke(delete, path=dispose, options=())
         return

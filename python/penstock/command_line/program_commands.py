@@ -43,7 +43,7 @@ class PlannedError(BaseException):
 @click.pass_context
 def run_application(context: click.Context, /, as_json: bool, **given: Any) -> None:
     """Run PROGRAM in the background, as run -d; Flink 1 had this command."""
-    from penstock.cli import run
+    from penstock.command_line.main import run
 
     context.invoke(run, as_json=as_json, **given | {"detached": True})
 
@@ -57,7 +57,7 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
 
     The flags are those of run; where a job would run makes no difference.
     """
-    from penstock.cli import run
+    from penstock.command_line.main import run
     from penstock.datastream import StreamExecutionEnvironment
 
     found: list[str] = []
@@ -155,7 +155,7 @@ def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def completion(shell: str, as_json: bool) -> None:
     """Print what makes SHELL complete commands: eval "$(penstock completion bash)"."""
-    from penstock.cli import main
+    from penstock.command_line.main import main
 
     made = get_completion_class(shell)
     assert made is not None, "click has all three"

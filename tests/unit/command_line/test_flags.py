@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from penstock import pyflink_alias
-from penstock.cli import main
+from penstock.command_line.main import main
 from penstock.rest.run_files import RunFile
 from penstock.session.files import SessionAddress, SessionFile, find_session
 from support.commands import penstock

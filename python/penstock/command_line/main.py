@@ -61,7 +61,7 @@ _COMMANDS: Final = {
     "top": "penstock.command_line.watch:top",
     "list": "penstock.command_line.job_commands:list_jobs",
     "metrics": "penstock.command_line.job_commands:metrics",
-    "savepoint": "penstock.savepoint_command:savepoint",
+    "savepoint": "penstock.command_line.savepoint_commands:savepoint",
     "state": "penstock.command_line.state_command:state",
     "status": "penstock.command_line.job_commands:status",
     "stop": "penstock.command_line.job_commands:stop",
