@@ -1,0 +1,340 @@
+"""Files of tables: batches of rows by lines or by columns, with partitions and metadata."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from abc import abstractmethod
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from penstock.datastream.formats.file_format import Batch, FileFormat, FileRange
+from penstock.datastream.formats.lines import line_blocks
+from penstock.errors import FormatError
+from penstock.table import types
+from penstock.table.arrow_types import arrow_array, arrow_type
+from penstock.table.connectors.batches import BATCH_ROWS, null_column
+from penstock.table.exceptions import ValidationException
+from penstock.table.formats import scalar_text
+from penstock.table.plan.nodes import INSERT, ROW_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.table.formats.row_format import KindedRow, RowFormat
+
+BULK_FORMATS: Final = ("avro", "orc", "parquet")
+
+
+class TableFileFormat(FileFormat):
+    """A file as batches of a table's rows.
+
+    Args:
+        row_type: The table's physical columns.
+        stored: Those of them that are in the files.
+
+    Attributes:
+        with_kinds: Whether batches have a column of row kinds.
+        partition_keys: The columns that folders named ``key=value`` hold.
+        default_partition: The value in the name of a folder that stands for NULL.
+        metadata_keys: The metadata columns behind the physical ones.
+    """
+
+    def __init__(self, row_type: types.RowType, stored: types.RowType) -> None:
+        self.row_type = row_type
+        self.stored = stored
+        self.with_kinds = False
+        self.partition_keys: tuple[str, ...] = ()
+        self.default_partition = ""
+        self.metadata_keys: tuple[str, ...] = ()
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return None: record batches have no declared type of elements."""
+        return None
+
+    def with_metadata(self, keys: Sequence[str]) -> TableFileFormat:
+        """Return a format whose batches have metadata columns."""
+        made = copy.copy(self)
+        made.metadata_keys = tuple(keys)
+        return made
+
+    def with_columns(self, positions: Sequence[int]) -> TableFileFormat:
+        """Return a format that reads only some of the physical columns."""
+        del positions
+        return self
+
+    def completed(
+        self, columns: Sequence[pa.Array], length: int, path: str, kinds: Sequence[int] | None
+    ) -> pa.RecordBatch:
+        """Return the batch of stored columns with those that follow from the file's path."""
+        import pyarrow as pa
+
+        by_name = dict(zip(self.stored.field_names(), columns, strict=True))
+        values = partition_values(path, self.default_partition) if self.partition_keys else {}
+        arrays, names = [], []
+        for field in self.row_type:
+            if field.name in self.partition_keys:
+                value = _partition_value(values, field, path)
+                arrays.append(arrow_array([value] * length, field.data_type))
+            else:
+                arrays.append(by_name[field.name])
+            names.append(field.name)
+        for key in self.metadata_keys:
+            value, kind = _metadata_value(key, path)
+            arrays.append(arrow_array([value] * length, kind))
+            names.append(f"$metadata${key}")
+        if self.with_kinds:
+            arrays.append(pa.array([INSERT] * length if kinds is None else kinds, pa.int8()))
+            names.append(ROW_KIND)
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def partition_values(path: str, default_name: str) -> dict[str, str | None]:
+    """Return the values that folders named ``key=value`` above a file hold."""
+    values: dict[str, str | None] = {}
+    for part in PurePosixPath(urlsplit(path).path if "://" in path else path).parent.parts:
+        key, equals, value = part.partition("=")
+        if equals:
+            values[unquote(key)] = None if value == default_name else unquote(value)
+    return values
+
+
+def _partition_value(values: Mapping[str, str | None], field: types.RowField, path: str) -> Any:
+    if field.name not in values:
+        raise FormatError(f"{path}: no folder above the file is named {field.name}=…")
+    given = values[field.name]
+    if given is None:
+        return None
+    try:
+        match field.data_type:
+            case types.TimestampType():
+                return scalar_text.timestamp_of(given)
+            case types.LocalZonedTimestampType():
+                return scalar_text.instant_of(given)
+        return scalar_text.READERS[type(field.data_type)](given, field.data_type)
+    except (ValueError, KeyError):
+        raise FormatError(
+            f"{path}: the folder {field.name}={given} is no value of {field.data_type}"
+        ) from None
+
+
+def _metadata_value(key: str, path: str) -> tuple[Any, types.DataType]:
+    local = Path(path)
+    match key:
+        case "file.path":
+            return path, types.DataTypes.STRING()
+        case "file.name":
+            return PurePosixPath(path).name, types.DataTypes.STRING()
+        case "file.size":
+            return _local_file(local, key).st_size, types.DataTypes.BIGINT()
+        case "file.modification-time":
+            seconds = _local_file(local, key).st_mtime
+            moment = datetime.datetime.fromtimestamp(int(seconds * 1000) / 1000, datetime.UTC)
+            return moment, types.DataTypes.TIMESTAMP_LTZ(3)
+    raise AssertionError(key)
+
+
+def _local_file(path: Path, key: str) -> Any:
+    if "://" in str(path):
+        raise FormatError(f"{path}: the metadata column {key} is known of local files only")
+    return path.stat()
+
+
+class LinesOfTable(TableFileFormat):
+    """A file with a row, or several changes, on each line.
+
+    Args:
+        row_type: The table's physical columns.
+        stored: Those of them that are in the files.
+        row_format: How a line holds rows.
+    """
+
+    def __init__(
+        self, row_type: types.RowType, stored: types.RowType, row_format: RowFormat
+    ) -> None:
+        super().__init__(row_type, stored)
+        self._row_format = row_format
+        self.with_kinds = row_format.kinds_read != frozenset({INSERT})
+
+    def can_be_cut(self) -> bool:
+        """Return True: a line begins behind each line feed."""
+        return True
+
+    def with_columns(self, positions: Sequence[int]) -> TableFileFormat:
+        """Return a format that parses only some of the physical columns."""
+        wanted = {self.row_type.fields[i].name for i in positions if i < len(self.row_type)}
+        names = self.stored.field_names()
+        made = copy.copy(self)
+        made._row_format = self._row_format.with_columns(
+            [i for i, name in enumerate(names) if name in wanted]
+        )
+        return made
+
+    def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        """Yield a batch for each block of lines."""
+        for position, block in line_blocks(file, what):
+            lines = block.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            rows: list[KindedRow] = []
+            for number, line in enumerate(lines):
+                try:
+                    rows.extend(self._row_format.decode(line.removesuffix(b"\r")))
+                except FormatError as error:
+                    raise FormatError(
+                        f"{what.path}: line {number + 1} behind byte {position}: {error}"
+                    ) from None
+            parts = [rows[i : i + BATCH_ROWS] for i in range(0, len(rows), BATCH_ROWS)]
+            yield Batch(position, 0, [self._batch(part, what.path) for part in parts])
+
+    def _batch(self, rows: list[KindedRow], path: str) -> Any:
+        columns = [
+            arrow_array([row[i] for _, row in rows], field.data_type)
+            for i, field in enumerate(self.stored)
+        ]
+        return self.completed(columns, len(rows), path, [kind for kind, _ in rows])
+
+
+class ColumnsOfTable(TableFileFormat):
+    """A file of columns, piece by piece."""
+
+    is_compressible = False
+
+    def __init__(self, row_type: types.RowType, stored: types.RowType) -> None:
+        super().__init__(row_type, stored)
+        self._wanted = tuple(range(len(row_type)))
+
+    def can_be_cut(self) -> bool:
+        """Return False: one subtask reads a file."""
+        return False
+
+    def with_columns(self, positions: Sequence[int]) -> TableFileFormat:
+        """Return a format that reads only some of the physical columns."""
+        made = copy.copy(self)
+        made._wanted = tuple(positions)
+        return made
+
+    def wanted_names(self) -> list[str]:
+        """Return the names of the columns that are read from files."""
+        names = [self.row_type.fields[i].name for i in self._wanted if i < len(self.row_type)]
+        return [name for name in names if name in self.stored.field_names()]
+
+    @abstractmethod
+    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+        """Yield the pieces of a file from the one with a number on."""
+
+    def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        """Yield a batch for each piece; positions are the numbers of pieces."""
+        for number, table in enumerate(self.pieces(file, what.start), what.start):
+            batches = [
+                self._completed(table.slice(start, BATCH_ROWS), what.path)
+                for start in range(0, table.num_rows, BATCH_ROWS)
+            ]
+            yield Batch(number, 0, batches)
+
+    def _completed(self, table: Any, path: str) -> Any:
+        import pyarrow as pa
+
+        columns = []
+        for field in self.stored:
+            if field.name not in table.column_names:
+                columns.append(null_column(table.num_rows, field.data_type))
+                continue
+            column = table.column(field.name).combine_chunks()
+            if isinstance(column, pa.ChunkedArray):
+                column = pa.concat_arrays(column.chunks)
+            target = arrow_type(field.data_type)
+            if column.type != target:
+                try:
+                    column = column.cast(target, safe=False)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                    raise FormatError(
+                        f"{path}: column {field.name} of {column.type} is no {field.data_type}: "
+                        f"{error}"
+                    ) from None
+            columns.append(column)
+        return self.completed(columns, table.num_rows, path, None)
+
+
+class ParquetOfTable(ColumnsOfTable):
+    """A Parquet file, by row groups."""
+
+    reads_arrow = True
+
+    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+        """Yield the row groups."""
+        from pyarrow import parquet
+
+        opened = parquet.ParquetFile(file)
+        present = set(opened.schema_arrow.names)
+        names = [name for name in self.wanted_names() if name in present]
+        for number in range(first, opened.num_row_groups):
+            yield opened.read_row_group(number, columns=names)
+
+
+class OrcOfTable(ColumnsOfTable):
+    """An ORC file, by stripes."""
+
+    reads_arrow = True
+
+    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+        """Yield the stripes."""
+        import pyarrow as pa
+        from pyarrow import orc
+
+        opened = orc.ORCFile(file)
+        present = set(opened.schema.names)
+        names = [name for name in self.wanted_names() if name in present]
+        for number in range(first, opened.nstripes):
+            stripe = opened.read_stripe(number, columns=names)
+            yield pa.Table.from_batches([stripe]) if isinstance(stripe, pa.RecordBatch) else stripe
+
+
+class AvroOfTable(ColumnsOfTable):
+    """An Avro file, by blocks."""
+
+    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+        """Yield the blocks."""
+        import pyarrow as pa
+        from fastavro import block_reader
+
+        names = self.stored.field_names()
+        for number, block in enumerate(block_reader(file)):
+            if number < first:
+                continue
+            records: list[Any] = list(block)
+            columns = [
+                arrow_array([record.get(field.name) for record in records], field.data_type)
+                for field in self.stored
+            ]
+            yield pa.Table.from_arrays(columns, names=names)
+
+
+def bulk_format(
+    name: str, row_type: types.RowType, stored: types.RowType, options: Mapping[str, str]
+) -> TableFileFormat:
+    """Return the format of files of columns.
+
+    Raises:
+        ValidationException: The format has such options only when it is written.
+    """
+    kinds: dict[str, Any] = {"parquet": ParquetOfTable, "orc": OrcOfTable, "avro": AvroOfTable}
+    known = {
+        "utc-timezone",
+        "compression",
+        "codec",
+        "timestamp_mapping.legacy",
+        "write.int64.timestamp",
+    }
+    unknown = sorted(key for key in options if key not in known)
+    if unknown:
+        raise ValidationException(
+            f"Unsupported options of format '{name}': {', '.join(unknown)}. Supported options: "
+            f"{', '.join(sorted(known))}"
+        )
+    made: TableFileFormat = kinds[name](row_type, stored)
+    return made

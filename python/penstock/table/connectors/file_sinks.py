@@ -1,0 +1,227 @@
+"""The sink of tables in files: rows as lines or columns, in the folders of their partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import quote
+
+from penstock.common.options.value_types import MemorySizeType
+from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.file_system.buckets import BucketAssigner, RollingPolicy
+from penstock.table.connectors.batches import rows_of
+from penstock.table.connectors.interfaces import INSERT_ONLY, TableSink, stream_of
+from penstock.table.connectors.printing import value_text
+from penstock.table.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.graph.transformations import Transformation
+    from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import RowFormat
+    from penstock.table.types import RowType
+
+
+def memory_bytes(given: str) -> int:
+    """Return a size such as ``128 MB`` in bytes."""
+    parsed: int = MemorySizeType().parse(given)
+    return parsed
+
+
+class _Lines(Encoder):
+    """Writes the second part of pairs of a folder and a line."""
+
+    def __init__(self) -> None:
+        super().__init__("UTF-8")
+
+    def encode(self, element: Any) -> bytes:
+        """Return the line with its line feed."""
+        line: bytes = element[1]
+        return line + b"\n"
+
+
+class _Folders(BucketAssigner):
+    """Finds the folder in the first part of an element."""
+
+    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:
+        """Return the folder."""
+        del processing_time_ms
+        folder: str = element[0]
+        return folder
+
+
+class LineFiles:
+    """Files with a row on each line.
+
+    Args:
+        row_format: How a line holds a row.
+    """
+
+    def __init__(self, row_format: RowFormat) -> None:
+        self._row_format = row_format
+        self.kinds = row_format.kinds_written
+
+    def elements(self, rows: Sequence[tuple[int, str, Sequence[Any]]]) -> Iterator[Any]:
+        """Yield pairs of a folder and a line."""
+        encode = self._row_format.encode
+        for kind, folder, row in rows:
+            yield folder, encode(kind, row)
+
+    def builder(self, path: str, values: Mapping[str, Any]) -> Any:
+        """Return the builder of the sink that writes the elements."""
+        policy = RollingPolicy.default_rolling_policy(
+            part_size=values["sink.rolling-policy.file-size"],
+            rollover_interval=values["sink.rolling-policy.rollover-interval"],
+            inactivity_interval=values["sink.rolling-policy.inactivity-interval"],
+        )
+        return FileSink.for_row_format(path, _Lines()).with_rolling_policy(policy)
+
+
+class BulkFiles:
+    """Files of columns.
+
+    Args:
+        name: The format: ``parquet``, ``orc`` or ``avro``.
+        stored: The type of the rows.
+        options: The options of the format.
+    """
+
+    kinds = INSERT_ONLY
+
+    def __init__(self, name: str, stored: RowType, options: Mapping[str, str]) -> None:
+        self._name = name
+        self._stored = stored
+        self._options = dict(options)
+        if name == "avro":
+            raise ValidationException(
+                "The format 'avro' can only be read from files: write json, csv, parquet or orc"
+            )
+
+    def elements(self, rows: Sequence[tuple[int, str, Sequence[Any]]]) -> Iterator[Any]:
+        """Yield pairs of a folder and a batch of its rows."""
+        from penstock.table.connectors.batches import record_batch
+
+        by_folder: dict[str, list[tuple[int, Sequence[Any]]]] = {}
+        for kind, folder, row in rows:
+            by_folder.setdefault(folder, []).append((kind, row))
+        for folder, found in by_folder.items():
+            yield folder, record_batch(found, self._stored)
+
+    def builder(self, path: str, values: Mapping[str, Any]) -> Any:
+        """Return the builder of the sink that writes the elements."""
+        del values
+        return FileSink.for_bulk_format(
+            path, _BatchWriters(self._name, self._stored, self._options)
+        )
+
+
+class _BatchWriters(BulkWriterFactory):
+    """Makes writers of record batches."""
+
+    can_be_concatenated = False
+
+    def __init__(self, name: str, stored: RowType, options: Mapping[str, str]) -> None:
+        super().__init__()
+        self._name = name
+        self._stored = stored
+        self._options = dict(options)
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """Return the writer of a file."""
+        return _BatchWriter(self._name, self._stored, self._options, file)
+
+
+class _BatchWriter(BulkWriter):
+    def __init__(
+        self, name: str, stored: RowType, options: Mapping[str, str], file: BinaryIO
+    ) -> None:
+        from penstock.table.arrow_types import arrow_schema
+
+        self._schema = arrow_schema(stored)
+        compression = options.get("compression", "snappy").lower()
+        if name == "orc":
+            from pyarrow import orc
+
+            self._writer = orc.ORCWriter(file, compression=compression)
+        else:
+            from pyarrow import parquet
+
+            self._writer = parquet.ParquetWriter(file, self._schema, compression=compression)
+
+    def add_element(self, element: Any) -> None:
+        """Write a batch."""
+        import pyarrow as pa
+
+        self._writer.write(pa.Table.from_batches([element[1]]))
+
+    def flush(self) -> None:
+        """Keep nothing back: batches are written when they come."""
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close what nobody will read."""
+        self._writer.close()
+
+
+class FilesystemSink(TableSink):
+    """Writes files of a folder.
+
+    Args:
+        path: The folder, or a URL.
+        row_type: The type of the rows.
+        partition: The positions of the columns that the names of folders hold.
+        writer: How rows lie in files.
+        values: The options of the connector.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        row_type: RowType,
+        partition: Sequence[int],
+        writer: LineFiles | BulkFiles,
+        values: Mapping[str, Any],
+    ) -> None:
+        self._path = path
+        self._row_type = row_type
+        self._partition = list(partition)
+        self._writer = writer
+        self._values = values
+        self.kinds = writer.kinds
+
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operators that write the files."""
+        row_type, partition, writer = self._row_type, self._partition, self._writer
+        default = self._values["partition.default-name"]
+        stored = [i for i in range(len(row_type)) if i not in partition]
+        names = row_type.field_names()
+
+        def folder(row: Sequence[Any]) -> str:
+            parts = []
+            for i in partition:
+                value = row[i]
+                text = default if value is None else quote(_text(value, row_type, i), safe=" +,")
+                parts.append(f"{quote(names[i], safe='')}={text}")
+            return "/".join(parts)
+
+        def elements(batch: Any) -> Iterator[Any]:
+            rows = [
+                (kind, folder(row) if partition else "", [row[i] for i in stored])
+                for kind, row in rows_of(batch, row_type)
+            ]
+            return writer.elements(rows)
+
+        stream = stream_of(transformation, context).flat_map(elements)
+        builder = writer.builder(self._path, self._values).with_bucket_assigner(_Folders())
+        sink = stream.sink_to(builder.build())
+        if self._values["sink.parallelism"] is not None:
+            stream.set_parallelism(self._values["sink.parallelism"])
+            sink.set_parallelism(self._values["sink.parallelism"])
+
+
+def _text(value: Any, row_type: RowType, position: int) -> str:
+    return value_text(value, row_type.field_types()[position])

@@ -1,0 +1,203 @@
+"""TableSource, TableSink and ConnectorFactory: what a connector is for planning and execution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from penstock.table.exceptions import ValidationException
+from penstock.table.formats.registry import create_row_format, row_format_class
+from penstock.table.options import OptionSpec, positive, read_options, text
+from penstock.table.plan.nodes import INSERT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.datastream.data_stream import DataStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.graph.transformations import Transformation
+    from penstock.table.formats.row_format import RowFormat
+    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.types import DataType, RowType
+
+INSERT_ONLY: frozenset[int] = frozenset({INSERT})
+ALL_KINDS: frozenset[int] = frozenset(range(4))
+
+SINK_PARALLELISM = OptionSpec(positive)
+"""The option ``sink.parallelism``."""
+
+
+class ExecutionContext(Protocol):
+    """The surroundings in which a plan becomes operators."""
+
+    @property
+    def environment(self) -> StreamExecutionEnvironment:
+        """The environment that the operators belong to."""
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """A table that a connector is to read or write.
+
+    Attributes:
+        name: The full name, for texts.
+        schema: The resolved columns.
+        options: The options of the table but ``connector``.
+        partition_keys: The columns that the table is partitioned by.
+        is_streaming: Whether the query runs in streaming mode.
+        settings: The options of the table environment.
+    """
+
+    name: str
+    schema: ResolvedSchema
+    options: Mapping[str, str]
+    partition_keys: tuple[str, ...] = ()
+    is_streaming: bool = True
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def physical_type(self) -> RowType:
+        """The type of the records."""
+        return self.schema.to_physical_row_data_type()
+
+
+class TableSource(ABC):
+    """Reads a table as record batches.
+
+    A batch has the table's physical columns and then the wanted metadata columns; if ``kinds`` is
+    not INSERT alone, a last column has the row kinds.
+
+    Attributes:
+        kinds: The row kinds that there may be.
+        is_bounded: Whether the rows end.
+        metadata: The types of the metadata that can be read, by key.
+    """
+
+    kinds: frozenset[int] = INSERT_ONLY
+    is_bounded: bool = True
+    metadata: Mapping[str, DataType] = {}
+
+    def with_metadata(self, keys: Sequence[str]) -> TableSource:
+        """Return a source that reads these metadata columns behind the physical ones."""
+        assert not keys
+        return self
+
+    def with_columns(self, positions: Sequence[int]) -> TableSource:
+        """Return a source in whose batches only some physical columns need their values.
+
+        The batches still have all columns; a source may leave NULL in the others.
+        """
+        del positions
+        return self
+
+    @abstractmethod
+    def transformation(self, context: ExecutionContext) -> Transformation:
+        """Return the operator whose records are the table's batches."""
+
+
+class TableSink(ABC):
+    """Writes record batches into a table.
+
+    A batch has the columns of the table that are written; a last column has the row kinds if the
+    query updates.
+
+    Attributes:
+        kinds: The row kinds that can be written.
+        needs_update_before: Whether the old row of an update is written, too.
+    """
+
+    kinds: frozenset[int] = INSERT_ONLY
+    needs_update_before: bool = True
+
+    @abstractmethod
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operators that write the records of a transformation."""
+
+
+class ConnectorFactory:
+    """Makes the sources and sinks of one connector.
+
+    Attributes:
+        identifier: The name in ``connector``.
+        options: The options by key, without those of formats.
+        prefixes: The beginnings of keys that are passed on.
+    """
+
+    identifier: ClassVar[str]
+    options: ClassVar[Mapping[str, OptionSpec]] = {}
+    prefixes: ClassVar[tuple[str, ...]] = ()
+
+    def source(self, context: TableContext) -> TableSource:
+        """Return the source of a table.
+
+        Raises:
+            ValidationException: The connector only writes, or an option is wrong.
+        """
+        raise ValidationException(
+            f"Connector '{self.identifier}' can only be used as a sink: it cannot be read as "
+            f"table {context.name}"
+        )
+
+    def sink(self, context: TableContext) -> TableSink:
+        """Return the sink of a table.
+
+        Raises:
+            ValidationException: The connector only reads, or an option is wrong.
+        """
+        raise ValidationException(
+            f"Connector '{self.identifier}' can only be used as a source: table {context.name} "
+            "cannot be written"
+        )
+
+    def read_options(
+        self, context: TableContext, *, format_keys: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Return the values of the connector's options; those of its formats are passed on.
+
+        Args:
+            context: The table.
+            format_keys: The options that name formats.
+
+        Raises:
+            ValidationException: An option is missing or unknown, or its value is invalid.
+        """
+        prefixes = list(self.prefixes)
+        for key in format_keys:
+            named = context.options.get(key)
+            if named is not None:
+                prefixes.append(f"{key.removesuffix('format')}{named}.")
+        specs = {**self.options, **{key: OptionSpec(text) for key in format_keys}}
+        return read_options(
+            f"connector '{self.identifier}'", context.options, specs, prefixes=prefixes
+        )
+
+    def row_format(
+        self, context: TableContext, row_type: RowType, key: str = "format"
+    ) -> RowFormat:
+        """Return the format that an option names, for rows of a type.
+
+        Raises:
+            ValidationException: The option is missing or names no format, or an option of the
+                format is wrong.
+        """
+        named = context.options.get(key)
+        if named is None:
+            raise ValidationException(
+                f"Missing required options of connector '{self.identifier}': {key}"
+            )
+        prefix = f"{key.removesuffix('format')}{named}."
+        row_format_class(named, self.identifier)
+        options = {
+            option.removeprefix(prefix): value
+            for option, value in context.options.items()
+            if option.startswith(prefix)
+        }
+        return create_row_format(named, self.identifier, row_type, options)
+
+
+def stream_of(transformation: Transformation, context: ExecutionContext) -> DataStream[Any]:
+    """Return the stream of a transformation, to be continued with the DataStream API."""
+    from penstock.datastream.data_stream import DataStream
+
+    return DataStream(context.environment, transformation)
