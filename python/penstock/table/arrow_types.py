@@ -32,6 +32,7 @@ __all__ = [
     "arrow_schema",
     "arrow_type",
     "data_type_of_arrow",
+    "field_value",
     "fitting_decimal",
     "python_values",
 ]
@@ -177,7 +178,7 @@ def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
         case types.RowType():
             mask = pa.array([value is None for value in values], pa.bool_())
             columns = [
-                arrow_array([_field(value, i, f.name) for value in values], f.data_type)
+                arrow_array([field_value(value, i, f.name) for value in values], f.data_type)
                 for i, f in enumerate(data_type)
             ]
             return pa.StructArray.from_arrays(columns, fields=list(target), mask=mask)
@@ -201,7 +202,8 @@ def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
         raise kind(f"A value does not fit the type {data_type}: {error}") from error
 
 
-def _field(row: Any, position: int, name: str) -> Any:
+def field_value(row: Any, position: int, name: str) -> Any:
+    """Return a field of a Row, tuple, list, dictionary or object; None of None."""
     if row is None:
         return None
     if isinstance(row, dict):

@@ -60,6 +60,11 @@ class TableConfig:
         self._configuration.set_string(key, value)
         return self
 
+    @property
+    def root(self) -> Configuration:
+        """The configuration beneath, which own options win over (beyond PyFlink)."""
+        return self._root
+
     def reset(self, key: str | None = None) -> None:
         """Forget one option, or all of them (beyond PyFlink)."""
         for known in [*self._configuration.key_set()] if key is None else [key]:

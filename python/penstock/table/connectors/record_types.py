@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.typeinfo import Types
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-def batch_type(schema: Any) -> TypeInformation:
+def batch_type(schema: Any) -> TypeInformation | None:
     """Return the type of batches of an Arrow schema."""
     del schema
-    return Types.PICKLED_BYTE_ARRAY()
+    return None

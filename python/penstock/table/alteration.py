@@ -1,0 +1,175 @@
+"""ALTER TABLE: another declaration of a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.exceptions import ValidationException
+from penstock.table.schema import DeclaredColumn, DeclaredWatermark, Schema
+from penstock.table.schema_resolution import expression_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.catalog import CatalogBaseTable
+    from penstock.table.sql.statements import Alter, ColumnDefinition, CreateTable
+
+
+def declared_column(definition: ColumnDefinition) -> DeclaredColumn:
+    """Return the declaration of a column of CREATE or ALTER TABLE."""
+    key = definition.metadata_key
+    if definition.is_metadata and key is None:
+        key = definition.name
+    return DeclaredColumn(
+        definition.name,
+        definition.type,
+        definition.text if definition.expression is not None else None,
+        key if definition.is_metadata else None,
+        definition.is_virtual,
+        definition.comment,
+    )
+
+
+def declared_schema(statement: CreateTable) -> Schema:
+    """Return the declaration of the columns, watermark and key of CREATE TABLE.
+
+    Raises:
+        ValidationException: The primary key would have to be enforced.
+    """
+    if statement.primary_key is not None and statement.is_key_enforced:
+        raise ValidationException(
+            "Flink doesn't support ENFORCED mode for PRIMARY KEY constraint. ENFORCED/NOT ENFORCED "
+            "controls if the constraint checks are performed on the incoming/outgoing data. "
+            "penstock does not own the data therefore the only supported mode is the NOT ENFORCED "
+            "mode"
+        )
+    columns = [declared_column(definition) for definition in statement.columns]
+    watermarks = [DeclaredWatermark(".".join(w.column), w.text) for w in statement.watermarks]
+    key = None
+    if statement.primary_key is not None:
+        name = statement.key_name or f"PK_{'_'.join(statement.primary_key)}"
+        key = name, tuple(statement.primary_key)
+    return Schema(columns, watermarks, key)
+
+
+def altered(table: CatalogBaseTable, statement: Alter) -> CatalogBaseTable:
+    """Return a table as ALTER TABLE leaves it.
+
+    Raises:
+        ValidationException: A column is missing, there already, or needed by others.
+    """
+    schema = table.schema
+    match statement.action:
+        case "SET":
+            return replace(table, options={**table.options, **statement.arguments})
+        case "RESET":
+            if "connector" in statement.arguments:
+                raise ValidationException("ALTER TABLE RESET cannot reset the option 'connector'")
+            kept = {k: v for k, v in table.options.items() if k not in statement.arguments}
+            return replace(table, options=kept)
+        case "RENAME COLUMN":
+            return replace(table, schema=_renamed(schema, *statement.arguments))
+        case "ADD" | "MODIFY":
+            is_new = statement.action == "ADD"
+            return replace(table, schema=_changed(schema, statement.arguments, is_new=is_new))
+        case "DROP":
+            return replace(table, schema=_without(schema, statement.arguments))
+        case "DROP WATERMARK":
+            if not schema.watermark_specs:
+                raise ValidationException("The table has no watermark to drop")
+            return replace(table, schema=Schema(schema.columns, (), schema.primary_key))
+        case "DROP PRIMARY KEY":
+            if schema.primary_key is None:
+                raise ValidationException("The table has no primary key to drop")
+            return replace(table, schema=Schema(schema.columns, schema.watermark_specs, None))
+    raise ValidationException(f"ALTER TABLE … {statement.action} is not supported")
+
+
+def _position(schema: Schema, name: str) -> int:
+    for position, column in enumerate(schema.columns):
+        if column.name == name:
+            return position
+    known = ", ".join(column.name for column in schema.columns)
+    raise ValidationException(f"The column `{name}` does not exist in the table: it has {known}")
+
+
+def _changed(schema: Schema, statement: CreateTable, *, is_new: bool) -> Schema:
+    columns = list(schema.columns)
+    positions = statement.positions if hasattr(statement, "positions") else ()
+    for number, definition in enumerate(statement.columns):
+        made = declared_column(definition)
+        exists = any(column.name == made.name for column in columns)
+        if is_new and exists:
+            raise ValidationException(
+                f"Try to add a column `{made.name}` which already exists in the table"
+            )
+        at = len(columns)
+        if not is_new:
+            at = _position(Schema(columns), made.name)
+            old = columns.pop(at)
+            if made.comment is None:
+                made = replace(made, comment=old.comment)
+        place = positions[number] if number < len(positions) else None
+        if place == "FIRST":
+            at = 0
+        elif place is not None:
+            at = _position(Schema(columns), place[1]) + 1
+        columns.insert(at, made)
+    given = declared_schema(replace(statement, columns=()))
+    watermarks: Sequence[Any] = schema.watermark_specs
+    if given.watermark_specs:
+        if is_new and watermarks:
+            raise ValidationException("The table has a watermark: use MODIFY WATERMARK")
+        watermarks = given.watermark_specs
+    key = schema.primary_key
+    if given.primary_key is not None:
+        if is_new and key is not None:
+            raise ValidationException("The table has a primary key: DROP PRIMARY KEY first")
+        key = given.primary_key
+    return Schema(columns, watermarks, key)
+
+
+def _users(schema: Schema, name: str) -> list[str]:
+    """Return what needs a column: computed columns, the watermark and the primary key."""
+    quoted = f"`{name}`"
+    users = [
+        f"the computed column `{column.name}`"
+        for column in schema.columns
+        if column.is_computed and quoted in expression_text(column.expression)
+    ]
+    users.extend(
+        "the watermark"
+        for watermark in schema.watermark_specs
+        if watermark.column == name or quoted in expression_text(watermark.expression)
+    )
+    if schema.primary_key is not None and name in schema.primary_key[1]:
+        users.append("the primary key")
+    return users
+
+
+def _without(schema: Schema, names: Sequence[str]) -> Schema:
+    for name in names:
+        _position(schema, name)
+    columns = [column for column in schema.columns if column.name not in names]
+    rest = Schema(columns, schema.watermark_specs, schema.primary_key)
+    for name in names:
+        users = _users(rest, name)
+        if users:
+            raise ValidationException(f"The column `{name}` is needed by {', '.join(users)}")
+    return rest
+
+
+def _renamed(schema: Schema, old: str, new: str) -> Schema:
+    at = _position(schema, old)
+    if any(column.name == new for column in schema.columns):
+        raise ValidationException(f"The column `{new}` already exists in the table")
+    users = [user for user in _users(schema, old) if user != "the primary key"]
+    if users:
+        raise ValidationException(f"The column `{old}` is needed by {', '.join(users)}")
+    columns = list(schema.columns)
+    columns[at] = replace(columns[at], name=new)
+    key = schema.primary_key
+    if key is not None:
+        key = key[0], tuple(new if column == old else column for column in key[1])
+    return Schema(columns, schema.watermark_specs, key)

@@ -1,0 +1,182 @@
+"""Calls of the Table API that the binder of SQL does not know: fields, SQL texts, functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.exceptions import ValidationException
+from penstock.table.expression import Expression
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.udf import UserDefinedFunctionWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.binder import Binder
+    from penstock.table.plan.nodes import Node
+    from penstock.table.plan.scopes import Scope
+    from penstock.table.table import Table
+    from penstock.table.table_environment import TableEnvironment
+
+
+def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Scope) -> e.Expression:
+    """Return the resolved form of an unresolved tree.
+
+    Raises:
+        ValidationException: A name is unknown, or a type does not fit.
+    """
+
+    def replaced(part: Any) -> Any:
+        """Return a tree whose calls the binder knows; resolved where that is done here."""
+        match part:
+            case e.UnresolvedAlias():
+                return replaced(part.argument)
+            case e.UnresolvedCall(function="GET"):
+                value = resolve(environment, binder, part.arguments[0], scope)
+                return _field(binder, value, part.options[0])
+            case e.UnresolvedCall(function="SQL"):
+                return environment.sql_expression(part.options[0], scope)
+            case e.UnresolvedCall(function="IN TABLE"):
+                value = resolve(environment, binder, part.arguments[0], scope)
+                plan = part.options[0]
+                kind = types.BooleanType()
+                return e.Subquery(kind, "IN", plan, (value,))
+            case e.UnresolvedCall():
+                arguments = tuple(replaced(argument) for argument in part.arguments)
+                return e.UnresolvedCall(
+                    _function(part.function), arguments, part.is_distinct, part.options
+                )
+            case e.UnresolvedCast():
+                return e.UnresolvedCast(replaced(part.argument), part.type, part.is_try)
+            case e.UnresolvedOver():
+                order = tuple((replaced(item), descends) for item, descends in part.order)
+                partition = tuple(map(replaced, part.partition))
+                return e.UnresolvedOver(replaced(part.call), partition, order, part.frame)
+        return part
+
+    return binder.resolve(replaced(tree), scope)
+
+
+def _function(name: Any) -> Any:
+    """Return the name that the table of functions has for a method of expressions."""
+    return _NAMES.get(name, name) if isinstance(name, str) else name
+
+
+_NAMES = {"ARRAY": "ARRAY_CONSTRUCTOR", "MAP": "MAP_CONSTRUCTOR", "NEGATIVE": "NEGATIVE"}
+
+
+def _field(binder: Binder, value: e.Expression, key: Any) -> e.Expression:
+    kind = value.type
+    if not isinstance(kind, types.RowType):
+        raise ValidationException(f"'{value}' of type {kind} has no field {key!r}: it is no ROW")
+    names = kind.field_names()
+    if isinstance(key, int):
+        if not 0 <= key < len(names):
+            raise ValidationException(f"'{value}' has no field {key}: it has {len(names)}")
+        key = names[key]
+    if key not in names:
+        raise ValidationException(f"'{value}' has no field '{key}': it has {', '.join(names)}")
+    return binder.field(value, key)
+
+
+def table_function(
+    environment: TableEnvironment, table: Table, call: Any
+) -> tuple[Any, list[e.Expression], Sequence[str]]:
+    """Return wrapper, arguments and names of columns of a table function's call.
+
+    Raises:
+        ValidationException: The call is of no table function.
+    """
+    tree = call.tree if isinstance(call, Expression) else call
+    names: Sequence[str] = ()
+    if isinstance(tree, e.UnresolvedAlias):
+        names, tree = tree.names, tree.argument
+    if isinstance(tree, UserDefinedFunctionWrapper):
+        wrapper, arguments = row_function(environment, table, tree)
+        return wrapper, arguments, names or wrapper.alias_names
+    if not isinstance(tree, e.UnresolvedCall):
+        raise ValidationException(f"Expected the call of a table function, got {tree}")
+    wrapper = tree.function
+    if isinstance(wrapper, str):
+        wrapper = environment.catalogs.find_function(tuple(wrapper.split(".")))
+    if wrapper is None or getattr(wrapper, "kind", "") != "TABLE":
+        raise ValidationException(f"'{tree.function}' is no table function")
+    arguments = [table.resolve(argument) for argument in tree.arguments]
+    return wrapper, arguments, names or wrapper.alias_names
+
+
+def row_function(
+    environment: TableEnvironment, table: Table, func: Any
+) -> tuple[Any, list[e.Expression]]:
+    """Return the wrapper of a function, and its arguments: those of a call, or the whole row.
+
+    Raises:
+        ValidationException: The argument is neither.
+    """
+    if isinstance(func, UserDefinedFunctionWrapper):
+        return func.taking_row(), [whole_row(table.plan_node)]
+    tree = func.tree if isinstance(func, Expression) else func
+    names: Sequence[str] = ()
+    if isinstance(tree, e.UnresolvedAlias):
+        names, tree = tree.names, tree.argument
+    if not isinstance(tree, e.UnresolvedCall):
+        raise ValidationException(f"Expected a function or its call, got {func!r}")
+    wrapper = tree.function
+    if isinstance(wrapper, str):
+        wrapper = environment.catalogs.find_function(tuple(wrapper.split(".")))
+    if wrapper is None:
+        raise ValidationException(f"The function '{tree.function}' is unknown")
+    if names:
+        wrapper.alias(*names)
+    return wrapper, [table.resolve(argument) for argument in tree.arguments]
+
+
+def whole_row(node: Node) -> e.Expression:
+    """Return the row of a relation as one value."""
+    from penstock.table.functions import registry
+
+    columns = n.columns(node)
+    made = registry.call("ROW", *columns)
+    fields = [types.RowField(f.name, f.type) for f in node.schema]
+    from dataclasses import replace
+
+    return replace(made, type=types.RowType(fields, nullable=False))
+
+
+def fields_node(node: Node, call: e.Expression, names: Sequence[str] | None) -> Node:
+    """Return the rows that the result of a call, a ROW, makes.
+
+    Raises:
+        ValidationException: There is another number of names than of fields.
+    """
+    kind = call.type
+    if not isinstance(kind, types.RowType):
+        return n.project(node, [call], [*(names or ("f0",))][:1])
+    if names is not None and len(names) != len(kind):
+        raise ValidationException(f"{len(names)} names are given for {len(kind)} fields")
+    with_row = n.project(node, [call], ["$row"])
+    from penstock.table.plan.scopes import fields_of
+
+    row = n.columns(with_row)[0]
+    fields = [fields_of(row, (field.name,)) for field in kind]
+    return n.project(with_row, fields, list(names or kind.field_names()))
+
+
+def aggregate_tree(table: Table, func: Any) -> Any:
+    """Return the unresolved call of an aggregate function, over the whole row if it has none.
+
+    Raises:
+        ValidationException: The argument is no aggregate function.
+    """
+    if isinstance(func, UserDefinedFunctionWrapper):
+        if func.kind != "AGGREGATE":
+            raise ValidationException(f"{func.name} is no aggregate function")
+        call = e.UnresolvedCall(func.taking_row(), (whole_row(table.plan_node),))
+        return e.UnresolvedAlias(call, func.alias_names) if func.alias_names else call
+    tree = func.tree if isinstance(func, Expression) else func
+    inner = tree.argument if isinstance(tree, e.UnresolvedAlias) else tree
+    if not isinstance(inner, e.UnresolvedCall):
+        raise ValidationException(f"Expected an aggregate function or its call, got {func!r}")
+    return tree

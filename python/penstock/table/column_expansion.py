@@ -1,0 +1,134 @@
+"""Columns that ``select`` means: ranges, all columns, all but some, fields of rows, and names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.exceptions import ValidationException
+from penstock.table.plan.expressions import (
+    Column,
+    Expression,
+    UnresolvedAlias,
+    UnresolvedCall,
+    UnresolvedColumn,
+    UnresolvedLiteral,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.table.plan.schema import Schema
+
+
+def expanded(
+    trees: Sequence[Any], schema: Schema, resolve: Callable[[Any], Expression]
+) -> list[Any]:
+    """Return trees without any that stand for several columns.
+
+    Args:
+        trees: Unresolved trees.
+        schema: The columns of the table.
+        resolve: Resolves a tree over these columns.
+
+    Raises:
+        ValidationException: A range names a column that the table has not.
+    """
+    found: list[Any] = []
+    for tree in trees:
+        match tree:
+            case UnresolvedColumn(name="*"):
+                found.extend(UnresolvedColumn(name) for name in schema.names)
+            case UnresolvedCall(function="WITH_COLUMNS"):
+                for part in tree.arguments:
+                    found.extend(_columns_of(part, schema))
+            case UnresolvedCall(function="WITHOUT_COLUMNS"):
+                left_out = {
+                    str(column) for part in tree.arguments for column in _columns_of(part, schema)
+                }
+                kept = [name for name in schema.names if name not in left_out]
+                found.extend(UnresolvedColumn(name) for name in kept)
+            case UnresolvedCall(function="FLATTEN"):
+                found.extend(_flattened(tree.arguments[0], resolve))
+            case _:
+                found.append(tree)
+    return found
+
+
+def _columns_of(tree: Any, schema: Schema) -> list[Any]:
+    match tree:
+        case UnresolvedCall(function="RANGE"):
+            first, last = (_position(end, schema) for end in tree.options)
+            if first > last:
+                raise ValidationException(f"The range {tree.options} of columns is empty")
+            return [UnresolvedColumn(name) for name in schema.names[first : last + 1]]
+        case UnresolvedColumn(name="*"):
+            return [UnresolvedColumn(name) for name in schema.names]
+        case UnresolvedLiteral(value=int()):
+            return [UnresolvedColumn(schema.names[_position(tree.value, schema)])]
+    return [tree]
+
+
+def _position(end: Any, schema: Schema) -> int:
+    """Return the position of a column that is given by name or by number, from 1."""
+    if isinstance(end, int):
+        if not 1 <= end <= len(schema):
+            raise ValidationException(
+                f"There is no column {end}: the table has {len(schema)} columns"
+            )
+        return end - 1
+    position = schema.index(str(end))
+    if position is None:
+        raise ValidationException(
+            f"Column '{end}' not found: the table has {', '.join(schema.names)}"
+        )
+    return position
+
+
+def _flattened(tree: Any, resolve: Callable[[Any], Expression]) -> list[Any]:
+    resolved = resolve(tree)
+    if not isinstance(resolved.type, types.RowType):
+        return [tree]
+    name = output_name(tree, resolved, 0) or "_c0"
+    return [
+        UnresolvedAlias(
+            UnresolvedCall("GET", (tree,), options=(field.name,)), (f"{name}${field.name}",)
+        )
+        for field in resolved.type
+    ]
+
+
+def output_name(tree: Any, resolved: Expression, position: int) -> str:
+    """Return the name of the column that an expression makes."""
+    match tree:
+        case UnresolvedAlias():
+            return str(tree.names[0])
+        case UnresolvedColumn():
+            return str(tree.name)
+        case UnresolvedCall(function="GET"):
+            outer = output_name(tree.arguments[0], resolved, position)
+            return f"{outer}${tree.options[0]}"
+    if isinstance(resolved, Column) and resolved.name and not isinstance(tree, UnresolvedCall):
+        return resolved.name
+    return f"_c{position}"
+
+
+def transformed(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """Return an unresolved tree with ``change`` applied to every part, calls before arguments.
+
+    ``change`` returns what stands in for a part, or the part itself.
+    """
+    from dataclasses import replace
+
+    made = change(tree)
+    if made is not tree:
+        return made
+    match tree:
+        case UnresolvedCall():
+            arguments = tuple(transformed(part, change) for part in tree.arguments)
+            return tree if arguments == tree.arguments else replace(tree, arguments=arguments)
+        case UnresolvedAlias():
+            return replace(tree, argument=transformed(tree.argument, change))
+    if hasattr(tree, "argument"):
+        return replace(tree, argument=transformed(tree.argument, change))
+    return tree

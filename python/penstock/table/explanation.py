@@ -1,0 +1,63 @@
+"""Plans as text: what ``explain`` shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.job import check_changes
+from penstock.table.plan import nodes as n
+from penstock.table.plan.changelog import Changelog, kinds_text
+from penstock.table.plan.translation import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.nodes import Node
+    from penstock.table.table_environment import TableEnvironment
+
+
+def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Sequence[Any]) -> str:
+    """Return the plans of relations and insertions as text.
+
+    Raises:
+        TableException: A plan cannot be run.
+    """
+    is_streaming = environment.planner.is_streaming
+    changelog = Changelog(is_streaming=is_streaming)
+    shows_kinds = ExplainDetail.CHANGELOG_MODE in details or "CHANGELOG_MODE" in details
+    _check(environment, nodes)
+    plain = "\n".join(n.explain_tree(node) for node in nodes)
+    physical = "\n".join(_tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in nodes)
+    parts = [
+        ("Abstract Syntax Tree", plain),
+        ("Optimized Physical Plan", physical),
+        ("Optimized Execution Plan", plain),
+    ]
+    return "\n".join(f"== {title} ==\n{text}\n" for title, text in parts)
+
+
+def _tree(node: Node, changelog: Changelog, *, shows_kinds: bool, depth: int) -> str:
+    prefix = "" if depth == 0 else "   " * (depth - 1) + "+- "
+    line = f"{prefix}{node.describe()}"
+    if shows_kinds:
+        kinds = changelog.kinds(node.input if isinstance(node, n.Sink) else node)
+        line = f"{line[:-1]}, changelogMode=[{kinds_text(kinds)}])"
+    children = [
+        _tree(child, changelog, shows_kinds=shows_kinds, depth=depth + 1) for child in node.inputs
+    ]
+    return "\n".join([line, *children])
+
+
+def _check(environment: TableEnvironment, nodes: Sequence[Node]) -> None:
+    """Translate plans into an environment that runs nothing, so that they are known to run."""
+    jobs = environment.jobs
+    context = jobs.context(jobs.environment())
+    for node in nodes:
+        if isinstance(node, n.Sink):
+            check_changes(
+                node.input, node.kinds, node.name, is_streaming=environment.planner.is_streaming
+            )
+            translate(node.input, context)
+        else:
+            translate(node, context)

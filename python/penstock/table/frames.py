@@ -1,0 +1,100 @@
+"""Frames of pandas as tables, and tables as frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.arrow_types import arrow_schema, arrow_type, data_type_of_arrow
+from penstock.table.connectors.batches import has_kinds, kinds_of
+from penstock.table.job import row_type_of
+from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
+from penstock.table.types import DataType, RowField, RowType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from penstock.table.table import Table
+
+
+def batches_of_frame(
+    frame: pd.DataFrame, schema: RowType | Sequence[str | DataType] | None
+) -> tuple[RowType, list[pa.RecordBatch]]:
+    """Return the type of a frame's rows, and the rows.
+
+    Args:
+        frame: The frame.
+        schema: The type of the rows, the names of the columns, or their types; the frame's own
+            by default.
+
+    Raises:
+        TypeError: The argument is no frame, or SQL has no type for a column.
+        ValueError: There is another number of names or types than of columns.
+    """
+    import pandas
+    import pyarrow as pa
+
+    if not isinstance(frame, pandas.DataFrame):
+        raise TypeError(f"Expected a pandas.DataFrame, got {type(frame).__name__}")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    names = [str(name) for name in table.column_names]
+    kinds = [data_type_of_arrow(column.type) for column in table.columns]
+    if isinstance(schema, RowType):
+        names, kinds = schema.field_names(), schema.field_types()
+    elif schema is not None:
+        given = list(schema)
+        if len(given) != len(names):
+            raise ValueError(f"The schema has {len(given)} columns, the frame has {len(names)}")
+        if all(isinstance(each, str) for each in given):
+            names = [str(each) for each in given]
+        else:
+            kinds = [each for each in given if isinstance(each, DataType)]
+    if len(names) != table.num_columns or len(kinds) != len(names):
+        raise ValueError(f"The schema has {len(names)} columns, the frame has {table.num_columns}")
+    row_type = RowType([RowField(n, k) for n, k in zip(names, kinds, strict=True)])
+    columns = [
+        column.cast(arrow_type(kind), safe=False) if column.type != arrow_type(kind) else column
+        for column, kind in zip(table.columns, kinds, strict=True)
+    ]
+    made = pa.Table.from_arrays(columns, names=names)
+    return row_type, made.combine_chunks().to_batches()
+
+
+def to_pandas(table: Table) -> pd.DataFrame:
+    """Run a query and return its final rows as a frame."""
+    import pyarrow as pa
+
+    row_type = row_type_of(table.plan_node)
+    result: Any = table.execute()
+    batches = list(result.batches())
+    schema = arrow_schema(row_type)
+    plain = [_plain(batch, schema) for batch in batches]
+    made = pa.Table.from_batches([batch for batch, _ in plain], schema)
+    kinds = [kind for _, found in plain for kind in found]
+    if any(kind != INSERT for kind in kinds):
+        made = made.take(pa.array(_remaining(made, kinds), pa.int64()))
+    return made.to_pandas(date_as_object=True)
+
+
+def _plain(batch: Any, schema: Any) -> tuple[Any, list[int]]:
+    """Return a batch without its row kinds, and these."""
+    import pyarrow as pa
+
+    kinds = kinds_of(batch)
+    columns = batch.columns[:-1] if has_kinds(batch) else batch.columns
+    return pa.RecordBatch.from_arrays(list(columns), schema=schema), kinds
+
+
+def _remaining(table: Any, kinds: Sequence[int]) -> list[int]:
+    """Return the positions of the rows that are left when all changes are applied."""
+    columns = [column.to_pylist() for column in table.columns]
+    places: dict[str, list[int]] = {}
+    for position, kind in enumerate(kinds):
+        key = repr([column[position] for column in columns])
+        if kind in (INSERT, UPDATE_AFTER):
+            places.setdefault(key, []).append(position)
+        elif places.get(key):
+            places[key].pop()
+    return sorted(position for found in places.values() for position in found)

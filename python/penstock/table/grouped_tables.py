@@ -1,0 +1,333 @@
+"""Tables on their way to an aggregate: grouped, in windows, or with windows around each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.column_expansion import expanded, output_name, transformed
+from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.expression import Expression, tree_of
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan import relations
+from penstock.table.plan.relations import Grouping
+from penstock.table.plan.windows import milliseconds, window_table_function
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.nodes import Node
+    from penstock.table.table import Table
+    from penstock.table.window import GroupWindow, OverWindow
+
+
+class GroupedTable:
+    """Rows in groups of equal values.
+
+    Args:
+        table: The rows.
+        keys: The unresolved trees of what rows of a group have in common.
+    """
+
+    def __init__(self, table: Table, keys: Sequence[Any]) -> None:
+        self._table = table
+        self._keys = list(keys)
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Return a row for each group: of its keys and of aggregates."""
+        table = self._table
+        return grouped_select(table, self._keys, [tree_of(field) for field in fields])
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """Return what an aggregate function gives for each group, to be selected."""
+        return AggregatedTable(self._table, self._keys, func)
+
+    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
+        """Return the rows that a table aggregate function gives for each group."""
+        return FlatAggregateTable(self._table, self._keys, func)
+
+
+def grouped_select(table: Table, key_trees: Sequence[Any], trees: Sequence[Any]) -> Table:
+    """Return a table with a row for each group."""
+    node = table.plan_node
+    key_trees = expanded(key_trees, node.schema, table.resolve)
+    keys = tuple(table.resolve(tree) for tree in key_trees)
+    aliases = {
+        tree.names[0]: tree.argument for tree in key_trees if isinstance(tree, e.UnresolvedAlias)
+    }
+
+    def key_of(part: Any) -> Any:
+        if isinstance(part, e.UnresolvedColumn) and node.schema.index(part.name) is None:
+            return aliases.get(part.name, part)
+        return part
+
+    trees = expanded(trees, node.schema, table.resolve)
+    outputs = [table.resolve(transformed(tree, key_of)) for tree in trees]
+    names = [
+        output_name(tree, output, i)
+        for i, (tree, output) in enumerate(zip(trees, outputs, strict=True))
+    ]
+    from penstock.table.table import check_unique
+
+    check_unique(names)
+    found = relations.aggregated(node, Grouping(keys), outputs)
+    made = [found.rewritten(output) for output in outputs]
+    return table.derived(n.project(found.node, made, names))
+
+
+class GroupWindowedTable:
+    """Rows in windows.
+
+    Args:
+        table: The rows.
+        window: The window.
+    """
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        if window.name is None:
+            raise ValidationException("A window needs a name: call alias(...)")
+        self._table = table
+        self._window = window
+
+    def group_by(self, *fields: Expression[Any]) -> WindowGroupedTable:
+        """Return the rows in groups: of the window's name, and of other values.
+
+        Raises:
+            ValidationException: The window's name is not among them.
+        """
+        trees = [e.UnresolvedColumn(f) if isinstance(f, str) else tree_of(f) for f in fields]
+        name = self._window.name
+        keys = [tree for tree in trees if str(tree) != name]
+        if len(keys) == len(trees):
+            raise ValidationException(f"group_by of a window must name the window '{name}'")
+        return WindowGroupedTable(self._table, self._window, keys)
+
+
+class WindowGroupedTable:
+    """Rows in groups within windows.
+
+    Args:
+        table: The rows.
+        window: The window.
+        keys: The unresolved trees of the other keys.
+    """
+
+    def __init__(self, table: Table, window: GroupWindow, keys: Sequence[Any]) -> None:
+        self._table = table
+        self._window = window
+        self._keys = list(keys)
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Return a row for each group and window: of keys, aggregates, and of the window.
+
+        ``col("w").start``, ``.end``, ``.rowtime`` and ``.proctime`` are of the window ``w``.
+        """
+        windowed, columns = self._windowed()
+        trees = [self._of_window(tree_of(field), columns) for field in fields]
+        keys = [*self._keys, *columns.values()]
+        return grouped_select(windowed, keys, trees)
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """Return what an aggregate function gives for each group and window, to be selected."""
+        windowed, columns = self._windowed()
+        keys = [*self._keys, *columns.values()]
+        return AggregatedTable(
+            windowed, keys, func, lambda tree: self._of_window(tree, columns), len(self._keys)
+        )
+
+    def _of_window(self, tree: Any, columns: dict[str, Any]) -> Any:
+        name = self._window.name
+        properties = {
+            "WINDOW_START": ("start", "window_start"),
+            "WINDOW_END": ("end", "window_end"),
+            "ROWTIME": ("rowtime", "window_time"),
+            "PROCTIME": ("proctime", "window_time"),
+        }
+
+        def change(part: Any) -> Any:
+            if not isinstance(part, e.UnresolvedCall) or part.function not in properties:
+                return part
+            if len(part.arguments) != 1 or str(part.arguments[0]) != name:
+                return part
+            return columns[properties[part.function][1]]
+
+        made = transformed(tree, change)
+        is_property = isinstance(tree, e.UnresolvedCall) and tree.function in properties
+        if made is not tree and is_property:
+            return e.UnresolvedAlias(made, (properties[tree.function][0],))
+        return made
+
+    def _windowed(self) -> tuple[Table, dict[str, Any]]:
+        """Return the rows with the columns of their windows, and these columns' names."""
+        table, window = self._table, self._window
+        node = table.plan_node
+        time = table.resolve(window.time)
+        if not isinstance(time, e.Column):
+            raise ValidationException(f"A window is over a time attribute, got '{window.time}'")
+        if _is_of_rows(window.size):
+            raise TableException("Windows of a number of rows are not supported yet")
+        size = milliseconds(table.resolve(window.size), "The size of a window")
+        sizes = [size]
+        if window.kind == "HOP":
+            sizes = [milliseconds(table.resolve(window.slide), "The slide of a window"), size]
+        partition: tuple[int, ...] = ()
+        if window.kind == "SESSION":
+            keys = [table.resolve(tree) for tree in self._keys]
+            if not all(isinstance(key, e.Column) for key in keys):
+                raise ValidationException("The keys beside a session window must be columns")
+            partition = tuple(key.index for key in keys if isinstance(key, e.Column))
+        made = window_table_function(node, window.kind, time.index, sizes, partition=partition)
+        names = list(node.schema.names)
+        columns: dict[str, Any] = {}
+        for name in ("window_start", "window_end", "window_time"):
+            unused = name if name not in names else f"${name}"
+            names.append(unused)
+            columns[name] = e.UnresolvedColumn(unused)
+        renamed: Node = n.project(made, n.columns(made), names)
+        return table.derived(renamed), columns
+
+
+def _is_of_rows(tree: Any) -> bool:
+    return isinstance(tree, e.UnresolvedCall) and tree.function == "ROW_INTERVAL"
+
+
+class OverWindowedTable:
+    """Rows with windows around each.
+
+    Args:
+        table: The rows.
+        windows: The windows by which ``over`` can go.
+    """
+
+    def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
+        self._table = table
+        self._windows = {window.name: window for window in windows}
+        if None in self._windows:
+            raise ValidationException("An OVER window needs a name: call alias(...)")
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Return a row for each row: of its columns, and of aggregates ``over`` its window."""
+        trees = [transformed(tree_of(field), self._over) for field in fields]
+        return self._table.select(*[Expression(tree) for tree in trees])
+
+    def _over(self, tree: Any) -> Any:
+        if not isinstance(tree, e.UnresolvedCall) or tree.function != "OVER":
+            return tree
+        call, name = tree.arguments
+        window = self._windows.get(str(name))
+        if window is None:
+            raise ValidationException(
+                f"There is no OVER window '{name}': there are {', '.join(map(str, self._windows))}"
+            )
+        order, descends = window.order, False
+        if isinstance(order, e.UnresolvedCall) and order.function in ("ASC", "DESC"):
+            descends = order.function == "DESC"
+            order = order.arguments[0]
+        return e.UnresolvedOver(call, window.partition, ((order, descends),), self._frame(window))
+
+    def _frame(self, window: OverWindow) -> e.Frame:
+        is_rows = window.is_of_rows
+        return e.Frame(
+            is_rows,
+            self._bound(window.lower, default=None),
+            self._bound(window.upper, default=0),
+        )
+
+    def _bound(self, tree: Any, *, default: Any) -> Any:
+        if tree is None:
+            return default
+        if isinstance(tree, e.UnresolvedCall):
+            match tree.function:
+                case "UNBOUNDED_ROW" | "UNBOUNDED_RANGE":
+                    return None
+                case "CURRENT_ROW" | "CURRENT_RANGE":
+                    return 0
+                case "ROW_INTERVAL":
+                    return tree.options[0]
+        return milliseconds(self._table.resolve(tree), "The bound of an OVER window")
+
+
+class AggregatedTable:
+    """What an aggregate function gives for groups, to be selected.
+
+    Args:
+        table: The rows.
+        keys: The unresolved trees of the keys.
+        func: The wrapper of an aggregate function, or its call as an expression.
+        of_window: Replaces properties of a window; None without one.
+        shown_keys: How many of the keys are columns of the result; all by default.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        keys: Sequence[Any],
+        func: Any,
+        of_window: Any = None,
+        shown_keys: int | None = None,
+    ) -> None:
+        self._table = table
+        self._keys = list(keys)
+        self._func = func
+        self._of_window = of_window
+        self._shown_keys = shown_keys
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Return a table of keys and of the fields of the aggregate's result."""
+        table, func = self._table, self._func
+        environment = table.environment
+        tree = environment.aggregate_tree(table, func)
+        names: list[str] = []
+        if isinstance(tree, e.UnresolvedAlias):
+            names, tree = list(tree.names), tree.argument
+        call = table.resolve(tree)
+        kind = call.type
+        if not names:
+            names = kind.field_names() if isinstance(kind, types.RowType) else ["f0"]
+        trees = [*self._keys, e.UnresolvedAlias(tree, ("$aggregate",))]
+        made = grouped_select(table, self._keys, trees)
+        node = made.plan_node
+        number = len(self._keys)
+        columns = n.columns(node)
+        result = columns[number]
+        fields_: list[e.Expression] = [result]
+        if isinstance(kind, types.RowType):
+            if len(names) != len(kind):
+                raise ValidationException(
+                    f"The aggregate has {len(kind)} fields, {len(names)} names are given"
+                )
+            binder = table.binder()
+            fields_ = [binder.field(result, field.name) for field in kind]
+        key_names = node.schema.names[:number]
+        node = n.project(node, [*columns[:number], *fields_], [*key_names, *names])
+        wanted = [tree_of(field) for field in fields]
+        if self._of_window is not None:
+            wanted = [self._of_window(part) for part in wanted]
+        if not fields:
+            return table.derived(node)
+        return table.derived(node).select(*[Expression(part) for part in wanted])
+
+
+class FlatAggregateTable:
+    """The rows that a table aggregate function gives for groups, to be selected.
+
+    Args:
+        table: The rows.
+        keys: The unresolved trees of the keys.
+        func: The wrapper of a table aggregate function, or its call as an expression.
+    """
+
+    def __init__(self, table: Table, keys: Sequence[Any], func: Any) -> None:
+        self._table = table
+        self._keys = list(keys)
+        self._func = func
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Return a table of keys and of the function's rows.
+
+        Raises:
+            TableException: Always: the planner has no such aggregate yet.
+        """
+        del fields
+        raise TableException("flat_aggregate is not supported yet")

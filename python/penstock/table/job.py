@@ -1,0 +1,159 @@
+"""Jobs of tables: plans become operators of an environment of their own, and are started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.data_stream.collect import collect_stream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.table.exceptions import TableException
+from penstock.table.plan import nodes as n
+from penstock.table.plan.translation import TranslationContext, translate
+from penstock.table.table_result import InsertResult, QueryResult
+from penstock.table.types import RowField, RowType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.datastream.data_stream.collect import CloseableIterator
+    from penstock.graph.transformations import Transformation
+    from penstock.table.plan.nodes import Node
+    from penstock.table.planning import Planner
+    from penstock.table.table_config import TableConfig
+
+_TABLE_PREFIX = "table."
+_PARALLELISM = "table.exec.resource.default-parallelism"
+_MODE = "execution.runtime-mode"
+_NAME = "pipeline.name"
+
+
+class TableJobs:
+    """Starts jobs of one table environment.
+
+    Args:
+        root: The configuration of the stream environment beneath.
+        config: The options of the table environment.
+        planner: The planner.
+    """
+
+    def __init__(self, root: Configuration, config: TableConfig, planner: Planner) -> None:
+        self._root = root
+        self._config = config
+        self._planner = planner
+
+    def environment(self) -> StreamExecutionEnvironment:
+        """Return a stream environment for one job, with the options of both environments."""
+        configuration = Configuration(self._root)
+        for key, value in self._config.get_configuration().to_dict().items():
+            if not key.startswith(_TABLE_PREFIX):
+                configuration.set_string(key, value)
+        mode = "STREAMING" if self._planner.is_streaming else "BATCH"
+        configuration.set_string(_MODE, mode)
+        made = StreamExecutionEnvironment(configuration)
+        self.set_parallelism(made)
+        return made
+
+    def set_parallelism(self, environment: StreamExecutionEnvironment) -> None:
+        """Give an environment the parallelism of tables, where there is one."""
+        parallelism = self._config.get(_PARALLELISM, None)
+        if parallelism is not None and int(parallelism) > 0:
+            environment.set_parallelism(int(parallelism))
+
+    def context(self, environment: StreamExecutionEnvironment) -> TranslationContext:
+        """Return the surroundings in which plans become operators of an environment."""
+        return TranslationContext(
+            environment,
+            self._planner.session(),
+            self._planner.is_streaming,
+            dict(self._config.to_map()),
+        )
+
+    def query(self, node: Node) -> QueryResult:
+        """Start the job of a query.
+
+        Raises:
+            TableException: The plan cannot be run.
+        """
+        environment = self.environment()
+        transformation = translate(node, self.context(environment))
+        stream: DataStream[Any] = DataStream(environment, transformation)
+        results: CloseableIterator[Any] = collect_stream(stream, self._name("collect"))
+        return QueryResult(
+            row_type_of(node),
+            results,
+            is_streaming=self._planner.is_streaming,
+            time_zone=self._config.get_local_timezone(),
+            longest=int(self._config.get("table.display.max-column-width", "30") or 30),
+        )
+
+    def insert(self, sinks: Sequence[n.Sink]) -> InsertResult:
+        """Start one job that writes several tables.
+
+        Raises:
+            TableException: A plan cannot be run, or a table cannot take its updates.
+        """
+        environment = self.environment()
+        self.add_sinks(sinks, environment)
+        names = [sink.name for sink in sinks]
+        name = self._name(f"insert-into_{','.join(names)}")
+        client = environment.execute_async(name)
+        return InsertResult(names, client)
+
+    def add_sinks(self, sinks: Sequence[n.Sink], environment: StreamExecutionEnvironment) -> None:
+        """Add the operators of insertions to an environment, in which they run with the next job.
+
+        Raises:
+            TableException: A plan cannot be run, or a table cannot take its updates.
+        """
+        from penstock.table.plan.translation import Translation
+
+        context = self.context(environment)
+        translation = Translation(context)
+        for sink in sinks:
+            check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
+            transformation: Transformation = translation.translate(sink.input)
+            sink.sink.consume(transformation, context)
+
+    def _name(self, default: str) -> str:
+        return self._config.get(_NAME, default) or default
+
+
+def check_changes(node: Node, kinds: frozenset[int], target: str, *, is_streaming: bool) -> None:
+    """Check that a table takes the row kinds of a plan.
+
+    Raises:
+        TableException: The plan updates or deletes, and the table takes insertions only.
+    """
+    from penstock.table.plan.changelog import Changelog
+
+    changelog = Changelog(is_streaming=is_streaming)
+    found = changelog.kinds(node)
+    refused = found - kinds
+    if n.UPDATE_BEFORE in refused and n.UPDATE_AFTER in kinds:
+        refused -= {n.UPDATE_BEFORE}
+    if not refused:
+        return
+    changes = "update and delete" if n.DELETE in refused else "update"
+    if n.UPDATE_AFTER not in refused:
+        changes = "delete"
+    producer = _producer(node, changelog)
+    raise TableException(
+        f"Table sink '{target}' doesn't support consuming {changes} changes which is produced by "
+        f"node {producer.describe()}: write into a table with a changelog format or an upsert "
+        "connector, or use to_changelog_stream"
+    )
+
+
+def _producer(node: Node, changelog: Any) -> Node:
+    """Return the lowest node that updates."""
+    for child in node.inputs:
+        if changelog.is_updating(child):
+            return _producer(child, changelog)
+    return node
+
+
+def row_type_of(node: Node) -> RowType:
+    """Return the type of the rows of a plan."""
+    return RowType([RowField(field.name, field.type) for field in node.schema], nullable=False)

@@ -1,0 +1,273 @@
+"""Planner: binds statements of one environment, and finds the nodes of its tables."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.connectors.interfaces import TableContext
+from penstock.table.connectors.registry import connector_of
+from penstock.table.exceptions import ValidationException
+from penstock.table.functions.evaluation import Session
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.binder import Binder
+from penstock.table.plan.context import PlanningContext
+from penstock.table.plan.schema import Field, Schema
+from penstock.table.resolved_schema import (
+    ComputedColumn,
+    MetadataColumn,
+    PhysicalColumn,
+    ResolvedSchema,
+)
+from penstock.table.schema_resolution import resolve_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.table import types
+    from penstock.table.catalog import CatalogBaseTable, ObjectIdentifier
+    from penstock.table.catalog_manager import CatalogManager
+    from penstock.table.connectors.interfaces import TableSink, TableSource
+    from penstock.table.plan.nodes import Node
+    from penstock.table.table_config import TableConfig
+
+
+class Planner:
+    """Binds statements of one environment.
+
+    Args:
+        catalogs: The catalogs.
+        config: The options.
+        is_streaming: Whether queries run in streaming mode.
+    """
+
+    def __init__(self, catalogs: CatalogManager, config: TableConfig, is_streaming: bool) -> None:
+        self._catalogs = catalogs
+        self._config = config
+        self.is_streaming = is_streaming
+        self._views: list[ObjectIdentifier] = []
+
+    def session(self) -> Session:
+        """Return the settings that results of functions depend on."""
+        query_time_ms = None if self.is_streaming else time.time_ns() // 1_000_000
+        return Session(
+            self._config.get_local_timezone(), query_time_ms, self._catalogs.current_database
+        )
+
+    def context(self, text: str = "") -> PlanningContext:
+        """Return the environment of a statement."""
+        return PlanningContext(
+            find_table=self.find_table,
+            find_function=self._catalogs.find_function,
+            list_tables=self._catalogs.list_tables,
+            is_streaming=self.is_streaming,
+            session=self.session(),
+            text=text,
+            settings=self._config.to_map(),
+        )
+
+    def query(self, tree: Any, text: str = "") -> Node:
+        """Return the node of a query.
+
+        Raises:
+            TableException: The query is invalid, or cannot be run.
+        """
+        from penstock.table.plan.queries import bind_query
+
+        return bind_query(tree, self.context(text))
+
+    def resolved(self, table: CatalogBaseTable) -> ResolvedSchema:
+        """Return the columns of a table or view with their types.
+
+        Raises:
+            ValidationException: The declaration is invalid.
+        """
+        if table.resolved is not None:
+            return table.resolved
+        if table.is_view:
+            return schema_of_node(self._view(table))
+        return resolve_schema(table.schema, self.context())
+
+    # Tables -----------------------------------------------------------------------------------
+
+    def find_table(
+        self, path: Sequence[str], hints: Mapping[str, str] | None = None
+    ) -> Node | None:
+        """Return the node of a table or view; None if there is none of that name."""
+        identifier = self._catalogs.identifier(path)
+        table = self._catalogs.find_table(identifier)
+        if table is None:
+            return None
+        if not table.is_view:
+            return self.scan(identifier, table, hints or {})
+        if hints:
+            raise ValidationException(
+                f"View '{identifier.as_summary_string()}' cannot have OPTIONS: they are for tables"
+            )
+        if identifier in self._views:
+            raise ValidationException(f"View '{identifier.as_summary_string()}' reads itself")
+        self._views.append(identifier)
+        try:
+            return self._view(table)
+        finally:
+            self._views.pop()
+
+    def _view(self, table: CatalogBaseTable) -> Node:
+        if table.plan is not None:
+            plan: Node = table.plan
+            return plan
+        assert table.query is not None
+        from penstock.table.plan.queries import renamed
+        from penstock.table.sql.parsing import parse_query
+
+        node = self.query(parse_query(table.query), table.query)
+        names = [column.name for column in table.schema.columns]
+        return renamed(node, names, "") if names else node
+
+    def table_context(
+        self,
+        identifier: ObjectIdentifier,
+        table: CatalogBaseTable,
+        hints: Mapping[str, str] | None = None,
+    ) -> TableContext:
+        """Return what a connector is told of a table."""
+        options = {**table.options, **(hints or {})}
+        options.pop("connector", None)
+        return TableContext(
+            identifier.as_summary_string(),
+            self.resolved(table),
+            options,
+            tuple(table.partition_keys),
+            self.is_streaming,
+            self._config.to_map(),
+        )
+
+    def scan(
+        self,
+        identifier: ObjectIdentifier,
+        table: CatalogBaseTable,
+        hints: Mapping[str, str] | None = None,
+    ) -> Node:
+        """Return the node that reads a table: its scan, computed columns and watermark.
+
+        Raises:
+            ValidationException: The connector cannot be read, or an option is wrong.
+        """
+        name = identifier.as_summary_string()
+        if table.source is not None:
+            source: TableSource = table.source
+            return scan_node(name, source, self.resolved(table), self.context())
+        context = self.table_context(identifier, table, hints)
+        source = connector_of({**table.options, **(hints or {})}, name).source(context)
+        return scan_node(name, source, context.schema, self.context())
+
+    def sink(
+        self,
+        identifier: ObjectIdentifier,
+        table: CatalogBaseTable,
+        hints: Mapping[str, str] | None = None,
+    ) -> TableSink:
+        """Return the sink of a table.
+
+        Raises:
+            ValidationException: It is a view, the connector cannot be written, or an option is
+                wrong.
+        """
+        name = identifier.as_summary_string()
+        if table.is_view or table.source is not None:
+            raise ValidationException(f"View '{name}' cannot be written: INSERT needs a table")
+        context = self.table_context(identifier, table, hints)
+        return connector_of({**table.options, **(hints or {})}, name).sink(context)
+
+
+def scan_node(
+    name: str, source: TableSource, resolved: ResolvedSchema, context: PlanningContext
+) -> Node:
+    """Return the node of a source with metadata, computed columns and watermark of a schema.
+
+    Raises:
+        ValidationException: The source has no such metadata, or not of such a type.
+    """
+    metadata = [c for c in resolved.columns if isinstance(c, MetadataColumn)]
+    keys = list(dict.fromkeys(column.key for column in metadata))
+    unknown = [key for key in keys if key not in source.metadata]
+    if unknown:
+        raise ValidationException(
+            f"Invalid metadata key '{unknown[0]}' in column "
+            f"'{next(c.name for c in metadata if c.key == unknown[0])}' of table '{name}'. "
+            f"Supported metadata keys: {', '.join(source.metadata) or 'none'}"
+        )
+    if keys:
+        source = source.with_metadata(keys)
+    physical = [c for c in resolved.columns if isinstance(c, PhysicalColumn)]
+    fields = [Field(c.name, _plain(c.data_type)) for c in physical]
+    fields += [Field(f"$metadata${key}", source.metadata[key]) for key in keys]
+    node: Node = n.Scan(
+        Schema(tuple(fields)), name, source, frozenset(source.kinds), source.is_bounded
+    )
+    node = _with_metadata(node, resolved, keys, Binder(context))
+    node = _with_computed(node, resolved)
+    return _with_watermark(node, resolved)
+
+
+def _plain(data_type: types.DataType) -> types.DataType:
+    typed: Any = data_type
+    return typed.with_time_attribute(None) if hasattr(typed, "with_time_attribute") else data_type
+
+
+def _with_metadata(
+    node: Node, resolved: ResolvedSchema, keys: Sequence[str], binder: Binder
+) -> Node:
+    """Return the columns that are no computed ones, in the order of the declaration."""
+    stored = [c for c in resolved.columns if not isinstance(c, ComputedColumn)]
+    places = {c.name: i for i, c in enumerate(c for c in stored if isinstance(c, PhysicalColumn))}
+    number = len(places)
+    columns = n.columns(node)
+    expressions = []
+    for column in stored:
+        if not isinstance(column, MetadataColumn):
+            expressions.append(columns[places[column.name]])
+            continue
+        found = columns[number + keys.index(column.key)]
+        wanted = _plain(column.data_type)
+        if found.type != wanted:
+            found = (
+                replace(found, type=wanted)
+                if found.type.nullable() == wanted.nullable() and wanted.is_nullable
+                else binder.cast(found, wanted)
+            )
+        expressions.append(found)
+    return n.project(node, expressions, [column.name for column in stored])
+
+
+def _with_computed(node: Node, resolved: ResolvedSchema) -> Node:
+    names = resolved.get_column_names()
+    stored = iter(n.columns(node))
+    expressions: list[e.Expression] = [
+        column.expression if isinstance(column, ComputedColumn) else next(stored)
+        for column in resolved.columns
+    ]
+    return n.project(node, expressions, names)
+
+
+def _with_watermark(node: Node, resolved: ResolvedSchema) -> Node:
+    """Return the node with the time attribute, key and watermark of the schema."""
+    fields = tuple(Field(column.name, column.data_type) for column in resolved.columns)
+    key = tuple(resolved.get_primary_key_indexes()) or None
+    schema = Schema(fields, key)
+    if not resolved.watermark_specs or resolved.watermark_specs[0].watermark_expression is None:
+        return replace(node, schema=schema) if schema != node.schema or _has_time(schema) else node
+    watermark = resolved.watermark_specs[0]
+    index = resolved.get_column_names().index(watermark.rowtime_attribute)
+    return n.AssignWatermarks(schema, node, index, watermark.watermark_expression)
+
+
+def _has_time(schema: Schema) -> bool:
+    return any(field.is_time for field in schema)
+
+
+def schema_of_node(node: Node) -> ResolvedSchema:
+    """Return the columns of a query as a resolved schema."""
+    return ResolvedSchema([PhysicalColumn(field.name, field.type) for field in node.schema])

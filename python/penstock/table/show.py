@@ -1,0 +1,153 @@
+"""DESCRIBE, SHOW CREATE and the lists of SHOW: definitions as rows and as text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table.exceptions import ValidationException
+from penstock.table.table_result import StaticResult, TextResult
+from penstock.table.types import DataTypes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.catalog import CatalogBaseTable, ObjectIdentifier
+    from penstock.table.resolved_schema import Column, ResolvedSchema
+    from penstock.table.sql.statements import Show
+
+_STRING: Final = DataTypes.STRING()
+
+
+def described(schema: ResolvedSchema) -> StaticResult:
+    """Return the rows of DESCRIBE: a row for each column."""
+    has_comments = any(column.comment is not None for column in schema.columns)
+    watermarks = {w.rowtime_attribute: w.text for w in schema.watermark_specs}
+    key = schema.primary_key
+    key_text = None if key is None else f"PRI({', '.join(key.columns)})"
+    rows = []
+    for column in schema.columns:
+        is_key = key is not None and column.name in key.columns
+        row: list[Any] = [
+            column.name,
+            _type_text(column),
+            column.data_type.is_nullable,
+            key_text if is_key else None,
+            column.explain_extras(),
+            watermarks.get(column.name),
+        ]
+        rows.append([*row, column.comment] if has_comments else row)
+    names = ["name", "type", "null", "key", "extras", "watermark"]
+    kinds = [_STRING, _STRING, DataTypes.BOOLEAN(), _STRING, _STRING, _STRING]
+    if has_comments:
+        names.append("comment")
+        kinds.append(_STRING)
+    return StaticResult(names, kinds, rows)
+
+
+def _type_text(column: Column) -> str:
+    """Return the type of a column as DESCRIBE shows it, without NOT NULL."""
+    kind: Any = column.data_type.nullable()
+    describe = getattr(kind, "describe", None)
+    return str(kind) if describe is None else str(describe())
+
+
+def created_table(
+    identifier: ObjectIdentifier,
+    table: CatalogBaseTable,
+    schema: ResolvedSchema,
+    *,
+    is_temporary: bool,
+) -> TextResult:
+    """Return the row of SHOW CREATE TABLE.
+
+    Raises:
+        ValidationException: The table is a view, or lives in the program only.
+    """
+    if table.is_view:
+        raise ValidationException(
+            f"SHOW CREATE TABLE is only supported for tables, but "
+            f"{identifier.as_summary_string()} is a view. Please use SHOW CREATE VIEW instead"
+        )
+    if table.is_inline:
+        raise ValidationException(
+            f"Table {identifier.as_summary_string()} lives in the program: no statement creates it"
+        )
+    parts = [column_text(column) for column in schema.columns]
+    parts += [f"WATERMARK FOR `{w.rowtime_attribute}` AS {w.text}" for w in schema.watermark_specs]
+    if schema.primary_key is not None:
+        parts.append(schema.primary_key.as_summary_string())
+    columns = ",\n".join(f"  {part}" for part in parts)
+    temporary = "TEMPORARY " if is_temporary else ""
+    lines = [f"CREATE {temporary}TABLE {identifier.as_serializable_string()} (\n{columns}\n)"]
+    if table.comment:
+        lines.append(f"COMMENT '{_escaped(table.comment)}'")
+    if table.partition_keys:
+        keys = ", ".join(f"`{key}`" for key in table.partition_keys)
+        lines.append(f"PARTITIONED BY ({keys})")
+    options = ",\n".join(
+        f"  '{_escaped(key)}' = '{_escaped(value)}'" for key, value in table.options.items()
+    )
+    lines.append(f"WITH (\n{options}\n)\n")
+    return TextResult("result", "\n".join(lines))
+
+
+def column_text(column: Column) -> str:
+    """Return a column as it stands in CREATE TABLE."""
+    extras = column.explain_extras()
+    parts = [f"`{column.name}`"]
+    if extras is None or not extras.startswith("AS "):
+        parts.append(str(column.data_type))
+    if extras is not None:
+        parts.append(extras)
+    if column.comment is not None:
+        parts.append(f"COMMENT '{_escaped(column.comment)}'")
+    return " ".join(parts)
+
+
+def created_view(
+    identifier: ObjectIdentifier,
+    table: CatalogBaseTable,
+    schema: ResolvedSchema,
+    *,
+    is_temporary: bool,
+) -> TextResult:
+    """Return the row of SHOW CREATE VIEW.
+
+    Raises:
+        ValidationException: The table is no view, or a view of the program's.
+    """
+    if table.query is None:
+        what = "lives in the program" if table.is_view else "is a table: use SHOW CREATE TABLE"
+        raise ValidationException(
+            f"SHOW CREATE VIEW is only supported for views of SQL, but "
+            f"{identifier.as_summary_string()} {what}"
+        )
+    columns = ",\n".join(f"  `{name}`" for name in schema.get_column_names())
+    temporary = "TEMPORARY " if is_temporary else ""
+    comment = "" if not table.comment else f"COMMENT '{_escaped(table.comment)}'\n"
+    text = (
+        f"CREATE {temporary}VIEW {identifier.as_serializable_string()} (\n{columns}\n)\n{comment}"
+        f"AS {table.query}\n"
+    )
+    return TextResult("result", text)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def listed(column: str, names: Sequence[str], statement: Show | None = None) -> StaticResult:
+    """Return names as rows of one column, those that fit the pattern of SHOW."""
+    if statement is not None and statement.pattern is not None:
+        pattern = like_pattern(statement.pattern, is_insensitive=statement.is_insensitive)
+        names = [
+            name for name in names if (pattern.fullmatch(name) is None) == statement.is_negated
+        ]
+    return StaticResult([column], [_STRING], [[name] for name in names])
+
+
+def like_pattern(text: str, *, is_insensitive: bool) -> re.Pattern[str]:
+    """Return the pattern of LIKE as a regular expression."""
+    parts = ("." if c == "_" else ".*" if c == "%" else re.escape(c) for c in text)
+    return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if is_insensitive else 0))

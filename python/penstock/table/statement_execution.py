@@ -1,0 +1,490 @@
+"""Carries out statements of SQL: definitions, lists, insertions and queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import exceptions as errors
+from penstock.table import show
+from penstock.table.alteration import altered, declared_schema
+from penstock.table.catalog import (
+    CatalogBaseTable,
+    CatalogDatabase,
+    CatalogFunction,
+    GenericInMemoryCatalog,
+)
+from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.insertion import sink_node
+from penstock.table.planning import schema_of_node
+from penstock.table.schema import DeclaredColumn, Schema
+from penstock.table.sql import statements as s
+from penstock.table.sql.parsing import parse_statement
+from penstock.table.table_result import OkResult, StaticResult, TextResult
+from penstock.table.types import DataTypes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.catalog import ObjectIdentifier
+    from penstock.table.plan.nodes import Node, Sink
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+
+
+class StatementExecution:
+    """Carries out the statements of one environment.
+
+    Args:
+        environment: The environment.
+    """
+
+    def __init__(self, environment: TableEnvironment) -> None:
+        self._environment = environment
+        self._catalogs = environment.catalogs
+        self._planner = environment.planner
+        self._jobs = environment.jobs
+
+    def execute(self, text: str) -> TableResult:
+        """Carry out one statement.
+
+        Raises:
+            TableException: It is wrong, or cannot be carried out.
+        """
+        return self._run(parse_statement(text), text)
+
+    def _run(self, statement: s.Statement, text: str) -> TableResult:
+        match statement:
+            case s.Query():
+                return self._jobs.query(self._planner.query(statement.tree, text))
+            case s.Insert():
+                return self._jobs.insert([self._sink(statement, text)])
+            case s.StatementSetBlock():
+                return self._jobs.insert([self._sink(i, text) for i in statement.statements])
+            case s.Execute():
+                return self._run(statement.statement, text)
+            case s.Explain():
+                return TextResult("result", self._explained(statement, text))
+            case s.SetOption() | s.ResetOption():
+                word = "SET" if isinstance(statement, s.SetOption) else "RESET"
+                raise TableException(
+                    f"Unsupported query: {text}: {word} belongs to the SQL shell; use "
+                    "get_config().set(...)"
+                )
+            case s.CreateTable():
+                return self._create_table(statement, text)
+            case s.Describe():
+                return self._describe(statement)
+            case s.Show():
+                return self._show(statement)
+        self._define(statement)
+        return OkResult()
+
+    # Queries and insertions -------------------------------------------------------------------
+
+    def insertion(self, text: str) -> Sink:
+        """Return the plan of an INSERT.
+
+        Raises:
+            ValidationException: The statement is no INSERT.
+        """
+        statement = parse_statement(text)
+        if not isinstance(statement, s.Insert):
+            raise ValidationException(
+                "Unsupported SQL query! add_insert_sql() only accepts a single SQL statement of "
+                f"type INSERT, got {text}"
+            )
+        return self._sink(statement, text)
+
+    def _sink(self, statement: s.Insert, text: str) -> Sink:
+        identifier = self._catalogs.identifier(statement.path)
+        table = self._catalogs.table(identifier, "Sink table")
+        if statement.is_overwrite:
+            raise TableException(
+                f"INSERT OVERWRITE into {identifier.as_summary_string()} is not supported: use "
+                "INSERT INTO"
+            )
+        query = self._planner.query(statement.query, text)
+        partition = {
+            name: self._constant(value)
+            for name, value in statement.partition.items()
+            if value is not None
+        }
+        unknown = [name for name in statement.partition if name not in table.partition_keys]
+        if unknown:
+            raise ValidationException(
+                f"Table {identifier.as_summary_string()} is not partitioned by {unknown[0]}"
+            )
+        return sink_node(
+            identifier.as_summary_string(),
+            query,
+            self._planner.resolved(table),
+            self._planner.sink(identifier, table, statement.options),
+            columns=statement.columns,
+            partition=partition,
+        )
+
+    def _constant(self, tree: Any) -> Any:
+        from penstock.table.plan.scopes import Scope
+        from penstock.table.schema_resolution import bind_tree
+
+        return bind_tree(tree, Scope(), self._planner.context())
+
+    def _explained(self, statement: s.Explain, text: str) -> str:
+        inner = statement.statement
+        nodes: list[Node]
+        match inner:
+            case s.Query():
+                nodes = [self._planner.query(inner.tree, text)]
+            case s.Insert():
+                nodes = [self._sink(inner, text)]
+            case s.StatementSetBlock():
+                nodes = [self._sink(insert, text) for insert in inner.statements]
+            case _:
+                raise TableException(
+                    f"Unsupported operation: EXPLAIN of {type(inner).__name__}: only queries and "
+                    "insertions have a plan"
+                )
+        return self._environment.explain_nodes(nodes, statement.details)
+
+    # Tables and views -------------------------------------------------------------------------
+
+    def _create_table(self, statement: s.CreateTable, text: str) -> TableResult:
+        identifier = self._catalogs.identifier(statement.path)
+        if statement.or_replace:
+            self._catalogs.drop_table(
+                identifier,
+                is_view=False,
+                is_temporary=statement.is_temporary,
+                ignore_if_not_exists=True,
+            )
+        query = None if statement.query is None else self._planner.query(statement.query, text)
+        table = self._table(statement, query)
+        # Checked now, so that a mistake shows where it was made.
+        self._planner.resolved(table)
+        is_new = self._catalogs.create_table(
+            identifier,
+            table,
+            is_temporary=statement.is_temporary,
+            ignore_if_exists=statement.if_not_exists,
+        )
+        if query is None or not is_new:
+            return OkResult()
+        name = identifier.as_summary_string()
+        sink = self._planner.sink(identifier, table)
+        return self._jobs.insert([sink_node(name, query, self._planner.resolved(table), sink)])
+
+    def _table(self, statement: s.CreateTable, query: Node | None) -> CatalogBaseTable:
+        schema = declared_schema(statement)
+        table = CatalogBaseTable(
+            schema, dict(statement.options), tuple(statement.partition_keys), statement.comment
+        )
+        if statement.like is not None:
+            source = self._catalogs.table(
+                self._catalogs.identifier(statement.like.path), "Source table of the LIKE clause"
+            )
+            return self._like(table, source, statement.like)
+        if query is not None:
+            columns = [
+                DeclaredColumn(column.name, column.data_type)
+                for column in schema_of_node(query).columns
+            ]
+            known = {column.name for column in schema.columns}
+            merged = [*schema.columns, *(c for c in columns if c.name not in known)]
+            return replace(table, schema=Schema(merged, schema.watermark_specs, schema.primary_key))
+        return table
+
+    def _like(
+        self, table: CatalogBaseTable, source: CatalogBaseTable, like: s.LikeClause
+    ) -> CatalogBaseTable:
+        """Return a table with the parts of another one that LIKE does not exclude."""
+        rules = dict.fromkeys(
+            ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS",
+             "WATERMARKS"),
+            "INCLUDING",
+        )  # fmt: skip
+        for verb, what in like.options:
+            if what == "ALL":
+                rules = dict.fromkeys(rules, verb)
+        for verb, what in like.options:
+            if what != "ALL":
+                rules[what] = verb
+        base = source.schema
+        if source.is_view:
+            base = self._planner.resolved(source).declaration()
+        own = {column.name for column in table.schema.columns}
+        columns = []
+        for column in base.columns:
+            part = "GENERATED" if column.is_computed else "METADATA"
+            if not column.is_physical and rules[part] == "EXCLUDING":
+                continue
+            if column.name in own:
+                if column.is_physical or rules[part] == "INCLUDING":
+                    raise ValidationException(
+                        f"A column named '{column.name}' already exists in the base table"
+                    )
+                continue
+            columns.append(column)
+        schema = Schema(
+            [*columns, *table.schema.columns],
+            self._liked(rules["WATERMARKS"], base.watermark_specs, table.schema.watermark_specs),
+            self._liked(rules["CONSTRAINTS"], base.primary_key, table.schema.primary_key),
+        )
+        options = dict(source.options) if rules["OPTIONS"] != "EXCLUDING" else {}
+        twice = sorted(set(options) & set(table.options))
+        if twice and rules["OPTIONS"] == "INCLUDING":
+            raise ValidationException(
+                f"There already exists an option ['{twice[0]}'] in the base table: use "
+                "OVERWRITING OPTIONS"
+            )
+        keys = self._liked(rules["PARTITIONS"], source.partition_keys, table.partition_keys)
+        return replace(
+            table,
+            schema=schema,
+            options=options | dict(table.options),
+            partition_keys=keys,
+        )
+
+    @staticmethod
+    def _liked(rule: str, base: Any, own: Any) -> Any:
+        return own if rule == "EXCLUDING" or own else base
+
+    def _describe(self, statement: s.Describe) -> TableResult:
+        if statement.kind == "CATALOG":
+            catalog = self._catalogs.catalog(statement.path[0])
+            rows = [["name", statement.path[0]], ["type", type(catalog).__name__]]
+            kinds = [DataTypes.STRING()] * 2
+            return StaticResult(["info name", "info value"], kinds, rows)
+        if statement.kind == "DATABASE":
+            name, database = self._catalogs.database_path(statement.path)
+            found = self._catalogs.catalog(name).get_database(database)
+            rows = [["database name", database], ["comment", found.comment or ""]]
+            return StaticResult(["info name", "info value"], [DataTypes.STRING()] * 2, rows)
+        identifier = self._catalogs.identifier(statement.path)
+        table = self._catalogs.find_table(identifier)
+        if table is None:
+            raise ValidationException(
+                f"Tables or views with the identifier '{identifier.as_summary_string()}' doesn't "
+                "exist"
+            )
+        return show.described(self._planner.resolved(table))
+
+    # Lists ------------------------------------------------------------------------------------
+
+    def _show(self, statement: s.Show) -> TableResult:
+        catalogs = self._catalogs
+        match statement.kind:
+            case "CURRENT CATALOG":
+                return show.listed("current catalog name", [catalogs.current_catalog])
+            case "CURRENT DATABASE":
+                return show.listed("current database name", [catalogs.current_database])
+            case "CATALOGS":
+                return show.listed("catalog name", catalogs.list_catalogs(), statement)
+            case "DATABASES":
+                catalog = statement.path[0] if statement.path else catalogs.current_catalog
+                names = catalogs.catalog(catalog).list_databases()
+                return show.listed("database name", names, statement)
+            case "TABLES":
+                return show.listed("table name", catalogs.list_tables(statement.path), statement)
+            case "VIEWS":
+                return show.listed("view name", catalogs.list_views(statement.path), statement)
+            case "FUNCTIONS":
+                names = self._environment.list_functions()
+                return show.listed("function name", names, statement)
+            case "USER FUNCTIONS":
+                return show.listed("function name", catalogs.list_functions(), statement)
+            case "MODULES":
+                return show.listed("module name", self._environment.list_modules())
+            case "FULL MODULES":
+                rows = [[name, True] for name in self._environment.list_modules()]
+                kinds = [DataTypes.STRING(), DataTypes.BOOLEAN()]
+                return StaticResult(["module name", "used"], kinds, rows)
+            case "COLUMNS":
+                return self._columns(statement)
+            case "CREATE TABLE" | "CREATE VIEW":
+                return self._created(statement)
+            case "JARS":
+                return show.listed("jars", [])
+        raise TableException(f"SHOW {statement.kind} is not supported")
+
+    def _columns(self, statement: s.Show) -> TableResult:
+        identifier = self._catalogs.identifier(statement.path)
+        table = self._catalogs.table(identifier)
+        found = show.described(self._planner.resolved(table))
+        if statement.pattern is None:
+            return found
+        pattern = show.like_pattern(statement.pattern, is_insensitive=statement.is_insensitive)
+        schema = found.get_table_schema()
+        rows = [
+            list(row)
+            for row in found.collect()
+            if (pattern.fullmatch(row[0]) is None) == statement.is_negated
+        ]
+        return StaticResult(schema.get_field_names(), schema.get_field_data_types(), rows)
+
+    def _created(self, statement: s.Show) -> TableResult:
+        identifier = self._catalogs.identifier(statement.path)
+        table = self._catalogs.table(identifier)
+        schema = self._planner.resolved(table)
+        is_temporary = self._catalogs.is_temporary(identifier)
+        if statement.kind == "CREATE TABLE":
+            return show.created_table(identifier, table, schema, is_temporary=is_temporary)
+        return show.created_view(identifier, table, schema, is_temporary=is_temporary)
+
+    # Definitions ------------------------------------------------------------------------------
+
+    def _define(self, statement: s.Statement) -> None:
+        catalogs = self._catalogs
+        match statement:
+            case s.CreateView():
+                self._create_view(statement)
+            case s.CreateFunction():
+                function = CatalogFunction(statement.class_name, statement.language)
+                catalogs.create_function(
+                    statement.path,
+                    function,
+                    is_temporary=statement.is_temporary,
+                    is_system=statement.is_system,
+                    ignore_if_exists=statement.if_not_exists,
+                )
+            case s.CreateDatabase():
+                self._create_database(statement)
+            case s.CreateCatalog():
+                self._create_catalog(statement)
+            case s.Drop():
+                self._drop(statement)
+            case s.Alter():
+                self._alter(statement)
+            case s.Use():
+                self._use(statement)
+            case s.LoadModule() | s.UnloadModule():
+                raise TableException(
+                    f"Module {statement.name} is not supported: penstock has the module core"
+                )
+            case _:
+                raise TableException(f"{type(statement).__name__} is not supported")
+
+    def _create_view(self, statement: s.CreateView) -> None:
+        from penstock.table.plan.queries import renamed
+
+        node = self._planner.query(statement.query, statement.text)
+        named = renamed(node, list(statement.columns), statement.path[-1])
+        columns = [
+            DeclaredColumn(column.name, column.data_type)
+            for column in schema_of_node(named).columns
+        ]
+        view = CatalogBaseTable(Schema(columns), comment=statement.comment, query=statement.text)
+        self._catalogs.create_table(
+            self._catalogs.identifier(statement.path),
+            view,
+            is_temporary=statement.is_temporary,
+            ignore_if_exists=statement.if_not_exists,
+        )
+
+    def _create_database(self, statement: s.CreateDatabase) -> None:
+        catalog, name = self._catalogs.database_path(statement.path)
+        database = CatalogDatabase(dict(statement.options), statement.comment)
+        self._validated(
+            lambda: self._catalogs.catalog(catalog).create_database(
+                name, database, statement.if_not_exists
+            )
+        )
+
+    def _create_catalog(self, statement: s.CreateCatalog) -> None:
+        kind = statement.options.get("type")
+        if kind != "generic_in_memory":
+            raise ValidationException(
+                f"Catalog {statement.name} has the type {kind!r}: penstock has the type "
+                "'generic_in_memory'"
+            )
+        exists = self._catalogs.find_catalog(statement.name) is not None
+        if exists and statement.if_not_exists:
+            return
+        default = statement.options.get("default-database")
+        catalog = GenericInMemoryCatalog(statement.name, default)
+        self._catalogs.register_catalog(statement.name, catalog)
+
+    def _drop(self, statement: s.Drop) -> None:
+        catalogs = self._catalogs
+        if statement.kind in ("TABLE", "VIEW"):
+            catalogs.drop_table(
+                catalogs.identifier(statement.path),
+                is_view=statement.kind == "VIEW",
+                is_temporary=statement.is_temporary,
+                ignore_if_not_exists=statement.if_exists,
+            )
+        elif statement.kind == "FUNCTION":
+            catalogs.drop_function(
+                statement.path,
+                is_temporary=statement.is_temporary,
+                is_system=statement.is_system,
+                ignore_if_not_exists=statement.if_exists,
+            )
+        elif statement.kind == "CATALOG":
+            catalogs.drop_catalog(statement.path[0], statement.if_exists)
+        else:
+            catalog, name = catalogs.database_path(statement.path)
+            if (catalog, name) == (catalogs.current_catalog, catalogs.current_database):
+                raise ValidationException("Cannot drop a database which is currently in use")
+            self._validated(
+                lambda: catalogs.catalog(catalog).drop_database(
+                    name, statement.if_exists, statement.is_cascade
+                )
+            )
+
+    @staticmethod
+    def _validated(action: Callable[[], None]) -> None:
+        try:
+            action()
+        except errors.CatalogException as error:
+            raise ValidationException(f"Could not execute the statement: {error}") from error
+
+    def _alter(self, statement: s.Alter) -> None:
+        catalogs = self._catalogs
+        if statement.kind == "DATABASE":
+            catalog, name = catalogs.database_path(statement.path)
+            database = catalogs.catalog(catalog).get_database(name)
+            properties = {**database.properties, **statement.arguments}
+            changed = CatalogDatabase(properties, database.comment)
+            catalogs.catalog(catalog).alter_database(name, changed, False)
+            return
+        if statement.kind not in ("TABLE", "VIEW"):
+            raise TableException(f"ALTER {statement.kind} is not supported")
+        identifier = catalogs.identifier(statement.path)
+        table = catalogs.find_table(identifier)
+        if table is None or table.is_view != (statement.kind == "VIEW"):
+            if statement.if_exists:
+                return
+            raise ValidationException(
+                f"{statement.kind.capitalize()} {identifier.as_summary_string()} doesn't exist or "
+                "is a view"
+            )
+        if statement.action == "RENAME":
+            catalogs.rename_table(identifier, statement.arguments[-1])
+            return
+        if statement.kind == "VIEW":
+            self._alter_view(identifier, statement)
+            return
+        made = altered(table, statement)
+        self._planner.resolved(made)
+        catalogs.replace_table(identifier, made)
+
+    def _alter_view(self, identifier: ObjectIdentifier, statement: s.Alter) -> None:
+        if statement.action != "AS":
+            raise TableException(f"ALTER VIEW … {statement.action} is not supported")
+        tree, text = statement.arguments
+        node = self._planner.query(tree, text)
+        columns = [
+            DeclaredColumn(column.name, column.data_type) for column in schema_of_node(node).columns
+        ]
+        self._catalogs.replace_table(identifier, CatalogBaseTable(Schema(columns), query=text))
+
+    def _use(self, statement: s.Use) -> None:
+        if statement.kind == "CATALOG":
+            self._catalogs.use_catalog(statement.names[0])
+        elif statement.kind == "DATABASE":
+            self._catalogs.use_database(statement.names)
+        elif statement.names != ("core",):
+            raise ValidationException(
+                f"No module with name '{statement.names[0]}' exists: penstock has the module core"
+            )

@@ -1,0 +1,83 @@
+"""StatementSet: several insertions as one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.table.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from penstock.table.plan.nodes import Sink
+    from penstock.table.table import Table
+    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_pipeline import TablePipeline
+    from penstock.table.table_result import TableResult
+
+__all__ = ["StatementSet"]
+
+
+class StatementSet:
+    """Insertions that become one job; made by `TableEnvironment.create_statement_set`.
+
+    Args:
+        environment: The environment.
+    """
+
+    def __init__(self, environment: TableEnvironment) -> None:
+        self._environment = environment
+        self._sinks: list[Sink] = []
+
+    def add(self, table_pipeline: TablePipeline) -> StatementSet:
+        """Add an insertion that ``Table.insert_into`` has made."""
+        self._sinks.append(table_pipeline.sink)
+        return self
+
+    def add_insert_sql(self, stmt: str) -> StatementSet:
+        """Add an INSERT.
+
+        Raises:
+            ValidationException: The statement is no INSERT.
+        """
+        self._sinks.append(self._environment.statements.insertion(stmt))
+        return self
+
+    def add_insert(
+        self,
+        target_path_or_descriptor: str | TableDescriptor,
+        table: Table,
+        overwrite: bool = False,
+    ) -> StatementSet:
+        """Add the rows of a table for another one, which a path or a descriptor names."""
+        pipeline = self._environment.pipeline(table, target_path_or_descriptor, overwrite)
+        return self.add(pipeline)
+
+    def explain(self, *extra_details: int) -> str:
+        """Return the plans as text."""
+        return self._environment.explain_nodes(self._sinks, extra_details)
+
+    def print_explain(self, *extra_details: int) -> None:
+        """Write the plans to standard output."""
+        print(self.explain(*extra_details), flush=True)
+
+    def execute(self) -> TableResult:
+        """Start the job; the set is empty afterwards.
+
+        Raises:
+            ValidationException: There is no insertion.
+        """
+        return self._environment.jobs.insert(self._taken())
+
+    def attach_as_datastream(self) -> None:
+        """Put the insertions into the stream environment's next job; the set is empty afterwards.
+
+        Raises:
+            ValidationException: There is no insertion, or no stream environment.
+        """
+        self._environment.attach(self._taken())
+
+    def _taken(self) -> list[Sink]:
+        if not self._sinks:
+            raise ValidationException("The statement set has no insertion")
+        sinks, self._sinks = self._sinks, []
+        return sinks

@@ -1,0 +1,408 @@
+"""Streams as tables and tables as streams, with types, row kinds, timestamps and watermarks."""
+
+from __future__ import annotations
+
+import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.row_kind import RowKind
+from penstock.common.types import Row
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.functions import ProcessFunction
+from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
+from penstock.table.exceptions import ValidationException
+from penstock.table.expression import Expression
+from penstock.table.job import check_changes, row_type_of
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.translation import translate
+from penstock.table.planning import scan_node
+from penstock.table.schema import DeclaredColumn, Schema
+from penstock.table.schema_resolution import resolve_schema
+from penstock.table.stream_types import data_type_of, type_info_of
+from penstock.table.table import Table
+from penstock.table.types import DataTypes, RowField, RowType, TimeAttribute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.graph.transformations import Transformation
+    from penstock.table import types
+    from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.table_environment import StreamTableEnvironment
+
+_ROWTIME = "rowtime"
+_KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
+
+
+class _RowsToBatches(ProcessFunction):
+    """Makes a batch of each record, at once, so that no watermark overtakes it."""
+
+    def __init__(
+        self, row_type: RowType, is_composite: bool, has_kinds: bool, has_time: bool
+    ) -> None:
+        self._row_type = row_type
+        self._is_composite = is_composite
+        self._has_kinds = has_kinds
+        self._has_time = has_time
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        """Yield the batch of a record."""
+        row: Any = value if self._is_composite else (value,)
+        if self._has_time:
+            timestamp = ctx.timestamp()
+            moment = None
+            if timestamp is not None:
+                moment = _EPOCH + datetime.timedelta(milliseconds=timestamp)
+            row = (*_fields(row, self._row_type, 1), moment)
+        kind = row_kind(value) if self._has_kinds else n.INSERT
+        values = row if self._has_time else _fields(row, self._row_type, 0)
+        yield record_batch([(kind, values)], self._row_type, with_kinds=self._has_kinds)
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _fields(row: Any, row_type: RowType, extra: int) -> tuple[Any, ...]:
+    from penstock.table.arrow_types import field_value
+
+    fields = row_type.fields[: len(row_type) - extra]
+    return tuple(field_value(row, i, field.name) for i, field in enumerate(fields))
+
+
+def row_kind(value: Any) -> int:
+    """Return the number of a record's row kind; INSERT of records without one."""
+    return int(value.get_row_kind().value) if isinstance(value, Row) else n.INSERT
+
+
+class StreamSource(TableSource):
+    """Reads the records of a stream.
+
+    Args:
+        stream: The stream.
+        fields: The fields of its records, by position; one of records without fields.
+        is_composite: Whether records have fields.
+        kinds: The row kinds that records have.
+        has_time: Whether batches have the records' timestamps.
+    """
+
+    def __init__(
+        self,
+        stream: DataStream[Any],
+        fields: Sequence[RowField],
+        is_composite: bool,
+        kinds: frozenset[int],
+        has_time: bool = False,
+    ) -> None:
+        self._stream = stream
+        self._fields = list(fields)
+        self._is_composite = is_composite
+        self.kinds = kinds
+        self._has_time = has_time
+        self.metadata = {_ROWTIME: DataTypes.TIMESTAMP_LTZ(3)}
+
+    def with_metadata(self, keys: Sequence[str]) -> TableSource:
+        """Return a source whose batches have the records' timestamps."""
+        return StreamSource(self._stream, self._fields, self._is_composite, self.kinds, bool(keys))
+
+    def transformation(self, context: ExecutionContext) -> Transformation:
+        """Return the operator that makes batches of records."""
+        fields = list(self._fields)
+        if self._has_time:
+            fields.append(RowField(f"$metadata${_ROWTIME}", DataTypes.TIMESTAMP_LTZ(3)))
+        made = _RowsToBatches(
+            RowType(fields), self._is_composite, self.kinds != INSERT_ONLY, self._has_time
+        )
+        stream: DataStream[Any] = DataStream(context.environment, self._stream.transformation)
+        return stream.process(made).name("DataStreamSource").transformation
+
+
+def _fields_of(stream: Any) -> tuple[list[RowField], bool]:
+    """Return the fields of a stream's records, and whether the records have any."""
+    declared = stream.get_type()
+    kind = data_type_of(declared)
+    if isinstance(kind, RowType):
+        return list(kind.fields), True
+    return [RowField("f0", kind)], False
+
+
+def table_of_stream(
+    environment: StreamTableEnvironment, stream: Any, fields_or_schema: Sequence[Any]
+) -> Table:
+    """Return a table of the records of a stream.
+
+    Raises:
+        ValidationException: A column is no field of the records.
+    """
+    if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
+        return _table(environment, stream, fields_or_schema[0], INSERT_ONLY)
+    if not all(isinstance(field, Expression) for field in fields_or_schema):
+        raise TypeError(f"from_data_stream takes a Schema or expressions, got {fields_or_schema!r}")
+    table = _table(environment, stream, None, INSERT_ONLY)
+    if not fields_or_schema:
+        return table
+    return _with_fields(environment, stream, table, fields_or_schema)
+
+
+def table_of_changes(
+    environment: StreamTableEnvironment, stream: Any, schema: Schema | None, mode: Any
+) -> Table:
+    """Return a table of rows that say by their kind how it changes.
+
+    Raises:
+        ValidationException: Upserts have no primary key.
+    """
+    kinds = ALL_KINDS if mode is None else frozenset(kind.value for kind in mode.kinds)
+    is_upsert = n.UPDATE_AFTER in kinds and n.UPDATE_BEFORE not in kinds
+    if is_upsert and (schema is None or schema.primary_key is None):
+        raise ValidationException(
+            "A changelog of upserts needs a primary key: declare it in the schema"
+        )
+    return _table(environment, stream, schema, kinds)
+
+
+def _table(
+    environment: StreamTableEnvironment,
+    stream: Any,
+    schema: Schema | None,
+    kinds: frozenset[int],
+) -> Table:
+    fields, is_composite = _fields_of(stream)
+    declared = _complete(schema, fields)
+    resolved = resolve_schema(declared, environment.planner.context())
+    physical = [column for column in resolved.columns if column.is_physical()]
+    known = {field.name for field in fields}
+    unknown = [column.name for column in physical if column.name not in known]
+    if unknown and not (len(physical) == 1 and not is_composite):
+        raise ValidationException(
+            f"Unable to find a field named '{unknown[0]}' in the physical data type derived from "
+            f"the given type information for schema declaration. Make sure that the type "
+            f"information is not a generic raw type. Currently available fields are: "
+            f"[{', '.join(sorted(known))}]"
+        )
+    taken = _taken(stream, fields, physical, is_composite)
+    source = StreamSource(taken, [RowField(c.name, _plain(c.data_type)) for c in physical],
+                          is_composite, kinds)  # fmt: skip
+    name = environment.catalogs.unnamed_path()
+    context = environment.planner.context()
+    return Table(scan_node(name, source, resolved, context), environment)
+
+
+def _plain(data_type: types.DataType) -> types.DataType:
+    typed: Any = data_type
+    return typed.with_time_attribute(None) if hasattr(typed, "with_time_attribute") else data_type
+
+
+def _complete(schema: Schema | None, fields: Sequence[RowField]) -> Schema:
+    """Return a schema with the fields of the records if it declares no physical column."""
+    own = [] if schema is None else list(schema.columns)
+    if not any(column.is_physical for column in own):
+        own = [DeclaredColumn(field.name, field.data_type) for field in fields] + own
+    if schema is None:
+        return Schema(own)
+    return Schema(own, schema.watermark_specs, schema.primary_key)
+
+
+def _taken(
+    stream: Any, fields: Sequence[RowField], physical: Sequence[Any], is_composite: bool
+) -> Any:
+    """Return the stream with only the wanted fields, in the wanted order."""
+    names = [field.name for field in fields]
+    wanted = [column.name for column in physical]
+    if not is_composite or wanted == names:
+        return stream
+    positions = [names.index(name) for name in wanted]
+    return stream.map(partial(_picked, positions, names))
+
+
+def _picked(positions: Sequence[int], names: Sequence[str], record: Any) -> Any:
+    from penstock.table.arrow_types import field_value
+
+    made = Row(*[field_value(record, i, names[i]) for i in positions])
+    if isinstance(record, Row):
+        made.set_row_kind(record.get_row_kind())
+    return made
+
+
+def _with_fields(
+    environment: StreamTableEnvironment, stream: Any, table: Table, given: Sequence[Any]
+) -> Table:
+    """Return a stream's table with the columns that expressions name.
+
+    Raises:
+        ValidationException: There are more columns than fields.
+    """
+    names = table.plan_node.schema.names
+    trees = [field.tree for field in given]
+    times = {
+        i: tree
+        for i, tree in enumerate(map(_without_alias, trees))
+        if isinstance(tree, e.UnresolvedCall) and tree.function in ("ROWTIME", "PROCTIME")
+    }
+    plain = [tree for i, tree in enumerate(trees) if i not in times]
+    by_name = all(str(_without_alias(tree)) in names for tree in plain)
+    if len(plain) > len(names):
+        raise ValidationException(
+            f"{len(plain)} columns are given for the {len(names)} fields {', '.join(names)}"
+        )
+    builder = Schema.new_builder()
+    fields, _ = _fields_of(stream)
+    builder.from_fields([f.name for f in fields], [f.data_type for f in fields])
+    for i, tree in times.items():
+        if tree.function == "ROWTIME":
+            builder.column_by_metadata(f"$time{i}", DataTypes.TIMESTAMP_LTZ(3), _ROWTIME)
+            builder.watermark(f"$time{i}", "SOURCE_WATERMARK()")
+        else:
+            builder.column_by_expression(f"$time{i}", "PROCTIME()")
+    source = _table(environment, stream, builder.build(), INSERT_ONLY) if times else table
+    columns, made, number = n.columns(source.plan_node), [], 0
+    shown = source.plan_node.schema.names
+    for i, tree in enumerate(trees):
+        if i in times:
+            made.append((columns[shown.index(f"$time{i}")], _output(trees[i], times[i])))
+            continue
+        place = names.index(str(_without_alias(tree))) if by_name else number
+        number += 1
+        made.append((columns[place], str(tree.names[0]) if _is_alias(tree) else str(tree)))
+    node = n.project(source.plan_node, [c for c, _ in made], [name for _, name in made])
+    return Table(node, environment)
+
+
+def _is_alias(tree: Any) -> bool:
+    return isinstance(tree, e.UnresolvedAlias)
+
+
+def _without_alias(tree: Any) -> Any:
+    return tree.argument if isinstance(tree, e.UnresolvedAlias) else tree
+
+
+def _output(tree: Any, call: Any) -> str:
+    return str(tree.names[0]) if _is_alias(tree) else str(call.arguments[0])
+
+
+# Tables as streams --------------------------------------------------------------------------------
+
+
+def stream_of_table(environment: StreamTableEnvironment, table: Table) -> Any:
+    """Return the rows of a table that does not update as a stream of named Rows.
+
+    Raises:
+        TableException: The table updates.
+    """
+    _check_insertions(environment, table)
+    return _rows(environment, table, _named_rows)
+
+
+def changes_of_table(
+    environment: StreamTableEnvironment, table: Table, schema: Schema | None, mode: Any
+) -> Any:
+    """Return the changes of a table as a stream of named Rows with their kinds.
+
+    Raises:
+        TableException: The mode does not have all the table's kinds.
+    """
+    if mode is not None:
+        kinds = frozenset(kind.value for kind in mode.kinds)
+        is_streaming = environment.planner.is_streaming
+        check_changes(table.plan_node, kinds, "Unregistered_DataStream_Sink",
+                      is_streaming=is_streaming)  # fmt: skip
+    if schema is not None:
+        table = _with_schema(table, schema)
+    return _rows(environment, table, _named_rows)
+
+
+def _with_schema(table: Table, schema: Schema) -> Table:
+    """Return the columns that a schema names, cast to its types; its metadata is left out."""
+    from penstock.table.expressions import col
+    from penstock.table.udf import parsed_type
+
+    columns = []
+    for column in schema.columns:
+        if column.data_type is not None and column.is_physical:
+            kind = parsed_type(column.data_type)
+            columns.append(col(column.name).cast(kind).alias(column.name))
+    return table.select(*columns) if columns else table
+
+
+def appended_stream(environment: StreamTableEnvironment, table: Table, type_info: Any) -> Any:
+    """Return the rows of a table that does not update as a stream of a type.
+
+    Raises:
+        TableException: The table updates.
+    """
+    _check_insertions(environment, table)
+    return _rows(environment, table, _nameless_rows, type_info)
+
+
+def retracted_stream(environment: StreamTableEnvironment, table: Table, type_info: Any) -> Any:
+    """Return the changes of a table as pairs of a flag and a row."""
+    from penstock.common.typeinfo import Types
+
+    declared = Types.TUPLE([Types.BOOLEAN(), type_info])
+    return _rows(environment, table, _pairs, declared)
+
+
+def _check_insertions(environment: StreamTableEnvironment, table: Table) -> None:
+    check_changes(
+        table.plan_node,
+        INSERT_ONLY,
+        "Unregistered_DataStream_Sink",
+        is_streaming=environment.planner.is_streaming,
+    )
+
+
+def _rows(
+    environment: StreamTableEnvironment,
+    table: Table,
+    convert: Any,
+    declared: TypeInformation | None = None,
+) -> Any:
+    stream_environment = environment.stream_environment
+    environment.jobs.set_parallelism(stream_environment)
+    node = table.plan_node
+    transformation = translate(node, environment.jobs.context(stream_environment))
+    stream: DataStream[Any] = DataStream(stream_environment, transformation)
+    row_type = row_type_of(node)
+    if declared is None:
+        declared = type_info_of(row_type)
+    made = stream.flat_map(partial(convert, row_type), declared)
+    if not _has_rowtime(row_type):
+        return made
+    return made
+
+
+def _has_rowtime(row_type: RowType) -> bool:
+    return any(
+        getattr(field.data_type, "time_attribute", None) is TimeAttribute.ROWTIME
+        for field in row_type
+    )
+
+
+def _named_rows(row_type: RowType, batch: Any) -> Iterator[Row]:
+    names = row_type.field_names()
+    for kind, values in rows_of(batch, row_type, named_rows=True):
+        row = Row(*map(_stream_value, values))
+        row.set_field_names(names)
+        if kind:
+            row.set_row_kind(_KINDS[kind])
+        yield row
+
+
+def _nameless_rows(row_type: RowType, batch: Any) -> Iterator[Row]:
+    for kind, values in rows_of(batch, row_type):
+        row = Row(*map(_stream_value, values))
+        if kind:
+            row.set_row_kind(_KINDS[kind])
+        yield row
+
+
+def _pairs(row_type: RowType, batch: Any) -> Iterator[tuple[bool, Row]]:
+    for row in _nameless_rows(row_type, batch):
+        yield row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER), row
+
+
+def _stream_value(value: Any) -> Any:
+    return value

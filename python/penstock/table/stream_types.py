@@ -1,0 +1,117 @@
+"""Types of streams as types of tables, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common import composite_types as c
+from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.temporal_types import (
+    DateTypeInfo,
+    LocalTimeTypeInfo,
+    LocalZonedTimestampTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
+from penstock.common.typeinfo import Types
+from penstock.table import types
+from penstock.table.exceptions import ValidationException
+from penstock.table.types import DataTypes, RowField, RowType
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+_BASIC: Final[dict[BasicType, types.DataType]] = {
+    BasicType.STRING: DataTypes.STRING(),
+    BasicType.BYTE: DataTypes.TINYINT(),
+    BasicType.BOOLEAN: DataTypes.BOOLEAN(),
+    BasicType.SHORT: DataTypes.SMALLINT(),
+    BasicType.INT: DataTypes.INT(),
+    BasicType.LONG: DataTypes.BIGINT(),
+    BasicType.FLOAT: DataTypes.FLOAT(),
+    BasicType.DOUBLE: DataTypes.DOUBLE(),
+    BasicType.CHAR: DataTypes.CHAR(1),
+    BasicType.BIG_INT: DataTypes.DECIMAL(38, 0),
+    BasicType.BIG_DEC: DataTypes.DECIMAL(38, 18),
+    BasicType.INSTANT: DataTypes.TIMESTAMP_LTZ(9),
+}
+
+
+def data_type_of(info: TypeInformation | None) -> types.DataType:
+    """Return the SQL type of the records of a stream.
+
+    Raises:
+        ValidationException: The stream has no declared type, or SQL has none for it.
+    """
+    match info:
+        case BasicTypeInfo():
+            return _BASIC[info.basic_type]
+        case c.RowTypeInfo():
+            pairs = zip(info.get_field_names(), info.get_field_types(), strict=True)
+            return RowType([RowField(name, data_type_of(kind)) for name, kind in pairs])
+        case c.TupleTypeInfo():
+            kinds = map(data_type_of, info.get_field_types())
+            return RowType([RowField(f"f{i}", kind) for i, kind in enumerate(kinds)])
+        case c.PrimitiveArrayTypeInfo():
+            element = info.element_type
+            if isinstance(element, BasicTypeInfo) and element.basic_type is BasicType.BYTE:
+                return DataTypes.BYTES()
+            return types.ArrayType(data_type_of(element).not_null())
+        case c.BasicArrayTypeInfo() | c.ObjectArrayTypeInfo() | c.ListTypeInfo():
+            return types.ArrayType(data_type_of(info.element_type))
+        case c.MapTypeInfo():
+            return types.MapType(data_type_of(info.key_type), data_type_of(info.value_type))
+        case DateTypeInfo():
+            return DataTypes.DATE()
+        case TimeTypeInfo():
+            return DataTypes.TIME(0)
+        case LocalZonedTimestampTypeInfo():
+            return DataTypes.TIMESTAMP_LTZ(3)
+        case TimestampTypeInfo():
+            return DataTypes.TIMESTAMP(3)
+        case LocalTimeTypeInfo():
+            return DataTypes.TIMESTAMP(3)
+    raise ValidationException(
+        f"A stream of the type {info!r} cannot become a table: give its operator an output_type, "
+        "as Types.ROW_NAMED(['a'], [Types.INT()])"
+    )
+
+
+_INFOS: Final[dict[type[types.DataType], Any]] = {
+    types.BooleanType: Types.BOOLEAN,
+    types.TinyIntType: Types.BYTE,
+    types.SmallIntType: Types.SHORT,
+    types.IntType: Types.INT,
+    types.BigIntType: Types.LONG,
+    types.FloatType: Types.FLOAT,
+    types.DoubleType: Types.DOUBLE,
+    types.DecimalType: Types.BIG_DEC,
+    types.CharType: Types.STRING,
+    types.VarCharType: Types.STRING,
+    types.DateType: Types.SQL_DATE,
+    types.TimeType: Types.SQL_TIME,
+    types.TimestampType: Types.SQL_TIMESTAMP,
+    types.YearMonthIntervalType: Types.INT,
+}
+
+
+def type_info_of(data_type: types.DataType) -> TypeInformation:
+    """Return the type of a stream of values of an SQL type; any Python value where it has none."""
+    made = _INFOS.get(type(data_type))
+    if made is not None:
+        info: TypeInformation = made()
+        return info
+    match data_type:
+        case types.BinaryType() | types.VarBinaryType():
+            return Types.PRIMITIVE_ARRAY(Types.BYTE())
+        case types.RowType():
+            return Types.ROW_NAMED(
+                data_type.field_names(), [type_info_of(kind) for kind in data_type.field_types()]
+            )
+        case types.MultisetType():
+            return Types.MAP(type_info_of(data_type.element_type), Types.INT())
+        case types.ArrayType():
+            return Types.LIST(type_info_of(data_type.element_type))
+        case types.MapType():
+            return Types.MAP(type_info_of(data_type.key_type), type_info_of(data_type.value_type))
+    return Types.PICKLED_BYTE_ARRAY()

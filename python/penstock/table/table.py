@@ -1,0 +1,557 @@
+"""Table: a relation of the Table API, built call by call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.column_expansion import expanded, output_name
+from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.expression import Expression, tree_of
+from penstock.table.grouped_tables import (
+    AggregatedTable,
+    FlatAggregateTable,
+    GroupedTable,
+    GroupWindowedTable,
+    OverWindowedTable,
+    WindowGroupedTable,
+)
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan import relations
+from penstock.table.plan.binder import Binder
+from penstock.table.plan.relations import Grouping
+from penstock.table.plan.scopes import Scope
+from penstock.table.table_schema import TableSchema
+from penstock.table.udf import UserDefinedFunctionWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from penstock.table.plan.nodes import Node
+    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_pipeline import TablePipeline
+    from penstock.table.table_result import TableResult
+    from penstock.table.window import GroupWindow, OverWindow
+
+__all__ = [
+    "AggregatedTable",
+    "FlatAggregateTable",
+    "GroupWindowedTable",
+    "GroupedTable",
+    "OverWindowedTable",
+    "Table",
+    "WindowGroupedTable",
+]
+
+
+class Table:
+    """A relation: the rows of a table, or what a query makes of them.
+
+    Columns are attributes: ``table.name`` is ``col("name")``.
+
+    Args:
+        node: The plan of the relation.
+        environment: The environment that it belongs to.
+    """
+
+    def __init__(self, node: Node, environment: TableEnvironment) -> None:
+        self._node = node
+        self._environment = environment
+        self._path: str | None = None
+
+    @property
+    def plan_node(self) -> Node:
+        """The plan of the relation (beyond PyFlink)."""
+        return self._node
+
+    @property
+    def environment(self) -> TableEnvironment:
+        """The environment that the table belongs to (beyond PyFlink)."""
+        return self._environment
+
+    def __str__(self) -> str:
+        if self._path is None:
+            self._path = self._environment.register_unnamed(self)
+        return self._path
+
+    def __getattr__(self, name: str) -> Expression[Any]:
+        """Return a column.
+
+        Raises:
+            AttributeError: The table has no such column.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        names = self._node.schema.names
+        if name not in names:
+            raise AttributeError(
+                f"The current table has no column named '{name}', available columns: "
+                f"[{', '.join(names)}]"
+            )
+        return Expression(e.UnresolvedColumn(name))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._node.schema.names]
+
+    # Building ---------------------------------------------------------------------------------
+
+    def derived(self, node: Node) -> Table:
+        """Return the table of a plan in the same environment (beyond PyFlink)."""
+        return Table(node, self._environment)
+
+    def binder(self) -> Binder:
+        """Return what resolves expressions (beyond PyFlink)."""
+        return Binder(self._environment.planner.context())
+
+    def resolve(self, tree: Any, scope: Scope | None = None) -> e.Expression:
+        """Return the resolved form of an unresolved tree over this table (beyond PyFlink)."""
+        own = Scope.of(self._node.schema) if scope is None else scope
+        return self._environment.resolve(self.binder(), tree, own)
+
+    def _projected(self, trees: Sequence[Any]) -> Table:
+        """Return the table of some expressions, which may aggregate the whole table."""
+        trees = expanded(trees, self._node.schema, self.resolve)
+        outputs = [self.resolve(tree) for tree in trees]
+        names = [
+            output_name(tree, output, i)
+            for i, (tree, output) in enumerate(zip(trees, outputs, strict=True))
+        ]
+        check_unique(names)
+        node = self._node
+        if any(relations.contains_aggregate(output) for output in outputs):
+            found = relations.aggregated(node, Grouping(()), outputs)
+            node, outputs = found.node, [found.rewritten(output) for output in outputs]
+        node, outputs = relations.over_applied(
+            node, outputs, is_streaming=self._environment.planner.is_streaming
+        )
+        return self.derived(n.project(node, outputs, names))
+
+    def select(self, *fields: Expression[Any] | str) -> Table:
+        """Return a table with these columns."""
+        return self._projected([column_tree(field) for field in fields])
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """Return the table with other names of its columns; those behind the given ones stay.
+
+        Raises:
+            ValidationException: There are more names than columns, or a name is there twice.
+        """
+        given = [str(name) for name in (field, *fields)]
+        names = self._node.schema.names
+        if len(given) > len(names):
+            raise ValidationException(
+                f"alias has {len(given)} names for {len(names)} columns: {', '.join(names)}"
+            )
+        names = [*given, *names[len(given) :]]
+        check_unique(names)
+        return self.derived(n.project(self._node, n.columns(self._node), names))
+
+    def filter(self, predicate: Expression[bool]) -> Table:
+        """Return the rows for which a condition is true."""
+        return self.where(predicate)
+
+    def where(self, predicate: Expression[bool]) -> Table:
+        """Return the rows for which a condition is true."""
+        from penstock.table.plan.subqueries import joined_subqueries
+
+        binder = self.binder()
+        condition = binder.condition(self.resolve(tree_of(predicate)), "WHERE")
+        context = self._environment.planner.context()
+        node, rest = joined_subqueries(self._node, [condition], context)
+        if isinstance(node, n.Join) and node is not self._node:
+            return self.derived(relations.filtered(node, rest[0]))
+        return self.derived(with_filter(node, rest[0]))
+
+    def group_by(self, *fields: Expression[Any]) -> GroupedTable:
+        """Return the rows in groups of equal values."""
+        return GroupedTable(self, [column_tree(field) for field in fields])
+
+    def distinct(self) -> Table:
+        """Return the rows without duplicates."""
+        return self.derived(relations.distinct(self._node))
+
+    # Columns ----------------------------------------------------------------------------------
+
+    def add_columns(self, *fields: Expression[Any]) -> Table:
+        """Return the table with further columns.
+
+        Raises:
+            ValidationException: The table has a column of that name.
+        """
+        return self._projected([e.UnresolvedColumn("*"), *map(column_tree, fields)])
+
+    def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
+        """Return the table with columns, which replace those of their names."""
+        trees = [column_tree(field) for field in fields]
+        added = {output_name(tree, self.resolve(tree), i): tree for i, tree in enumerate(trees)}
+        kept = [added.pop(name, e.UnresolvedColumn(name)) for name in self._node.schema.names]
+        return self._projected([*kept, *added.values()])
+
+    def rename_columns(self, *fields: Expression[Any]) -> Table:
+        """Return the table with other names of some columns: ``col("a").alias("b")``.
+
+        Raises:
+            ValidationException: An argument is no column with an alias, or there is no such one.
+        """
+        names = list(self._node.schema.names)
+        for field in fields:
+            tree = tree_of(field)
+            is_renaming = isinstance(tree, e.UnresolvedAlias) and isinstance(
+                tree.argument, e.UnresolvedColumn
+            )
+            if not is_renaming:
+                raise ValidationException(f"rename_columns takes columns with an alias, got {tree}")
+            names[self._position(tree.argument.name)] = tree.names[0]
+        check_unique(names)
+        return self.derived(n.project(self._node, n.columns(self._node), names))
+
+    def drop_columns(self, *fields: Expression[Any]) -> Table:
+        """Return the table without some columns.
+
+        Raises:
+            ValidationException: There is no such column.
+        """
+        trees = expanded([column_tree(f) for f in fields], self._node.schema, self.resolve)
+        dropped = {self._position(str(tree)) for tree in trees}
+        kept = [i for i in range(len(self._node.schema)) if i not in dropped]
+        if not kept:
+            raise ValidationException("drop_columns leaves no column")
+        columns = n.columns(self._node)
+        names = self._node.schema.names
+        return self.derived(
+            n.project(self._node, [columns[i] for i in kept], [names[i] for i in kept])
+        )
+
+    def _position(self, name: str) -> int:
+        position = self._node.schema.index(name)
+        if position is None:
+            raise ValidationException(
+                f"Column '{name}' does not exist: the table has "
+                f"{', '.join(self._node.schema.names)}"
+            )
+        return position
+
+    # Joins ------------------------------------------------------------------------------------
+
+    def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
+        """Return pairs of rows; without a condition it must follow by ``where``."""
+        return self._joined(right, "INNER", join_predicate)
+
+    def left_outer_join(
+        self, right: Table, join_predicate: Expression[bool] | None = None
+    ) -> Table:
+        """Return pairs of rows, and the left rows without a partner."""
+        return self._joined(right, "LEFT", join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """Return pairs of rows, and the right rows without a partner."""
+        return self._joined(right, "RIGHT", join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """Return pairs of rows, and the rows of both sides without a partner."""
+        return self._joined(right, "FULL", join_predicate)
+
+    def _joined(self, right: Table, kind: Any, predicate: Expression[bool] | None) -> Table:
+        from penstock.table.plan.joins import join, near_in_time
+
+        self._check_environment(right)
+        scope = Scope.of(self._node.schema)
+        scope.add((), right._node.schema)
+        shared = sorted(set(self._node.schema.names) & set(right._node.schema.names))
+        if shared:
+            raise ValidationException(
+                f"join relations with ambiguous names: [{', '.join(shared)}]; rename columns first"
+            )
+        condition = None
+        if predicate is not None:
+            binder = self.binder()
+            condition = binder.condition(self.resolve(tree_of(predicate), scope), "JOIN")
+        node = join(self._node, right._node, kind, condition)
+        if self._environment.planner.is_streaming:
+            node = near_in_time(node)
+        return self.derived(node)
+
+    def _check_environment(self, right: Table) -> None:
+        if right._environment is not self._environment:
+            raise ValidationException("Only tables of one TableEnvironment can be put together")
+
+    def join_lateral(
+        self, table_function_call: Any, join_predicate: Expression[bool] | None = None
+    ) -> Table:
+        """Return each row with each row that a table function makes of it."""
+        return self._correlated(table_function_call, join_predicate, is_outer=False)
+
+    def left_outer_join_lateral(
+        self, table_function_call: Any, join_predicate: Expression[bool] | None = None
+    ) -> Table:
+        """Return each row with each row that a table function makes of it, or with NULLs."""
+        return self._correlated(table_function_call, join_predicate, is_outer=True)
+
+    def _correlated(
+        self, call: Any, predicate: Expression[bool] | None, *, is_outer: bool
+    ) -> Table:
+        from penstock.table.plan.from_clause import correlate
+
+        wrapper, arguments, names = self._environment.table_function(self, call)
+        fields = function_fields(wrapper, names)
+        shared = sorted({f.name for f in fields} & set(self._node.schema.names))
+        if shared:
+            raise ValidationException(
+                f"join relations with ambiguous names: [{', '.join(shared)}]; name the columns of "
+                f"{wrapper.name} by alias(...)"
+            )
+        node = correlate(self._node, wrapper, tuple(arguments), fields, is_outer)
+        made = self.derived(node)
+        if predicate is None:
+            return made
+        if is_outer:
+            condition = made.resolve(tree_of(predicate))
+            if isinstance(condition, e.Literal) and condition.value is True:
+                return made
+            raise TableException("A left_outer_join_lateral can have the condition TRUE only")
+        return made.where(predicate)
+
+    # Sets -------------------------------------------------------------------------------------
+
+    def union(self, right: Table) -> Table:
+        """Return the rows of both tables without duplicates; in batch mode only, as in Flink."""
+        self._only_batch("union", "union_all(...).distinct()")
+        return self.derived(relations.distinct(self._united(right)))
+
+    def union_all(self, right: Table) -> Table:
+        """Return the rows of both tables."""
+        return self.derived(self._united(right))
+
+    def _united(self, right: Table) -> Node:
+        self._check_environment(right)
+        return relations.united([self._node, right._node])
+
+    def intersect(self, right: Table) -> Table:
+        """Return the rows that are in both tables, once; in batch mode only, as in Flink."""
+        return self._set_operation(right, "INTERSECT", "intersect", is_all=False)
+
+    def intersect_all(self, right: Table) -> Table:
+        """Return the rows that are in both tables; in batch mode only, as in Flink."""
+        return self._set_operation(right, "INTERSECT", "intersect_all", is_all=True)
+
+    def minus(self, right: Table) -> Table:
+        """Return the rows that are not in the right table, once; in batch mode only."""
+        return self._set_operation(right, "EXCEPT", "minus", is_all=False)
+
+    def minus_all(self, right: Table) -> Table:
+        """Return the rows that are not as often in the right table; in batch mode only."""
+        return self._set_operation(right, "EXCEPT", "minus_all", is_all=True)
+
+    def _set_operation(self, right: Table, kind: Any, name: str, *, is_all: bool) -> Table:
+        self._only_batch(name, f"SQL's {kind}")
+        self._check_environment(right)
+        return self.derived(relations.set_operation(self._node, right._node, kind, is_all=is_all))
+
+    def _only_batch(self, name: str, instead: str) -> None:
+        if self._environment.planner.is_streaming:
+            raise ValidationException(
+                f"The {name} operation on two unbounded tables is currently not supported: use "
+                f"{instead}, or batch mode"
+            )
+
+    # Order ------------------------------------------------------------------------------------
+
+    def order_by(self, *fields: Expression[Any]) -> Table:
+        """Return the rows in an order, by ``col("a").asc`` and ``col("b").desc``."""
+        items = []
+        for field in fields:
+            tree, descends = column_tree(field), False
+            if isinstance(tree, e.UnresolvedCall) and tree.function in ("ASC", "DESC"):
+                descends = tree.function == "DESC"
+                tree = tree.arguments[0]
+            items.append(e.OrderItem(self.resolve(tree), descends, not descends))
+        return self.derived(relations.sorted_by(self._node, items))
+
+    def offset(self, offset: int) -> Table:
+        """Return the rows behind the first ``offset`` ones of an order.
+
+        Raises:
+            ValidationException: The rows have no order.
+        """
+        node = self._sort("offset")
+        return self.derived(n.Sort(node.schema, node.input, node.order, offset, node.limit))
+
+    def fetch(self, fetch: int) -> Table:
+        """Return the first ``fetch`` rows of an order.
+
+        Raises:
+            ValidationException: The rows have no order, or the number is negative.
+        """
+        if fetch < 0:
+            raise ValidationException(f"fetch takes a number from 0 on, got {fetch}")
+        if not isinstance(self._node, n.Sort):
+            return self.derived(n.Sort(self._node.schema, self._node, (), 0, fetch))
+        node = self._sort("fetch")
+        return self.derived(n.Sort(node.schema, node.input, node.order, node.offset, fetch))
+
+    def _sort(self, name: str) -> n.Sort:
+        if not isinstance(self._node, n.Sort):
+            raise ValidationException(f"{name} needs an order: call order_by(...) before")
+        return self._node
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """Return ``fetch`` rows behind the first ``offset`` ones."""
+        if offset:
+            if isinstance(self._node, n.Sort):
+                return self.offset(offset).fetch(fetch)
+            return self.derived(n.Sort(self._node.schema, self._node, (), offset, fetch))
+        return self.fetch(fetch)
+
+    # Windows ----------------------------------------------------------------------------------
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Return the rows in windows, to be grouped by the window's name."""
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Return the rows with windows around each, to which ``over`` in ``select`` refers."""
+        return OverWindowedTable(self, over_windows)
+
+    # Python functions on rows -----------------------------------------------------------------
+
+    def map(self, func: Any) -> Table:
+        """Return the rows that a scalar function with a ROW result makes of each row."""
+        wrapper, arguments = self._environment.row_function(self, func)
+        call = self.binder().python_call(wrapper, arguments)
+        names = list(wrapper.alias_names) or None
+        return self.derived(self._environment.fields_node(self._node, call, names))
+
+    def flat_map(self, func: Any) -> Table:
+        """Return the rows that a table function makes of each row."""
+        from penstock.table.plan.from_clause import correlate
+
+        if isinstance(func, UserDefinedFunctionWrapper):
+            wrapper, arguments = self._environment.row_function(self, func)
+            names: Sequence[str] = wrapper.alias_names
+        else:
+            wrapper, arguments, names = self._environment.table_function(self, func)
+        fields = function_fields(wrapper, names)
+        node = correlate(self._node, wrapper, tuple(arguments), fields, False)
+        width = len(self._node.schema)
+        columns = n.columns(node)[width:]
+        return self.derived(n.project(node, columns, [field.name for field in fields]))
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """Return what an aggregate function gives for all rows, to be selected."""
+        return AggregatedTable(self, [], func)
+
+    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
+        """Return the rows that a table aggregate function gives for all rows."""
+        return FlatAggregateTable(self, [], func)
+
+    # Results ----------------------------------------------------------------------------------
+
+    def get_schema(self) -> TableSchema:
+        """Return the names and types of the columns."""
+        return TableSchema(self._node.schema.names, self._node.schema.types)
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns."""
+        return self._environment.schema_of(self)
+
+    def print_schema(self) -> None:
+        """Write the columns to standard output."""
+        print(self.get_resolved_schema(), flush=True)
+
+    def execute(self) -> TableResult:
+        """Run the query and return its rows."""
+        return self._environment.jobs.query(self._node)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run the query and return its final rows as a frame."""
+        from penstock.table.frames import to_pandas
+
+        return to_pandas(self)
+
+    def execute_insert(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TableResult:
+        """Write the rows into a table; the result is there when the job has ended."""
+        return self.insert_into(table_path_or_descriptor, overwrite).execute()
+
+    def insert_into(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TablePipeline:
+        """Return the insertion of the rows into a table."""
+        return self._environment.pipeline(self, table_path_or_descriptor, overwrite)
+
+    def explain(self, *extra_details: int) -> str:
+        """Return the plan as text."""
+        return self._environment.explain_nodes([self._node], extra_details)
+
+    def print_explain(self, *extra_details: int) -> None:
+        """Write the plan to standard output."""
+        print(self.explain(*extra_details), flush=True)
+
+
+def with_filter(node: Node, condition: e.Expression | None) -> Node:
+    """Return the rows for which a condition is true; of a join, a condition becomes its own."""
+    from penstock.table.plan.joins import join, near_in_time
+
+    if condition is None or type(node) is not n.Join or node.kind != "INNER":
+        return relations.filtered(node, condition)
+    width = len(node.left.schema)
+    keys = [
+        equality(node, left, width + right)
+        for left, right in zip(node.left_keys, node.right_keys, strict=True)
+    ]
+    parts = [*keys, *e.conjuncts(node.condition), *e.conjuncts(condition)]
+    made = join(node.left, node.right, "INNER", relations.all_of(parts))
+    return near_in_time(made)
+
+
+def equality(node: n.Join, left: int, right: int) -> e.Expression:
+    """Return the condition that two columns of a joined row are equal."""
+    from penstock.table.functions import registry
+
+    fields = [*node.left.schema.fields, *node.right.schema.fields]
+    columns = [e.Column(fields[i].type, i, fields[i].name) for i in (left, right)]
+    return registry.call("=", *columns)
+
+
+def column_tree(field: Any) -> Any:
+    """Return the unresolved tree of a column that is given as an expression or by its name."""
+    if isinstance(field, str):
+        return e.UnresolvedColumn(field)
+    return tree_of(field)
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Check that no name is there twice.
+
+    Raises:
+        ValidationException: One is.
+    """
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise ValidationException(
+            f"Ambiguous column name: {', '.join(twice)}; name columns apart by alias(...)"
+        )
+
+
+def function_fields(wrapper: Any, names: Sequence[str]) -> list[Any]:
+    """Return the columns of a table function, with other names where they are given.
+
+    Raises:
+        ValidationException: There is another number of names than of columns.
+    """
+    from penstock.table.plan.schema import Field
+
+    fields = [Field(field.name, field.data_type) for field in wrapper.result_row]
+    if not names:
+        return fields
+    if len(names) != len(fields):
+        raise ValidationException(
+            f"{wrapper.name} has {len(fields)} columns, {len(names)} names are given: "
+            f"{', '.join(names)}"
+        )
+    return [Field(name, field.type) for name, field in zip(names, fields, strict=True)]

@@ -1,0 +1,770 @@
+"""TableEnvironment and StreamTableEnvironment: where programs with tables begin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.process_configuration import process_configuration
+from penstock.table.catalog import CatalogBaseTable, CatalogFunction, ObjectIdentifier
+from penstock.table.catalog_manager import CatalogManager
+from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.module import ModuleEntry
+from penstock.table.planning import Planner, schema_of_node
+from penstock.table.schema import DeclaredColumn, Schema
+from penstock.table.table import Table
+from penstock.table.table_config import TableConfig
+from penstock.table.types import DataType, RowField, RowType
+from penstock.table.udf import UserDefinedFunctionWrapper, udaf, udf, udtaf, udtf
+from penstock.table.user_functions import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    ScalarFunction,
+    TableAggregateFunction,
+    TableFunction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.table.catalog import Catalog, CatalogDescriptor
+    from penstock.table.job import TableJobs
+    from penstock.table.module import Module
+    from penstock.table.plan.binder import Binder
+    from penstock.table.plan.expressions import Expression as PlanExpression
+    from penstock.table.plan.nodes import Node, Sink
+    from penstock.table.plan.scopes import Scope
+    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.statement_execution import StatementExecution
+    from penstock.table.statement_set import StatementSet
+    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.table.table_pipeline import TablePipeline
+    from penstock.table.table_result import TableResult
+
+__all__ = ["StreamTableEnvironment", "TableEnvironment"]
+
+
+class TableEnvironment:
+    """Catalogs, options and jobs of a program with tables; made by `TableEnvironment.create`.
+
+    Args:
+        settings: The mode and the built-in catalog.
+        root: The configuration of the stream environment beneath.
+    """
+
+    def __init__(self, settings: EnvironmentSettings, root: Configuration) -> None:
+        from penstock.table.job import TableJobs
+        from penstock.table.statement_execution import StatementExecution
+
+        self._settings = settings
+        self._config = TableConfig(root)
+        self.catalogs = CatalogManager(settings.catalog_name, settings.database_name)
+        self.planner = Planner(self.catalogs, self._config, settings.streaming)
+        self.jobs: TableJobs = TableJobs(root, self._config, self.planner)
+        self.statements: StatementExecution = StatementExecution(self)
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
+        """Return an environment.
+
+        Args:
+            environment_settings: The settings, or options that name the mode.
+        """
+        settings = environment_settings
+        if isinstance(settings, Configuration):
+            settings = EnvironmentSettings.new_instance().with_configuration(settings).build()
+        root = process_configuration()
+        made = TableEnvironment(settings, root)
+        made._config.add_configuration(settings.configuration)
+        return made
+
+    # Catalogs and modules ---------------------------------------------------------------------
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """Create a catalog in memory from a descriptor whose type is ``generic_in_memory``."""
+        options = catalog_descriptor.configuration.to_dict()
+        shown = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        self.execute_sql(f"CREATE CATALOG `{catalog_name}` WITH ({shown})")
+
+    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        """Add a catalog."""
+        self.catalogs.register_catalog(catalog_name, catalog)
+
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        """Return a catalog; None if there is none of that name."""
+        return self.catalogs.find_catalog(catalog_name)
+
+    def use_catalog(self, catalog_name: str) -> None:
+        """Make a catalog the current one."""
+        self.catalogs.use_catalog(catalog_name)
+
+    def use_database(self, database_name: str) -> None:
+        """Make a database of the current catalog the current one."""
+        self.catalogs.use_database([database_name])
+
+    def get_current_catalog(self) -> str:
+        """Return the name of the current catalog."""
+        return self.catalogs.current_catalog
+
+    def get_current_database(self) -> str:
+        """Return the name of the current database."""
+        return self.catalogs.current_database
+
+    def list_catalogs(self) -> list[str]:
+        """Return the names of all catalogs."""
+        return self.catalogs.list_catalogs()
+
+    def list_databases(self) -> list[str]:
+        """Return the names of the databases of the current catalog."""
+        return self.catalogs.list_databases()
+
+    def load_module(self, module_name: str, module: Module) -> None:
+        """Refused: penstock has the module ``core`` only.
+
+        Raises:
+            ValidationException: Always.
+        """
+        raise ValidationException(f"Module {module_name!r} ({module!r}) cannot be loaded")
+
+    def unload_module(self, module_name: str) -> None:
+        """Refused: the module ``core`` stays loaded.
+
+        Raises:
+            ValidationException: Always.
+        """
+        raise ValidationException(f"Module {module_name!r} cannot be unloaded")
+
+    def use_modules(self, *module_names: str) -> None:
+        """Accept the one module there is.
+
+        Raises:
+            ValidationException: There is another name than ``core``.
+        """
+        if module_names != ("core",):
+            raise ValidationException(f"No module with name {module_names[0]!r} exists")
+
+    def list_modules(self) -> list[str]:
+        """Return the names of the modules whose functions are found."""
+        return ["core"]
+
+    def list_full_modules(self) -> list[ModuleEntry]:
+        """Return all loaded modules."""
+        return [ModuleEntry("core", True)]
+
+    # Functions --------------------------------------------------------------------------------
+
+    def create_temporary_system_function(self, name: str, function: Any) -> None:
+        """Register a function for all catalogs and databases."""
+        made = CatalogFunction(name, "PYTHON", _wrapped(function))
+        self.catalogs.create_function([name], made, is_system=True)
+
+    def create_temporary_function(self, path: str, function: Any) -> None:
+        """Register a function in a database until the program ends."""
+        made = CatalogFunction(path, "PYTHON", _wrapped(function))
+        self.catalogs.create_function(_path(path), made)
+
+    def register_function(self, name: str, function: Any) -> None:
+        """Register a function, as PyFlink 1 did; see `create_temporary_system_function`."""
+        self.create_temporary_system_function(name, function)
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Forget a function; return whether there was one."""
+        return self.catalogs.drop_function([name], is_system=True, ignore_if_not_exists=True)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Forget a function of a database; return whether there was one."""
+        return self.catalogs.drop_function(_path(path), ignore_if_not_exists=True)
+
+    def drop_function(self, path: str) -> bool:
+        """Forget a permanent function of a database; return whether there was one."""
+        return self.catalogs.drop_function(
+            _path(path), is_temporary=False, ignore_if_not_exists=True
+        )
+
+    def list_user_defined_functions(self) -> list[str]:
+        """Return the names of the program's functions."""
+        return self.catalogs.list_functions()
+
+    def list_functions(self) -> list[str]:
+        """Return the names of all functions."""
+        from penstock.table.functions.aggregates import aggregate_names
+        from penstock.table.functions.registry import table
+
+        names = {name for name in [*table(), *aggregate_names()] if name[0].isalpha()}
+        built_in = {name.lower() for name in names if " " not in name}
+        return sorted(built_in | set(self.catalogs.list_functions()))
+
+    # Tables -----------------------------------------------------------------------------------
+
+    def from_path(self, path: str) -> Table:
+        """Return a table or view.
+
+        Raises:
+            ValidationException: There is none of that name.
+        """
+        node = self.planner.find_table(_path(path))
+        if node is None:
+            raise ValidationException(f"Table {path} was not found")
+        made = Table(node, self)
+        made._path = path
+        return made
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """Return the table of a descriptor, which gets no name."""
+        identifier = self.catalogs.identifier([self.catalogs.unnamed_path()])
+        return Table(self.planner.scan(identifier, _described(descriptor)), self)
+
+    def create_temporary_table(
+        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
+    ) -> None:
+        """Create a table that lives as long as the program.
+
+        Raises:
+            ValidationException: The name is taken, or the schema is invalid.
+        """
+        self._create_table(path, descriptor, ignore_if_exists, is_temporary=True)
+
+    def create_table(
+        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
+    ) -> bool:
+        """Create a table in a catalog; return whether it is a new one.
+
+        Raises:
+            ValidationException: The name is taken, or the schema is invalid.
+        """
+        return self._create_table(path, descriptor, ignore_if_exists, is_temporary=False)
+
+    def _create_table(
+        self, path: str, descriptor: TableDescriptor, ignore: bool, *, is_temporary: bool
+    ) -> bool:
+        table = _described(descriptor)
+        self.planner.resolved(table)
+        return self.catalogs.create_table(
+            self.catalogs.identifier(_path(path)),
+            table,
+            is_temporary=is_temporary,
+            ignore_if_exists=ignore,
+        )
+
+    def create_temporary_view(
+        self,
+        view_path: str,
+        table_or_data_stream: Any,
+        *fields_or_schema: Any,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        """Name a table, so that SQL can read it.
+
+        Raises:
+            ValidationException: The name is taken.
+        """
+        if not isinstance(table_or_data_stream, Table) or fields_or_schema:
+            raise TypeError(
+                f"create_temporary_view takes a Table here, got {table_or_data_stream!r}: streams "
+                "need a StreamTableEnvironment"
+            )
+        self._create_view(view_path, table_or_data_stream, True, ignore_if_exists)
+
+    def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
+        """Name a table in a catalog; return whether the name is new.
+
+        Raises:
+            ValidationException: The name is taken.
+        """
+        return self._create_view(view_path, table, False, ignore_if_exists)
+
+    def _create_view(self, path: str, table: Table, is_temporary: bool, ignore: bool) -> bool:
+        return self.catalogs.create_table(
+            self.catalogs.identifier(_path(path)),
+            _view_of(table),
+            is_temporary=is_temporary,
+            ignore_if_exists=ignore,
+        )
+
+    def register_unnamed(self, table: Table) -> str:
+        """Name a table by a name of its own, and return the name (beyond PyFlink)."""
+        path = self.catalogs.unnamed_path()
+        identifier = self.catalogs.identifier([path])
+        self.catalogs.create_table(identifier, _view_of(table), is_temporary=True)
+        return path
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        """Drop a temporary table; return whether there was one."""
+        return self._drop(table_path, is_view=False, is_temporary=True)
+
+    def drop_table(self, table_path: str, ignore_if_not_exists: bool | None = True) -> bool:
+        """Drop a table of a catalog; return whether there was one.
+
+        Raises:
+            ValidationException: There is none, and ``ignore_if_not_exists`` is False.
+        """
+        return self._drop(
+            table_path, is_view=False, is_temporary=False, ignore=bool(ignore_if_not_exists)
+        )
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        """Drop a temporary view; return whether there was one."""
+        return self._drop(view_path, is_view=True, is_temporary=True)
+
+    def drop_view(self, view_path: str, ignore_if_not_exists: bool | None = True) -> bool:
+        """Drop a view of a catalog; return whether there was one.
+
+        Raises:
+            ValidationException: There is none, and ``ignore_if_not_exists`` is False.
+        """
+        return self._drop(
+            view_path, is_view=True, is_temporary=False, ignore=bool(ignore_if_not_exists)
+        )
+
+    def _drop(self, path: str, *, is_view: bool, is_temporary: bool, ignore: bool = True) -> bool:
+        return self.catalogs.drop_table(
+            self.catalogs.identifier(_path(path)),
+            is_view=is_view,
+            is_temporary=is_temporary,
+            ignore_if_not_exists=ignore,
+        )
+
+    def list_tables(self) -> list[str]:
+        """Return the names of the tables and views of the current database."""
+        return self.catalogs.list_tables()
+
+    def list_views(self) -> list[str]:
+        """Return the names of the views of the current database."""
+        return self.catalogs.list_views()
+
+    def list_temporary_tables(self) -> list[str]:
+        """Return the names of the temporary tables and views of the current database."""
+        return self.catalogs.list_temporary(views=False)
+
+    def list_temporary_views(self) -> list[str]:
+        """Return the names of the temporary views of the current database."""
+        return self.catalogs.list_temporary(views=True)
+
+    # Rows of the program ----------------------------------------------------------------------
+
+    def from_elements(
+        self,
+        elements: Iterable[Any],
+        schema: DataType | Sequence[str] | None = None,
+        verify_schema: bool = True,
+    ) -> Table:
+        """Return a table of rows that the program has.
+
+        Args:
+            elements: The rows: tuples, lists, Rows, dictionaries, objects, or expressions.
+            schema: The type of the rows, or the names of the columns; their types are inferred
+                from the values otherwise.
+            verify_schema: Whether values are checked against a given type.
+
+        Raises:
+            TypeError: A value has another type, or SQL has none for it.
+            ValueError: A value does not fit, or a type cannot be inferred.
+        """
+        from penstock.table.program_rows import rows_table
+
+        return rows_table(self, list(elements), schema, verify_schema=verify_schema)
+
+    def from_pandas(
+        self,
+        pdf: pd.DataFrame,
+        schema: RowType | Sequence[Any] | None = None,
+        splits_num: int = 1,
+    ) -> Table:
+        """Return a table of the rows of a frame.
+
+        Args:
+            pdf: The frame.
+            schema: The type of the rows, the names of the columns, or their types.
+            splits_num: Without effect: a frame is read by one subtask.
+
+        Raises:
+            TypeError: The argument is no frame, or SQL has no type for a column.
+            ValueError: There is another number of columns.
+        """
+        from penstock.table.frames import batches_of_frame
+        from penstock.table.program_rows import batches_table
+
+        if splits_num < 1:
+            raise ValidationException(f"splits_num must be at least 1, got {splits_num}")
+        row_type, batches = batches_of_frame(pdf, schema)
+        return batches_table(self, row_type, batches)
+
+    # Statements -------------------------------------------------------------------------------
+
+    def sql_query(self, query: str) -> Table:
+        """Return the table of a query.
+
+        Raises:
+            ValidationException: The text is no query, or it is invalid.
+        """
+        from penstock.table.sql.parsing import parse_query
+
+        return Table(self.planner.query(parse_query(query), query), self)
+
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Carry out a statement.
+
+        Raises:
+            TableException: It is wrong, or cannot be carried out.
+        """
+        return self.statements.execute(stmt)
+
+    def explain_sql(self, stmt: str, *extra_details: int) -> str:
+        """Return the plan of a query or an INSERT as text."""
+        from penstock.table.sql.parsing import parse_statement
+        from penstock.table.sql.statements import Insert
+
+        if isinstance(parse_statement(stmt), Insert):
+            return self.explain_nodes([self.statements.insertion(stmt)], extra_details)
+        return self.sql_query(stmt).explain(*extra_details)
+
+    def create_statement_set(self) -> StatementSet:
+        """Return a set of insertions that become one job."""
+        from penstock.table.statement_set import StatementSet
+
+        return StatementSet(self)
+
+    def get_config(self) -> TableConfig:
+        """Return the options."""
+        return self._config
+
+    def add_python_file(self, file_path: str) -> None:
+        """Put a file or folder on the module search path of workers."""
+        self._with_stream_environment(lambda e: e.add_python_file(file_path))
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Install packages on workers."""
+        self._with_stream_environment(
+            lambda e: e.set_python_requirements(requirements_file_path, requirements_cache_dir)
+        )
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive on workers."""
+        self._with_stream_environment(lambda e: e.add_python_archive(archive_path, target_dir))
+
+    def _with_stream_environment(self, action: Any) -> None:
+        """Apply a method of stream environments to the options beneath this environment."""
+        from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+        made = StreamExecutionEnvironment(self._config.root)
+        action(made)
+        self._config.root.add_all(made.get_configuration())
+
+    # For tables -------------------------------------------------------------------------------
+
+    def resolve(self, binder: Binder, tree: Any, scope: Scope) -> PlanExpression:
+        """Return the resolved form of an unresolved tree (beyond PyFlink)."""
+        from penstock.table.api_calls import resolve
+
+        return resolve(self, binder, tree, scope)
+
+    def schema_of(self, table: Table) -> ResolvedSchema:
+        """Return the columns of a table, as declared if it is one of a catalog."""
+        if table._path is not None and not table._path.startswith("UnnamedTable$"):
+            found = self.catalogs.find_table(self.catalogs.identifier(_path(table._path)))
+            if found is not None and not found.is_view:
+                return self.planner.resolved(found)
+        return schema_of_node(table.plan_node)
+
+    def pipeline(
+        self, table: Table, target: str | TableDescriptor, overwrite: bool
+    ) -> TablePipeline:
+        """Return the insertion of a table's rows into another table (beyond PyFlink).
+
+        Raises:
+            ValidationException: The table does not exist, or has other columns.
+        """
+        from penstock.table.insertion import sink_node
+        from penstock.table.table_pipeline import TablePipeline
+
+        if overwrite:
+            raise TableException("Overwriting a table is not supported: insert into it")
+        identifier: ObjectIdentifier | None = None
+        if isinstance(target, str):
+            identifier = self.catalogs.identifier(_path(target))
+            found = self.catalogs.table(identifier, "Sink table")
+            name = identifier
+        else:
+            name = self.catalogs.identifier([self.catalogs.unnamed_path()])
+            found = _described(target, self.schema_of(table))
+        sink = sink_node(
+            name.as_summary_string(),
+            table.plan_node,
+            self.planner.resolved(found),
+            self.planner.sink(name, found),
+        )
+        return TablePipeline(sink, self, identifier)
+
+    def attach(self, sinks: Sequence[Sink]) -> None:
+        """Refused: there is no stream environment (beyond PyFlink).
+
+        Raises:
+            ValidationException: Always.
+        """
+        raise ValidationException(
+            f"{len(sinks)} insertions cannot be attached: only a StreamTableEnvironment has a "
+            "stream environment"
+        )
+
+    def table_function(
+        self, table: Table, call: Any
+    ) -> tuple[Any, list[PlanExpression], Sequence[str]]:
+        """Return wrapper, arguments and names of columns of a table function's call."""
+        from penstock.table.api_calls import table_function
+
+        return table_function(self, table, call)
+
+    def row_function(self, table: Table, func: Any) -> tuple[Any, list[PlanExpression]]:
+        """Return the wrapper of a function on whole rows, and its arguments."""
+        from penstock.table.api_calls import row_function
+
+        return row_function(self, table, func)
+
+    def fields_node(self, node: Node, call: PlanExpression, names: Sequence[str] | None) -> Node:
+        """Return the rows that the result of a call, a ROW, makes."""
+        from penstock.table.api_calls import fields_node
+
+        return fields_node(node, call, names)
+
+    def aggregate_tree(self, table: Table, func: Any) -> Any:
+        """Return the unresolved call of an aggregate function."""
+        from penstock.table.api_calls import aggregate_tree
+
+        return aggregate_tree(table, func)
+
+    def explain_nodes(self, nodes: Sequence[Node], details: Sequence[Any]) -> str:
+        """Return plans as text (beyond PyFlink)."""
+        from penstock.table.explanation import explained
+
+        return explained(self, nodes, details)
+
+
+def _path(path: str) -> tuple[str, ...]:
+    """Return the parts of a name, of which those in backquotes may have points.
+
+    Raises:
+        ValidationException: The text is no name.
+    """
+    parts, rest = [], path.strip()
+    while rest:
+        if rest[0] == "`":
+            end = rest.find("`", 1)
+            if end < 0:
+                raise ValidationException(f"Invalid table name: {path!r} has an open quote")
+            parts.append(rest[1:end])
+            rest = rest[end + 1 :]
+        else:
+            part, _, _ = rest.partition(".")
+            parts.append(part.strip())
+            rest = rest[len(part) :]
+        if rest and rest[0] != ".":
+            raise ValidationException(f"Invalid table name: {path!r}")
+        rest = rest[1:]
+    if not parts or not all(parts) or len(parts) > 3:
+        raise ValidationException(f"Invalid table name: {path!r}")
+    return tuple(parts)
+
+
+def _wrapped(function: Any) -> UserDefinedFunctionWrapper:
+    """Return the wrapper of a function.
+
+    Raises:
+        TypeError: The argument is no function.
+    """
+    if isinstance(function, UserDefinedFunctionWrapper):
+        return function
+    makers: tuple[tuple[type, Any], ...] = (
+        (AggregateFunction, udaf),
+        (TableAggregateFunction, udtaf),
+        (TableFunction, udtf),
+        (ScalarFunction, udf),
+        (AsyncScalarFunction, udf),
+    )
+    for kind, make in makers:
+        if isinstance(function, kind):
+            made: UserDefinedFunctionWrapper = make(function)
+            return made
+    raise TypeError(f"Expected a function that udf, udtf, udaf or udtaf made, got {function!r}")
+
+
+def _described(
+    descriptor: TableDescriptor, default: ResolvedSchema | None = None
+) -> CatalogBaseTable:
+    """Return the table of a descriptor.
+
+    Raises:
+        ValidationException: It has no schema.
+    """
+    schema = descriptor.get_schema()
+    if schema is None and default is not None:
+        columns = [DeclaredColumn(c.name, c.data_type) for c in default.columns]
+        schema = Schema(columns)
+    if schema is None:
+        raise ValidationException("Schema missing in descriptor: call schema(...)")
+    return CatalogBaseTable.create_table(
+        schema,
+        descriptor.get_partition_keys(),
+        descriptor.get_options(),
+        descriptor.get_comment(),
+    )
+
+
+def _view_of(table: Table) -> CatalogBaseTable:
+    columns = [
+        DeclaredColumn(column.name, column.data_type)
+        for column in schema_of_node(table.plan_node).columns
+    ]
+    return CatalogBaseTable(Schema(columns), plan=table.plan_node)
+
+
+def row_type(names: Sequence[str], data_types: Sequence[DataType]) -> RowType:
+    """Return the type of rows with columns of these names and types."""
+    pairs = zip(names, data_types, strict=True)
+    return RowType([RowField(name, kind) for name, kind in pairs])
+
+
+class StreamTableEnvironment(TableEnvironment):
+    """A table environment on top of a stream environment, whose streams become tables and back.
+
+    Args:
+        settings: The mode and the built-in catalog.
+        environment: The stream environment.
+    """
+
+    def __init__(
+        self, settings: EnvironmentSettings, environment: StreamExecutionEnvironment
+    ) -> None:
+        super().__init__(settings, environment.get_configuration())
+        self._stream_environment = environment
+
+    @staticmethod
+    def create(  # type: ignore[override]
+        stream_execution_environment: StreamExecutionEnvironment | None = None,
+        environment_settings: EnvironmentSettings | None = None,
+    ) -> StreamTableEnvironment:
+        """Return an environment.
+
+        Args:
+            stream_execution_environment: The stream environment.
+            environment_settings: The settings; the mode of the stream environment by default.
+
+        Raises:
+            ValidationException: There is no stream environment.
+        """
+        if stream_execution_environment is None:
+            from penstock.datastream.stream_execution_environment import (
+                StreamExecutionEnvironment,
+            )
+
+            stream_execution_environment = StreamExecutionEnvironment.get_execution_environment()
+        settings = environment_settings
+        if settings is None:
+            configuration = stream_execution_environment.get_configuration()
+            mode = configuration.get_string("execution.runtime-mode", "STREAMING") or ""
+            settings = EnvironmentSettings(streaming=mode.upper() != "BATCH")
+        made = StreamTableEnvironment(settings, stream_execution_environment)
+        made._config.add_configuration(settings.configuration)
+        return made
+
+    @property
+    def stream_environment(self) -> StreamExecutionEnvironment:
+        """The stream environment beneath (beyond PyFlink)."""
+        return self._stream_environment
+
+    def create_temporary_view(
+        self,
+        view_path: str,
+        table_or_data_stream: Any,
+        *fields_or_schema: Any,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        """Name a table or a stream, so that SQL can read it.
+
+        Args:
+            view_path: The name.
+            table_or_data_stream: The table, or a stream.
+            fields_or_schema: Of a stream: its columns; see `from_data_stream`.
+            ignore_if_exists: Whether a name that is taken is no error.
+
+        Raises:
+            ValidationException: The name is taken.
+        """
+        table = table_or_data_stream
+        if not isinstance(table, Table):
+            table = self.from_data_stream(table, *fields_or_schema)
+        self._create_view(view_path, table, True, ignore_if_exists)
+
+    def from_data_stream(self, data_stream: Any, *fields_or_schema: Any) -> Table:
+        """Return a table of the records of a stream.
+
+        Args:
+            data_stream: The stream.
+            fields_or_schema: A `Schema`, whose physical columns are fields by name; or columns
+                as expressions, by position or by name.
+        """
+        from penstock.table.stream_conversion import table_of_stream
+
+        return table_of_stream(self, data_stream, fields_or_schema)
+
+    def from_changelog_stream(
+        self, data_stream: Any, schema: Schema | None = None, changelog_mode: Any = None
+    ) -> Table:
+        """Return a table of rows that say by their kind how it changes.
+
+        Args:
+            data_stream: The stream of Rows.
+            schema: The columns; those of the stream's type by default.
+            changelog_mode: The kinds that there are; all of them by default.
+        """
+        from penstock.table.stream_conversion import table_of_changes
+
+        return table_of_changes(self, data_stream, schema, changelog_mode)
+
+    def to_data_stream(self, table: Table, target_data_type: DataType | None = None) -> Any:
+        """Return the rows of a table that does not update as a stream of Rows.
+
+        Raises:
+            TableException: The table updates.
+        """
+        from penstock.table.stream_conversion import stream_of_table
+
+        del target_data_type
+        return stream_of_table(self, table)
+
+    def to_changelog_stream(
+        self, table: Table, target_schema: Schema | None = None, changelog_mode: Any = None
+    ) -> Any:
+        """Return the changes of a table as a stream of Rows with their kinds.
+
+        Raises:
+            TableException: The mode does not have all the table's kinds.
+        """
+        from penstock.table.stream_conversion import changes_of_table
+
+        return changes_of_table(self, table, target_schema, changelog_mode)
+
+    def to_append_stream(self, table: Table, type_info: Any) -> Any:
+        """Return the rows of a table that does not update as a stream of a type.
+
+        Raises:
+            TableException: The table updates.
+        """
+        from penstock.table.stream_conversion import appended_stream
+
+        return appended_stream(self, table, type_info)
+
+    def to_retract_stream(self, table: Table, type_info: Any) -> Any:
+        """Return the changes of a table as pairs: True and a new row, or False and an old one."""
+        from penstock.table.stream_conversion import retracted_stream
+
+        return retracted_stream(self, table, type_info)
+
+    def attach(self, sinks: Sequence[Sink]) -> None:
+        """Put insertions into the stream environment's next job (beyond PyFlink)."""
+        self.jobs.add_sinks(sinks, self._stream_environment)
