@@ -202,7 +202,7 @@ class OverWindowedTable:
 
     def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
         self._table = table
-        self._windows = {window.name: window for window in windows}
+        self._windows: dict[str | None, OverWindow] = {w.name: w for w in windows}
         if None in self._windows:
             raise ValidationException("An OVER window needs a name: call alias(...)")
 
@@ -249,7 +249,7 @@ class OverWindowedTable:
 
 
 class AggregatedTable:
-    """What an aggregate function gives for groups, to be selected.
+    """The results of an aggregate function for groups, to be selected.
 
     Args:
         table: The rows.

@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.connectors.interfaces import TableContext
+from penstock.table.connectors.interfaces import TableContext, TableSource
 from penstock.table.connectors.registry import connector_of
-from penstock.table.exceptions import ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions.evaluation import Session
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -26,10 +26,11 @@ from penstock.table.schema_resolution import resolve_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.graph.transformations import Transformation
     from penstock.table import types
     from penstock.table.catalog import CatalogBaseTable, ObjectIdentifier
     from penstock.table.catalog_manager import CatalogManager
-    from penstock.table.connectors.interfaces import TableSink, TableSource
+    from penstock.table.connectors.interfaces import ExecutionContext, TableSink
     from penstock.table.plan.nodes import Node
     from penstock.table.table_config import TableConfig
 
@@ -163,6 +164,23 @@ class Planner:
         source = connector_of({**table.options, **(hints or {})}, name).source(context)
         return scan_node(name, source, context.schema, self.context())
 
+    def described(self, path: Sequence[str]) -> Node | None:
+        """Return the node of a table or view, also of a table that can only be written.
+
+        Such a table has columns to look at, and its node cannot be run.
+        """
+        try:
+            return self.find_table(path)
+        except ValidationException as error:
+            identifier = self._catalogs.identifier(path)
+            table = self._catalogs.find_table(identifier)
+            if table is None or table.is_view or table.source is not None:
+                raise
+            resolved = self.resolved(table)
+            source = UnreadableSource(error, resolved)
+            name = identifier.as_summary_string()
+            return scan_node(name, source, resolved, self.context())
+
     def sink(
         self,
         identifier: ObjectIdentifier,
@@ -180,6 +198,34 @@ class Planner:
             raise ValidationException(f"View '{name}' cannot be written: INSERT needs a table")
         context = self.table_context(identifier, table, hints)
         return connector_of({**table.options, **(hints or {})}, name).sink(context)
+
+
+class UnreadableSource(TableSource):
+    """A table that cannot be read, which is told when a query runs.
+
+    Args:
+        error: The reason.
+        resolved: The columns of the table.
+    """
+
+    def __init__(self, error: TableException, resolved: ResolvedSchema) -> None:
+        self._error = error
+        found = [c for c in resolved.columns if isinstance(c, MetadataColumn)]
+        self.metadata = {column.key: column.data_type for column in found}
+
+    def with_metadata(self, keys: Sequence[str]) -> TableSource:
+        """Return the source itself, whatever it is to read."""
+        del keys
+        return self
+
+    def transformation(self, context: ExecutionContext) -> Transformation:
+        """Refused.
+
+        Raises:
+            TableException: Always.
+        """
+        del context
+        raise self._error
 
 
 def scan_node(

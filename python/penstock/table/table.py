@@ -452,7 +452,10 @@ class Table:
 
     def get_schema(self) -> TableSchema:
         """Return the names and types of the columns."""
-        return TableSchema(self._node.schema.names, self._node.schema.types)
+        from penstock.table.table_result import collected_type
+
+        types = [collected_type(kind) for kind in self._node.schema.types]
+        return TableSchema(self._node.schema.names, types)
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns."""

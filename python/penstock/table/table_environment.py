@@ -191,10 +191,10 @@ class TableEnvironment:
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from penstock.table.functions.aggregates import aggregate_names
+        from penstock.table.functions.aggregates import FUNCTIONS as AGGREGATES
         from penstock.table.functions.registry import table
 
-        names = {name for name in [*table(), *aggregate_names()] if name[0].isalpha()}
+        names = {name for name in [*table(), *AGGREGATES] if name[0].isalpha()}
         built_in = {name.lower() for name in names if " " not in name}
         return sorted(built_in | set(self.catalogs.list_functions()))
 
@@ -206,7 +206,7 @@ class TableEnvironment:
         Raises:
             ValidationException: There is none of that name.
         """
-        node = self.planner.find_table(_path(path))
+        node = self.planner.described(_path(path))
         if node is None:
             raise ValidationException(f"Table {path} was not found")
         made = Table(node, self)
@@ -463,6 +463,13 @@ class TableEnvironment:
         from penstock.table.api_calls import resolve
 
         return resolve(self, binder, tree, scope)
+
+    def sql_expression(self, text: str, scope: Scope) -> PlanExpression:
+        """Return the resolved form of an expression in SQL (beyond PyFlink)."""
+        from penstock.table.schema_resolution import bind_scalar
+
+        bound: PlanExpression = bind_scalar(text, scope, self.planner.context(text))
+        return bound
 
     def schema_of(self, table: Table) -> ResolvedSchema:
         """Return the columns of a table, as declared if it is one of a catalog."""

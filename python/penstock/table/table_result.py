@@ -33,6 +33,12 @@ __all__ = ["CloseableIterator", "TableResult"]
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
+def collected_type(data_type: types.DataType) -> types.DataType:
+    """Return a type as PyFlink tells it: of intervals, NOT NULL is lost."""
+    intervals = (types.DayTimeIntervalType, types.YearMonthIntervalType)
+    return data_type.nullable() if isinstance(data_type, intervals) else data_type
+
+
 class CloseableIterator:
     """The rows of a result; to be closed, best by a ``with`` statement.
 
@@ -114,7 +120,7 @@ class TableResult:
 
     def get_table_schema(self) -> TableSchema:
         """Return the names and types of the columns."""
-        return TableSchema(self._names, self._types)
+        return TableSchema(self._names, [collected_type(kind) for kind in self._types])
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns."""
@@ -232,9 +238,7 @@ class InsertResult(TableResult):
             TimeoutError: The time is over.
             Exception: What made the job fail.
         """
-        if timeout_ms is not None:
-            self._client.get_job_execution_result().result(timeout_ms / 1000)
-            return
+        _wait_for_end(self._client, timeout_ms)
         self._client.wait_for_result()
 
     def collect(self) -> CloseableIterator:
@@ -307,9 +311,7 @@ class QueryResult(TableResult):
         """
         if self._first:
             return
-        if timeout_ms is not None:
-            client = self._results.get_job_client()
-            client.get_job_execution_result().result(timeout_ms / 1000)
+        _wait_for_end(self._results.get_job_client(), timeout_ms)
         for batch in self._results:
             self._first.append(batch)
             return
@@ -325,3 +327,15 @@ class QueryResult(TableResult):
                 if kind:
                     row.set_row_kind(_KINDS[kind])
                 yield row
+
+
+def _wait_for_end(client: JobClient, timeout_ms: int | None) -> None:
+    """Wait for the end of a job; without a time-out return at once.
+
+    Raises:
+        TimeoutError: The time is over.
+    """
+    if timeout_ms is None:
+        return
+    if not client.handle.wait(timeout_ms / 1000):
+        raise TimeoutError(f"The job has not ended within {timeout_ms} ms")

@@ -8,7 +8,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.datastream.connectors.data_generator import (
+from penstock.connectors.datagen.source import (
     DataGeneratorSource,
     RateLimiterStrategy,
 )

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from penstock.datastream.formats.file_format import Batch, FileFormat, FileRange
-from penstock.datastream.formats.lines import line_blocks
 from penstock.errors import FormatError
+from penstock.formats.file_format import Batch, FileFormat, FileRange
+from penstock.formats.lines import line_blocks
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.connectors.batches import BATCH_ROWS, null_column

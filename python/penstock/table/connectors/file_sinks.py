@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from penstock.common.options.value_types import MemorySizeType
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
-from penstock.datastream.connectors.file_system import FileSink
-from penstock.datastream.connectors.file_system.buckets import BucketAssigner, RollingPolicy
+from penstock.connectors.files.buckets import BucketAssigner, RollingPolicy
+from penstock.connectors.files.sink import FileSink
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import INSERT_ONLY, TableSink, stream_of
 from penstock.table.connectors.printing import value_text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.datastream.connectors.file_system import FileSource
-from penstock.datastream.connectors.file_system.source import path_of_files
+from penstock.connectors.files.source import FileSource, path_of_files
 from penstock.table import types
 from penstock.table.connectors import file_formats, file_sinks
 from penstock.table.connectors.interfaces import (

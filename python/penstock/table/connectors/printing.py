@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common.number_text import double_text, float_text
-from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.connectors.discard import DiscardingSink
 from penstock.table import types
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import (
