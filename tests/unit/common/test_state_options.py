@@ -34,6 +34,7 @@ STARTING = "recovery/test_starting_from_savepoints.py"
 FAULTS = "recovery/test_storage_faults.py"
 RECOVERY = "recovery/test_recovery.py"
 ROCKSDB = "unit/taskexecutor/test_rocksdb_backend.py"
+ROCKSDB_FILES = "unit/taskexecutor/test_rocksdb_files.py"
 TIME_TO_LIVE = "unit/taskexecutor/test_time_to_live.py"
 ENDS = "unit/taskexecutor/checkpointing/test_final_checkpoints.py"
 EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
@@ -106,7 +107,7 @@ EFFECTS = {
     "state.backend.rocksdb.localdir": (
         f"{ROCKSDB}::test_what_an_environment_is_told_is_what_its_options_say"
     ),
-    "penstock.rocksdb.cache.size": f"{ROCKSDB}::make",
+    "penstock.rocksdb.cache.size": "unit/taskexecutor/rocksdb_backends.py::make",
     "state.backend.rocksdb.write-batch-size": (
         f"{ROCKSDB}::test_changed_rows_are_written_in_batches_of_the_size_that_is_set"
     ),
@@ -118,7 +119,7 @@ EFFECTS = {
         f"{HERE}::test_the_shared_memory_of_databases"
     ),
     "state.backend.rocksdb.checkpoint.transfer.thread.num": (
-        f"{ROCKSDB}::test_files_are_fetched_by_as_many_threads_as_are_set"
+        f"{ROCKSDB_FILES}::test_files_are_fetched_by_as_many_threads_as_are_set"
     ),
     "state.backend.rocksdb.predefined-options": (
         f"{ROCKSDB}::test_options_that_are_set_count_more_than_predefined_ones"

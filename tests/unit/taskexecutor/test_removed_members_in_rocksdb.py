@@ -19,7 +19,7 @@ from penstock.datastream.state import (
 from penstock.errors import SerializationError
 from penstock.serialization import value_layouts
 from penstock.serialization.class_reference import forget_imported
-from unit.taskexecutor.test_rocksdb_backend import KEYS, Storage, make, read, restored
+from unit.taskexecutor.rocksdb_backends import KEYS, Storage, make, read, restored
 
 __all__ = ["make"]
 
