@@ -14,7 +14,7 @@ from penstock.jobmaster.scheduler import Scheduler
 from penstock.jobmaster.scheduler_factory import create_scheduler
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from support.graphs import Program, word_count
-from unit.jobmaster.test_scheduler import BOOM, LOST, Driver, only
+from unit.jobmaster.scheduler_driver import BOOM, LOST, Driver, only
 
 S = ExecutionState
 STABLE_MS, WAIT_MS, COOLDOWN_MS, MORE_MS = 100, 5_000, 1_000, 2_000

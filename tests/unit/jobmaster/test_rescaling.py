@@ -12,7 +12,7 @@ from penstock.jobmaster.rescaling import (
 from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from support.graphs import word_count
-from unit.jobmaster.test_scheduler import BOOM, LOST, Driver, only
+from unit.jobmaster.scheduler_driver import BOOM, LOST, Driver, only
 
 S = ExecutionState
 
