@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
+
+from pyflink_oracle.expiring_states import expiring, lived
 
 _ORDERS = (("ann", 5), ("bob", 2), ("ann", 3), ("ann", 9), ("bob", 2), ("cid", 1))
 
@@ -493,61 +494,16 @@ def many_keys_of_a_map(f):
     return _process(f, opened, element, [("a", 1), ("a", 2), ("b", 1)])
 
 
-def _expiring(f: Any, configure: Any) -> Any:
-    builder = f.StateTtlConfig.new_builder(f.Time.milliseconds(700))
-    return configure(builder).build()
-
-
-def _lived(f: Any, ttl: Any, kind: str) -> Any:
-    """What is left of a state: at once, after a pause that is short, and a long one."""
-    env = f.paced_env()
-
-    class Use(f.KeyedProcessFunction):
-        def open(self, runtime_context):
-            t = f.Types.INT()
-            descriptor = {
-                "value": lambda: f.ValueStateDescriptor("s", t),
-                "list": lambda: f.ListStateDescriptor("s", t),
-                "map": lambda: f.MapStateDescriptor("s", t, t),
-            }[kind]()
-            descriptor.enable_time_to_live(ttl)
-            get = {
-                "value": runtime_context.get_state,
-                "list": runtime_context.get_list_state,
-                "map": runtime_context.get_map_state,
-            }[kind]
-            self.state = get(descriptor)
-
-        def process_element(self, value, ctx):
-            pause, write = divmod(value, 10)
-            time.sleep(pause / 10)
-            if kind == "value":
-                yield [self.state.value()]
-            elif kind == "list":
-                yield list(self.state.get())
-            else:
-                yield sorted(self.state.items())
-            if write and kind == "value":
-                self.state.update(write)
-            elif write and kind == "list":
-                self.state.add(write)
-            elif write:
-                self.state.put(write, write)
-
-    stream = env.from_collection([1, 0, 110, 0], f.Types.INT())
-    return f.collect(stream.key_by(lambda v: 0).process(Use()))
-
-
 def values_that_expire(f):
-    return _lived(f, _expiring(f, lambda b: b), "value")
+    return lived(f, expiring(f, lambda b: b), "value")
 
 
 def lists_whose_elements_expire(f):
-    return _lived(f, _expiring(f, lambda b: b), "list")
+    return lived(f, expiring(f, lambda b: b), "list")
 
 
 def maps_whose_entries_expire(f):
-    return _lived(f, _expiring(f, lambda b: b), "map")
+    return lived(f, expiring(f, lambda b: b), "map")
 
 
 def settings_of_time_to_live(f):
