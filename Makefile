@@ -9,7 +9,7 @@ INSTALLED_GROUPS ?= test
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,6 +38,10 @@ test-all:  ## every test: the variants, long runs and clusters of Spark that `ma
 
 test-python: $(STAMP) build/kafka/jars  ## the Python tests of `make test` alone
 	$(PYTEST) -n 3 --max-flaky=3 $(SELECTED)
+
+test-zones: $(STAMP) build/kafka/jars  ## the tests of formats and connectors in both of two time zones; `make test` runs each file in one
+	set -e; zoned=$$(PYTHONPATH=tests $(BIN)/python -c 'import support.zones as z; print(*(f"tests/{n}" for n in z.OF_OTHER_ZONES))'); \
+	for zone in America/New_York Asia/Kolkata; do $(PYTEST) -n 3 -m 'not slow' --zone $$zone $$zoned; done
 
 test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes of each test, as tables (TESTS=…)
 	rm -rf build/costs

@@ -15,6 +15,7 @@ pytest_plugins = [
     "support.lanes",
     "support.own_process",
     "support.shaking",
+    "support.zones",
 ]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.

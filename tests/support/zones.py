@@ -1,8 +1,82 @@
-"""The time zone of this process and of those that it starts."""
+"""The time zone of this process and of those that it starts.
+
+Results must not depend on it.  A machine of tests is mostly in UTC, where a point of time that has
+lost its zone looks right: so the tests of formats and connectors run in other zones, those of a
+file in one, or in the one that ``--zone`` names.
+"""
 
 import os
 import time
 from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+#: West of UTC, with summer time, and east of it by a half hour more than whole ones.
+ZONES = ("America/New_York", "Asia/Kolkata")
+
+#: The files of tests and their folders that read or write points of time somewhere else.
+OF_OTHER_ZONES = (
+    "unit/connectors",
+    "unit/formats",
+    "unit/taskexecutor/test_bulk_file_sink.py",
+    "unit/taskexecutor/test_file_compaction.py",
+    "unit/taskexecutor/test_file_formats.py",
+    "unit/taskexecutor/test_file_sink.py",
+    "unit/taskexecutor/test_file_sink_options.py",
+    "unit/taskexecutor/test_object_file_sink.py",
+    "unit/taskexecutor/test_types_of_columns.py",
+    "contract/test_codec.py",
+    "integration/kafka",
+    "integration/test_avro_registry.py",
+    "integration/test_data_frames.py",
+    "integration/test_delta.py",
+    "integration/test_delta_changes.py",
+    "integration/test_formats.py",
+    "integration/test_frames.py",
+    "integration/test_http_sink.py",
+    "integration/test_http_source.py",
+    "integration/test_iceberg.py",
+    "integration/test_iceberg_source.py",
+    "integration/test_instants.py",
+    "integration/test_jdbc_instants.py",
+    "integration/test_jdbc_lookup.py",
+    "integration/test_jdbc_sink.py",
+    "integration/test_mqtt.py",
+    "integration/test_postgres_cdc.py",
+    "integration/test_rabbitmq.py",
+    "integration/test_redis.py",
+    "integration/test_sink_contract.py",
+    "integration/test_source_contract.py",
+)
+
+TESTS = Path(__file__).parent.parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--zone", help="the time zone in which tests of formats and connectors run")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def zone_of_the_file(request):
+    """The zone in which the tests of this file run; None for that of the machine."""
+    zone = zone_of(request.path)
+    if zone is None:
+        yield None
+        return
+    with machine_in(request.config.getoption("--zone") or zone) as chosen:
+        yield chosen
+
+
+def zone_of(path):
+    """The zone in which a file of tests runs; None for that of the machine."""
+    if not path.is_relative_to(TESTS):
+        return None
+    name = path.relative_to(TESTS).as_posix()
+    if not any(name == other or name.startswith(f"{other}/") for other in OF_OTHER_ZONES):
+        return None
+    return ZONES[crc32(name.encode()) % len(ZONES)]
 
 
 @contextmanager
@@ -12,7 +86,7 @@ def machine_in(zone):
     os.environ["TZ"] = zone
     time.tzset()
     try:
-        yield
+        yield zone
     finally:
         if before is None:
             del os.environ["TZ"]
