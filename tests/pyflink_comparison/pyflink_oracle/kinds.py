@@ -64,7 +64,7 @@ def _of_keyed(case: str, pyflink: str, penstock: str) -> bool:
 
 
 CALLS: dict[str, Judgement] = {
-    "a keyed stream has the type of its elements": _of_keyed,
+    "a keyed stream has the type of its records": _of_keyed,
     "the call is refused": _refused,
     "an object without what the call needs": _wrong_objects,
     "needs a JVM": lambda _case, _pyflink, penstock: _fails(penstock, "JvmOnlyError"),
@@ -192,7 +192,7 @@ PROGRAMS: dict[str, Judgement] = {
 
 
 PLANS: dict[str, Judgement] = {
-    "a window over all elements": _case(r": window_all$|all windowed: "),
+    "a window over all records": _case(r": window_all$|all windowed: "),
     "a stream that is no operator is cached": _case(": cache$"),
     "an assigner for a keyed stream": _case(": assign_timestamps_and_watermarks of Python$"),
     "inputs beside a custom partition": _case("^custom: connect"),
