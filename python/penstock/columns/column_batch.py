@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from penstock.columns.batch_schema import fields_of
+from penstock.columns.batch_schema import batch_column, batch_schema, fields_of
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.row_kind import RowKind
 from penstock.common.types import rows_of_columns
@@ -184,6 +184,32 @@ class ColumnBatch:
         if kinds is not None:
             kinds = change(kinds)
         return type(self)(change(self.data), self.declared, timestamps, kinds)
+
+
+def batch_of_columns(columns: Sequence[Any], declared: TypeInformation) -> ColumnBatch | None:
+    """Return a batch of columns as a file or a table has them, without timestamps.
+
+    Args:
+        columns: Arrow arrays, in the order of the fields.
+        declared: A type of which every field has an exact column.
+
+    Returns:
+        None if the values of a column need more than a cast.
+
+    Raises:
+        ColumnMisfit: A value does not fit its type; names the field.
+    """
+    pa = arrow_library("a batch of columns")
+    arrays = []
+    for (name, kind), column in zip(fields_of(declared), columns, strict=True):
+        try:
+            arrays.append(batch_column(column, kind))
+        except ColumnMisfit as misfit:
+            raise misfit.within(name) from None
+        if arrays[-1] is None:
+            return None
+    data = pa.RecordBatch.from_arrays(arrays, schema=batch_schema(declared))
+    return ColumnBatch(data, declared)
 
 
 def concat(batches: Iterable[ColumnBatch]) -> ColumnBatch:

@@ -40,10 +40,16 @@ class Partition:
             ],
         )
 
-    def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]]:
+    def split(
+        self, batch: ColumnBatch, keys: ColumnBatch | None = None
+    ) -> list[tuple[int, ColumnBatch]]:
         """Return the part of each channel that has one, in the order of the channels.
 
         The records of a channel keep their order.
+
+        Args:
+            batch: The records.
+            keys: The columns that have the keys; the batch's own if None.
 
         Raises:
             SerializationError: A key cannot be serialised.
@@ -52,7 +58,7 @@ class Partition:
             return []
         if self._num_channels == 1:
             return [(0, batch)]
-        order, ends = self._order(batch)
+        order, ends = self._order(batch if keys is None else keys)
         starts = [0, *ends]
         is_of_one = any(end - at == len(batch) for at, end in zip(starts, ends, strict=False))
         gathered = batch if is_of_one else batch.take(order)

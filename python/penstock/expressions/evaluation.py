@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.common.options.pipeline import COLUMNS
 from penstock.common.options.user_code import EVALUATE_FUNCTIONS
 from penstock.expressions.bytecode import translate
 from penstock.expressions.compilation import compile_into
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock._native.expression import Expression
+    from penstock.columns.evaluation import ColumnProgram
     from penstock.expressions.bytecode import Types
 
 
@@ -53,16 +55,20 @@ class Evaluation:
 
     Attributes:
         expressions: The evaluated functions.
+        column_programs: Those that are evaluated over batches of columns.
     """
 
-    def __init__(self, *, enabled: bool = True) -> None:
+    def __init__(self, *, enabled: bool = True, in_columns: bool = True) -> None:
         """Creates the decision for one operator.
 
         Args:
             enabled: False if the job calls every function.
+            in_columns: False if the job has no batches of columns.
         """
         self._enabled = enabled
+        self._in_columns = in_columns
         self.expressions: list[Expression] = []
+        self.column_programs: list[ColumnProgram] = []
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> Evaluation:
@@ -71,7 +77,27 @@ class Evaluation:
         Raises:
             ConfigurationError: The option has no such value.
         """
-        return cls(enabled=EVALUATE_FUNCTIONS.read(configuration))
+        return cls(
+            enabled=EVALUATE_FUNCTIONS.read(configuration),
+            in_columns=COLUMNS.read(configuration) == "auto",
+        )
+
+    @property
+    def has_columns(self) -> bool:
+        """Return whether records may travel as batches of columns."""
+        return self._in_columns and runtime() == "native"
+
+    def over_columns(self, program: Program | None) -> ColumnProgram | None:
+        """Return what evaluates a program over batches; None if records are made of them."""
+        if program is None or not self.has_columns:
+            return None
+        from penstock.columns.evaluation import ColumnProgram, unsupported_operation
+
+        if unsupported_operation(program) is not None:
+            return None
+        found = ColumnProgram(program)
+        self.column_programs.append(found)
+        return found
 
     def decide(self, stages: Sequence[Stage], arguments: int = 1) -> Program | Called:
         """Return the program of functions applied one after the other, or why they are called.

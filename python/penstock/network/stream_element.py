@@ -10,6 +10,7 @@ tag   element                  fields, big-endian
 4     watermark status         i32: 0 active, -1 idle
 5     record attributes        u8: whether the source works off a backlog
 6     internal watermark       i32 subpartition, i64 timestamp in ms
+7     batch of records         as docs/formats/column-batch.md says
 ====  =======================  ==============================================================
 
 An internal watermark is one of the subpartition that it names, for channels that read several.
@@ -25,6 +26,7 @@ LATENCY_MARKER: Final = 3
 WATERMARK_STATUS: Final = 4
 RECORD_ATTRIBUTES: Final = 5
 INTERNAL_WATERMARK: Final = 6
+RECORD_BATCH: Final = 7
 
 ACTIVE: Final = 0
 IDLE: Final = -1

@@ -7,8 +7,8 @@ from penstock.columns.column_batch import NO_TIMESTAMP, ColumnBatch, concat
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
-from penstock.datastream.formats.arrow_columns import ColumnMisfit, column_values
 from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.arrow_columns import ColumnMisfit, column_values
 
 ROW = Types.ROW_NAMED(["number", "name"], [Types.LONG(), Types.STRING()])
 ROWS = [Row(number=n, name=None if n == 2 else f"name {n}") for n in range(5)]

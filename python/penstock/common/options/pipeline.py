@@ -128,6 +128,13 @@ OBJECT_REUSE: Final = Option(
     False,
     "chained operators and states share objects that can change",
 )
+COLUMNS: Final = Option(
+    "pipeline.columns",
+    ChoiceType("auto", "off"),
+    "auto",
+    "whether records travel as batches of columns where a source has them and operators compute "
+    "with them; the results are the same",
+)
 CLOSURE_CLEANER: Final = Option(
     "pipeline.closure-cleaner-level",
     ChoiceType("NONE", "TOP_LEVEL", "RECURSIVE"),
