@@ -16,7 +16,7 @@ from penstock.errors import CheckpointStorageError, ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.common.s3_settings import S3Settings
+    from penstock.common.options.s3_settings import S3Settings
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self, cast
 from urllib.parse import urlsplit
 
-from penstock.common.s3_settings import S3Settings
+from penstock.common.options.s3_settings import S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

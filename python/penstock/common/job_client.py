@@ -130,7 +130,7 @@ class JobClient(NoJavaMembers):
 
     def _ipython_display_(self) -> None:
         """Show the job's progress in a notebook until it ends, with a button to stop it."""
-        from penstock.common.job_cell import show
+        from penstock.notebooks.job_cell import show
 
         show(self)
 

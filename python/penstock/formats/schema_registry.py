@@ -9,19 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
-from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import (
+from penstock.errors import FormatError, SourceError
+from penstock.external.background import ServerThreads, pause
+from penstock.external.http_connection import (
     HttpConnection,
     check_http,
     web_address,
     with_given,
 )
-from penstock.errors import FormatError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.common.http_connection import Answer
+    from penstock.external.http_connection import Answer
 
 logger = logging.getLogger(__name__)
 

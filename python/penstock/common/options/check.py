@@ -21,7 +21,7 @@ from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.idle import idle_options
 from penstock.common.options.refused import refusal_of
 from penstock.common.options.registry import mistyped, nearest_key, options_by_key
-from penstock.common.s3_settings import S3Settings
+from penstock.common.options.s3_settings import S3Settings
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.background import BackgroundCall
 from penstock.common.instants import datetime_of, micros_of
 from penstock.common.row_kind import RowKind
 from penstock.common.temporal_types import LocalZonedTimestampTypeInfo
@@ -29,6 +28,7 @@ from penstock.connectors.split_source import (
     SourceSplit,
 )
 from penstock.errors import FormatError, SourceError
+from penstock.external.background import BackgroundCall
 from penstock.formats.arrow_columns import ColumnMisfit, column_values
 from penstock.formats.arrow_types import arrow_type
 

@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.background import ServerThreads, pause
-from penstock.common.http_connection import (
+from penstock.common.types import Row
+from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.errors import FormatError, SinkError, WrongArgumentError
+from penstock.external.background import ServerThreads, pause
+from penstock.external.http_connection import (
     HttpConnection,
     check_http,
     web_address,
     with_given,
 )
-from penstock.common.types import Row
-from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
-from penstock.errors import FormatError, SinkError, WrongArgumentError
 from penstock.formats.misfit import meant_for
 
 if TYPE_CHECKING:

@@ -11,13 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.background import BackgroundCall
-from penstock.common.http_connection import (
-    HttpConnection,
-    check_http,
-    web_address,
-    with_given,
-)
 from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.connectors.split_source import (
@@ -29,6 +22,13 @@ from penstock.connectors.split_source import (
     SourceSplit,
 )
 from penstock.errors import FormatError, SourceError, WrongArgumentError
+from penstock.external.background import BackgroundCall
+from penstock.external.http_connection import (
+    HttpConnection,
+    check_http,
+    web_address,
+    with_given,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

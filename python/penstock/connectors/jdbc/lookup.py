@@ -14,12 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.background import ServerThreads, shut_down
 from penstock.common.types import Row
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
 from penstock.connectors.jdbc.errors import is_final, is_unreadable, remedy
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import InvalidProgramError, SourceError, UndecodableRecordError
+from penstock.external.background import ServerThreads, shut_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

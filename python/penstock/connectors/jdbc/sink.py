@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.background import ServerThreads, shut_down
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.instants import datetime_of, instant_micros
 from penstock.common.missing_methods import NoJavaMembers
@@ -18,6 +17,7 @@ from penstock.connectors.jdbc.errors import is_final, remedy
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.errors import FormatError, InvalidProgramError, SinkError
+from penstock.external.background import ServerThreads, shut_down
 from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit, note_place
 

@@ -14,10 +14,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
 from penstock.connectors.kafka.admin import Admin
 from penstock.errors import ConfigurationError, SinkError
+from penstock.external.background import ServerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

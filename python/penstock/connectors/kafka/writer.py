@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakMethod
 
-from penstock.common.background import ServerThreads, outcome
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.kafka.admin import Connections
 from penstock.connectors.kafka.client import kafka_library
@@ -29,6 +28,7 @@ from penstock.connectors.writer_sink import (
     WriterInitContext,
 )
 from penstock.errors import InvalidProgramError, SinkError
+from penstock.external.background import ServerThreads, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.background import ServerThreads
 from penstock.common.options.checkpointing import INTERVAL
 from penstock.common.row_kind import RowKind
 from penstock.connectors.messages import DeadLetters
@@ -25,6 +24,7 @@ from penstock.connectors.postgres_cdc.values import reader_of
 from penstock.connectors.single_split import SingleSplitReader
 from penstock.connectors.split_source import InputStatus, ReaderOutput, SourceReaderContext
 from penstock.errors import SourceError, UndecodableRecordError
+from penstock.external.background import ServerThreads
 from penstock.formats.json_values import named_row
 
 if TYPE_CHECKING:

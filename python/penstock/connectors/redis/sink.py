@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.background import ServerThreads
 from penstock.common.optional_library import optional_library
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction
@@ -20,6 +19,7 @@ from penstock.errors import (
     SinkError,
     SourceError,
 )
+from penstock.external.background import ServerThreads
 
 if TYPE_CHECKING:
     import threading

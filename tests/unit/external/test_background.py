@@ -2,8 +2,8 @@
 
 import threading
 
-from penstock.common import background
-from penstock.common.background import ServerThreads
+from penstock.external import background
+from penstock.external.background import ServerThreads
 
 PATIENCE_S = 60
 

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from penstock.common.background import shut_down
 from penstock.errors import InvalidProgramError
+from penstock.external.background import shut_down
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
