@@ -225,9 +225,7 @@ class QueryBinder:
             return node, Scope([Relation(("$values",), Schema(()))], outer)
         node, scope = from_clause.FromClause(self).bind(tree, clause, outer)
         if tree.args.get("match") is not None:
-            from penstock.table.plan.patterns import match_recognize
-
-            return match_recognize(self, tree.args["match"], node, scope)
+            refuse("MATCH_RECOGNIZE")
         return node, scope
 
     def _outputs(

@@ -404,4 +404,4 @@ class Flink(Dialect):
     Tokenizer = FlinkTokenizer
     tokenizer_class = FlinkTokenizer
     parser_class = FlinkParser  # type: ignore[assignment]
-    Parser = FlinkParser  # type: ignore[assignment]
+    Parser = FlinkParser

@@ -134,6 +134,7 @@ class StatementParsing:
         found = _HINT.fullmatch(token.text)
         if found is None:
             self.raise_error("only OPTIONS('key' = 'value', …) is known as a hint here", token)
+            raise AssertionError
         pairs = _HINTED.findall(found[1])
         return {k.replace("''", "'"): v.replace("''", "'") for k, v in pairs}
 

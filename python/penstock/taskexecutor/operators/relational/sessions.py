@@ -111,7 +111,7 @@ class SessionAssigner(KeyedRelationalOperator):
         self.output.emit_watermark(timestamp)
 
     def _emit_session(self, start: int, end: int, rows: list[tuple[Any, ...]]) -> None:
-        bounds = self.local.local(np.array([start, end], np.int64)).tolist()
-        window = self.values.window(*bounds, end - 1)
+        first, last = self.local.local(np.array([start, end], np.int64)).tolist()
+        window = self.values.window(first, last, end - 1)
         for row in rows:
             self.changes.add(INSERT, (*row, *window))
