@@ -145,7 +145,7 @@ def define(
         is_deterministic: Whether equal arguments give equal results.
     """
     rule = _result_rule(result)
-    for each in name.split("|"):
+    for each in [name] if name == "||" else name.split("|"):
         _TABLE[each] = Function(each, signature, rule, kernel, bind, is_deterministic)
 
 

@@ -235,7 +235,7 @@ def _part(value: Any, unit: str) -> int:
             return moment.timetuple().tm_yday
         case "DOW":
             return moment.isoweekday() % 7 + 1
-        case "FLINK_DOW" | "ISODOW":
+        case "ISODOW":
             return moment.isoweekday()
         case "ISOYEAR":
             return moment.isocalendar()[0]
@@ -312,10 +312,10 @@ def _part_function(unit: str) -> Callable[..., Expression]:
 
 for _name, _unit in {
     "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "WEEK": "WEEK", "DAYOFYEAR": "DOY",
-    "DAYOFMONTH": "DAY", "DAYOFWEEK": "ISODOW", "HOUR": "HOUR", "MINUTE": "MINUTE",
+    "DAYOFMONTH": "DAY", "DAYOFWEEK": "DOW", "HOUR": "HOUR", "MINUTE": "MINUTE",
     "SECOND": "SECOND",
 }.items():  # fmt: skip
-    define(_name, "time", BIGINT, bind=_part_function(_unit if _unit != "ISODOW" else "FLINK_DOW"))
+    define(_name, "time", BIGINT, bind=_part_function(_unit))
 
 
 # Rounding -----------------------------------------------------------------------------------------

@@ -316,6 +316,9 @@ class SqlExpressions:
             value = self.binder.call("ITEM", [value, self.bind(index)])
         return value
 
+    def _bind_array(self, tree: exp.Array) -> Expression:
+        return self.binder.call("ARRAY", [self.bind(part) for part in tree.expressions])
+
     def _bind_tuple(self, tree: exp.Tuple) -> Expression:
         return self.binder.call("ROW", [self.bind(part) for part in tree.expressions])
 
