@@ -574,7 +574,7 @@ def _ordered(kind: DataType) -> bool:
     return not isinstance(kind, types.ArrayType | types.MapType | types.RowType)
 
 
-FUNCTIONS: Final[dict[str, AggregateFunction]] = {
+AGGREGATES: Final[dict[str, AggregateFunction]] = {
     f.name: f
     for f in (
         AggregateFunction("COUNT", 0, 99, _any, _bigint),
@@ -616,7 +616,7 @@ _ALIASES: Final = {"VARIANCE": "VAR_SAMP", "STDDEV": "STDDEV_SAMP"}
 def find_aggregate(name: str) -> AggregateFunction | None:
     """Return the aggregate function of a name, None without one."""
     upper = name.upper()
-    return FUNCTIONS.get(_ALIASES.get(upper, upper))
+    return AGGREGATES.get(_ALIASES.get(upper, upper))
 
 
 def aggregate_call(
