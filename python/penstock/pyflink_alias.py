@@ -33,7 +33,6 @@ _OWN: Final = Path(ALIAS_PATH, _ALIAS)
 
 _NO_JVM: Final = "it talks to a JVM, and penstock has none"
 _ABSENT: Final = {
-    "table": "the Table API and SQL are not part of penstock: use pyflink.datastream",
     "ml": "Flink ML is not part of penstock: use a Python library inside of functions",
     "serializers": "penstock's codecs follow from the declared types: see pyflink.common.Types",
     "fn_execution": (
@@ -45,10 +44,6 @@ _ABSENT: Final = {
     "pyflink_gateway_server": _NO_JVM,
     "pyflink_callback_server": _NO_JVM,
     "gen_protos": "penstock has no protocol buffers",
-    "util.exceptions": (
-        "a user function's exception reaches the caller as itself, and penstock's own are in "
-        "penstock.errors"
-    ),
     "testing": (
         "PyFlink's own test cases are not part of penstock: penstock.testing has "
         "PipelineTestHarness for whole streams, ProcessFunctionTestHarnesses and "
@@ -64,6 +59,8 @@ _FORMER: Final = {
     "common.execution_mode": "flink_1.execution_mode",
     "common.serialization_schemas": "common.serialization",
     "datastream.time_characteristic": "flink_1.time_characteristic",
+    "util": "table",
+    "util.exceptions": "table.exceptions",
 }
 """Modules of PyFlink 1, and what has their names here."""
 

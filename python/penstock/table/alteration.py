@@ -96,8 +96,7 @@ def _position(schema: Schema, name: str) -> int:
 
 def _changed(schema: Schema, statement: CreateTable, *, is_new: bool) -> Schema:
     columns = list(schema.columns)
-    positions = statement.positions if hasattr(statement, "positions") else ()
-    for number, definition in enumerate(statement.columns):
+    for definition in statement.columns:
         made = declared_column(definition)
         exists = any(column.name == made.name for column in columns)
         if is_new and exists:
@@ -110,11 +109,9 @@ def _changed(schema: Schema, statement: CreateTable, *, is_new: bool) -> Schema:
             old = columns.pop(at)
             if made.comment is None:
                 made = replace(made, comment=old.comment)
-        place = positions[number] if number < len(positions) else None
-        if place == "FIRST":
-            at = 0
-        elif place is not None:
-            at = _position(Schema(columns), place[1]) + 1
+        if made.name in statement.positions:
+            before = statement.positions[made.name]
+            at = 0 if before is None else _position(Schema(columns), before) + 1
         columns.insert(at, made)
     given = declared_schema(replace(statement, columns=()))
     watermarks: Sequence[Any] = schema.watermark_specs

@@ -43,6 +43,10 @@ def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Sco
                 plan = part.options[0]
                 kind = types.BooleanType()
                 return e.Subquery(kind, "IN", plan, (value,))
+            case e.UnresolvedCall(function="+"):
+                values = [resolve(environment, binder, a, scope) for a in part.arguments]
+                is_text = all(isinstance(v.type, _TEXTS) for v in values)
+                return e.UnresolvedCall("CONCAT" if is_text else "+", tuple(values))
             case e.UnresolvedCall():
                 arguments = tuple(replaced(argument) for argument in part.arguments)
                 return e.UnresolvedCall(
@@ -64,6 +68,7 @@ def _function(name: Any) -> Any:
     return _NAMES.get(name, name) if isinstance(name, str) else name
 
 
+_TEXTS = (types.CharType, types.VarCharType)
 _NAMES = {"ARRAY": "ARRAY_CONSTRUCTOR", "MAP": "MAP_CONSTRUCTOR", "NEGATIVE": "NEGATIVE"}
 
 

@@ -117,9 +117,7 @@ def type_widths(
                 width = 19 if kind.precision == 0 else 20 + -(-kind.precision // 3) * 3
             case _:
                 width = _WIDTHS.get(type(kind), longest)
-        if kind.is_nullable:
-            width = max(width, len(NULL))
-        widths.append(max(width, display_width(name)))
+        widths.append(max(width, len(NULL), display_width(name)))
     return widths
 
 

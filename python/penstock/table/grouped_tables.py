@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
@@ -12,6 +13,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan import relations
 from penstock.table.plan.relations import Grouping
+from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.windows import milliseconds, window_table_function
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ class GroupWindowedTable:
         Raises:
             ValidationException: The window's name is not among them.
         """
-        trees = [e.UnresolvedColumn(f) if isinstance(f, str) else tree_of(f) for f in fields]
+        trees = [tree_of(field) for field in fields]
         name = self._window.name
         keys = [tree for tree in trees if str(tree) != name]
         if len(keys) == len(trees):
@@ -184,8 +186,18 @@ class WindowGroupedTable:
             unused = name if name not in names else f"${name}"
             names.append(unused)
             columns[name] = e.UnresolvedColumn(unused)
-        renamed: Node = n.project(made, n.columns(made), names)
+        found = [
+            column if i < len(node.schema) else _nullable(column)
+            for i, column in enumerate(n.columns(made))
+        ]
+        fields = zip(names, found, strict=True)
+        schema = Schema(tuple(Field(name, column.type) for name, column in fields))
+        renamed: Node = n.Project(schema, made, tuple(found))
         return table.derived(renamed), columns
+
+
+def _nullable(column: e.Expression) -> e.Expression:
+    return replace(column, type=column.type.nullable())
 
 
 def _is_of_rows(tree: Any) -> bool:

@@ -54,6 +54,11 @@ def sink_node(
     expressions = [_converted(name, query, expected, column, values) for column in written]
     names = [column.name for column in written]
     node = n.project(query, expressions, names)
+    sink.required = [
+        (i, column.name)
+        for i, (column, value) in enumerate(zip(written, expressions, strict=True))
+        if not column.data_type.is_nullable and value.type.is_nullable
+    ]
     return n.Sink(node.schema, node, name, sink, frozenset(sink.kinds))
 
 

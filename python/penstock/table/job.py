@@ -8,9 +8,11 @@ from penstock.common.configuration import Configuration
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.table.connectors.constraints import NotNullEnforcer
 from penstock.table.exceptions import TableException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.translation import TranslationContext, translate
+from penstock.table.pruning import Pruning
 from penstock.table.table_result import InsertResult, QueryResult
 from penstock.table.types import RowField, RowType
 
@@ -27,6 +29,7 @@ _TABLE_PREFIX = "table."
 _PARALLELISM = "table.exec.resource.default-parallelism"
 _MODE = "execution.runtime-mode"
 _NAME = "pipeline.name"
+_ENFORCER = "table.exec.sink.not-null-enforcer"
 
 
 class TableJobs:
@@ -77,7 +80,7 @@ class TableJobs:
             TableException: The plan cannot be run.
         """
         environment = self.environment()
-        transformation = translate(node, self.context(environment))
+        transformation = translate(Pruning().pruned(node), self.context(environment))
         stream: DataStream[Any] = DataStream(environment, transformation)
         results: CloseableIterator[Any] = collect_stream(stream, self._name("collect"))
         return QueryResult(
@@ -110,11 +113,23 @@ class TableJobs:
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
-        translation = Translation(context)
+        translation, pruning = Translation(context), Pruning()
         for sink in sinks:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
-            transformation: Transformation = translation.translate(sink.input)
-            sink.sink.consume(transformation, context)
+            made: Transformation = translation.translate(pruning.pruned(sink.input))
+            sink.sink.consume(self._enforced(sink, made, environment), context)
+
+    def _enforced(
+        self, sink: n.Sink, transformation: Transformation, environment: StreamExecutionEnvironment
+    ) -> Transformation:
+        """Return the rows without NULL in columns that are NOT NULL in the table."""
+        columns = sink.sink.required
+        if not columns:
+            return transformation
+        drops = (self._config.get(_ENFORCER, "ERROR") or "ERROR").upper() == "DROP"
+        stream: DataStream[Any] = DataStream(environment, transformation)
+        enforcer = NotNullEnforcer(sink.name, columns, drops)
+        return stream.flat_map(enforcer).name("ConstraintEnforcer").transformation
 
     def _name(self, default: str) -> str:
         return self._config.get(_NAME, default) or default

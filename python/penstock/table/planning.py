@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.connectors.interfaces import TableContext, TableSource
 from penstock.table.connectors.registry import connector_of
-from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions.evaluation import Session
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -208,7 +208,7 @@ class UnreadableSource(TableSource):
         resolved: The columns of the table.
     """
 
-    def __init__(self, error: TableException, resolved: ResolvedSchema) -> None:
+    def __init__(self, error: Exception, resolved: ResolvedSchema) -> None:
         self._error = error
         found = [c for c in resolved.columns if isinstance(c, MetadataColumn)]
         self.metadata = {column.key: column.data_type for column in found}
@@ -222,7 +222,7 @@ class UnreadableSource(TableSource):
         """Refused.
 
         Raises:
-            TableException: Always.
+            Exception: Always: the reason.
         """
         del context
         raise self._error

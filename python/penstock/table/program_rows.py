@@ -62,8 +62,23 @@ def rows_table(
         rows = list(elements)
     values = [_values(row, row_type) for row in rows]
     localized = _localized(values, row_type, environment)
-    batch = record_batch([(INSERT, row) for row in localized], row_type)
+    try:
+        batch = record_batch([(INSERT, row) for row in localized], row_type)
+    except (TypeError, ValueError) as error:
+        if verify_schema:
+            raise
+        return _failing_table(environment, row_type, error)
     return batches_table(environment, row_type, [batch])
+
+
+def _failing_table(environment: TableEnvironment, row_type: RowType, error: Exception) -> Table:
+    """Return a table of rows that were not checked and do not fit: its queries fail."""
+    from penstock.table.planning import UnreadableSource
+    from penstock.table.resolved_schema import ResolvedSchema
+
+    schema = Schema(tuple(Field(field.name, field.data_type) for field in row_type))
+    source = UnreadableSource(error, ResolvedSchema())
+    return Table(n.Scan(schema, environment.catalogs.unnamed_path(), source), environment)
 
 
 def _values(row: Any, row_type: RowType) -> list[Any]:

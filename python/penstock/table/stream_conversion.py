@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
 from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
 from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression
@@ -19,6 +21,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.translation import translate
 from penstock.table.planning import scan_node
+from penstock.table.pruning import Pruning
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
 from penstock.table.stream_types import data_type_of, type_info_of
@@ -86,7 +89,7 @@ class StreamSource(TableSource):
         fields: The fields of its records, by position; one of records without fields.
         is_composite: Whether records have fields.
         kinds: The row kinds that records have.
-        has_time: Whether batches have the records' timestamps.
+        key: Of upserts: the positions of the fields of the primary key.
     """
 
     def __init__(
@@ -95,18 +98,21 @@ class StreamSource(TableSource):
         fields: Sequence[RowField],
         is_composite: bool,
         kinds: frozenset[int],
-        has_time: bool = False,
+        key: Sequence[int] = (),
     ) -> None:
         self._stream = stream
+        self._key = list(key)
         self._fields = list(fields)
         self._is_composite = is_composite
-        self.kinds = kinds
-        self._has_time = has_time
+        self.kinds = ALL_KINDS if self._key else kinds
+        self._has_time = False
         self.metadata = {_ROWTIME: DataTypes.TIMESTAMP_LTZ(3)}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
         """Return a source whose batches have the records' timestamps."""
-        return StreamSource(self._stream, self._fields, self._is_composite, self.kinds, bool(keys))
+        made: StreamSource = copy.copy(self)
+        made._has_time = bool(keys)
+        return made
 
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that makes batches of records."""
@@ -117,6 +123,8 @@ class StreamSource(TableSource):
             RowType(fields), self._is_composite, self.kinds != INSERT_ONLY, self._has_time
         )
         stream: DataStream[Any] = DataStream(context.environment, self._stream.transformation)
+        if self._key:
+            stream = normalized(stream, self._key)
         return stream.process(made).name("DataStreamSource").transformation
 
 
@@ -184,8 +192,12 @@ def _table(
             f"[{', '.join(sorted(known))}]"
         )
     taken = _taken(stream, fields, physical, is_composite)
-    source = StreamSource(taken, [RowField(c.name, _plain(c.data_type)) for c in physical],
-                          is_composite, kinds)  # fmt: skip
+    key: list[int] = []
+    if n.UPDATE_AFTER in kinds and n.UPDATE_BEFORE not in kinds:
+        assert declared.primary_key is not None
+        key = [[c.name for c in physical].index(name) for name in declared.primary_key[1]]
+    own = [RowField(c.name, _plain(c.data_type)) for c in physical]
+    source = StreamSource(taken, own, is_composite, kinds, key)
     name = environment.catalogs.unnamed_path()
     context = environment.planner.context()
     return Table(scan_node(name, source, resolved, context), environment)
@@ -363,7 +375,8 @@ def _rows(
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
-    transformation = translate(node, environment.jobs.context(stream_environment))
+    pruned = Pruning().pruned(node)
+    transformation = translate(pruned, environment.jobs.context(stream_environment))
     stream: DataStream[Any] = DataStream(stream_environment, transformation)
     row_type = row_type_of(node)
     if declared is None:

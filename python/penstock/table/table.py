@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import WrongArgumentError
 from penstock.table.column_expansion import expanded, output_name
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression, tree_of
@@ -130,7 +131,7 @@ class Table:
         )
         return self.derived(n.project(node, outputs, names))
 
-    def select(self, *fields: Expression[Any] | str) -> Table:
+    def select(self, *fields: Expression[Any]) -> Table:
         """Return a table with these columns."""
         return self._projected([column_tree(field) for field in fields])
 
@@ -522,9 +523,16 @@ def equality(node: n.Join, left: int, right: int) -> e.Expression:
 
 
 def column_tree(field: Any) -> Any:
-    """Return the unresolved tree of a column that is given as an expression or by its name."""
+    """Return the unresolved tree of a column.
+
+    Raises:
+        WrongArgumentError: The argument is a text, as it could be in PyFlink 1.
+    """
     if isinstance(field, str):
-        return e.UnresolvedColumn(field)
+        raise WrongArgumentError(
+            f"Expected an expression, got the text {field!r}: write col({field!r}), or "
+            "call_sql(...) for an expression in SQL"
+        )
     return tree_of(field)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.configuration import Configuration
 from penstock.datastream.process_configuration import process_configuration
@@ -46,6 +46,24 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
 
 __all__ = ["StreamTableEnvironment", "TableEnvironment"]
+
+_SYNTAX: Final = frozenset(
+    [
+        "coalesce",
+        "json_value",
+        "json_query",
+        "json_exists",
+        "json_object",
+        "json_array",
+        "json_objectagg",
+        "json_arrayagg",
+        "row",
+        "item",
+        "get",
+        "cast",
+    ]
+)
+"""Functions that Flink's list of functions leaves out, as they are part of its SQL."""
 
 
 class TableEnvironment:
@@ -194,8 +212,8 @@ class TableEnvironment:
         from penstock.table.functions.aggregates import FUNCTIONS as AGGREGATES
         from penstock.table.functions.registry import table
 
-        names = {name for name in [*table(), *AGGREGATES] if name[0].isalpha()}
-        built_in = {name.lower() for name in names if " " not in name}
+        names = {name for name in [*table(), *AGGREGATES] if name[:1].isalpha()}
+        built_in = {name.lower() for name in names if " " not in name} - _SYNTAX
         return sorted(built_in | set(self.catalogs.list_functions()))
 
     # Tables -----------------------------------------------------------------------------------

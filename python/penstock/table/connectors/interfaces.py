@@ -104,11 +104,11 @@ class TableSink(ABC):
 
     Attributes:
         kinds: The row kinds that can be written.
-        needs_update_before: Whether the old row of an update is written, too.
+        required: The positions and names of NOT NULL columns that a query may give NULL.
     """
 
     kinds: frozenset[int] = INSERT_ONLY
-    needs_update_before: bool = True
+    required: Sequence[tuple[int, str]] = ()
 
     @abstractmethod
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:

@@ -50,7 +50,7 @@ class RawFormat(RowFormat):
         if code is None and not self._is_text and not self._is_bytes:
             raise ValidationException(f"The format 'raw' has no {kind.summary()}")
         order = ">" if options["endianness"] == "big-endian" else "<"
-        self._layout = struct.Struct(f"{order}{code or 'b'}")
+        self._layout = f"{order}{code or 'b'}"
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
         """Return the row of a message."""
@@ -59,7 +59,7 @@ class RawFormat(RowFormat):
         try:
             if self._is_text:
                 return ((INSERT, (message.decode(self._charset),)),)
-            return ((INSERT, self._layout.unpack(message)),)
+            return ((INSERT, struct.unpack(self._layout, message)),)
         except (UnicodeDecodeError, struct.error) as error:
             raise FormatError(f"Invalid raw message {message!r:.200}: {error}") from None
 
@@ -71,4 +71,4 @@ class RawFormat(RowFormat):
             return b""
         if self._is_bytes:
             return bytes(value)
-        return value.encode(self._charset) if self._is_text else self._layout.pack(value)
+        return value.encode(self._charset) if self._is_text else struct.pack(self._layout, value)

@@ -248,6 +248,15 @@ class StatementParsing:
 
     def _column(self: Any, parts: dict[str, Any]) -> None:
         name = self.parse_name()
+        self._column_of(name, parts)
+        if "positions" not in parts:
+            return
+        if self._word("FIRST"):
+            parts["positions"][name] = None
+        elif self._word("AFTER"):
+            parts["positions"][name] = self.parse_name()
+
+    def _column_of(self: Any, name: str, parts: dict[str, Any]) -> None:
         if self._word("AS"):
             tree, text = self._expression_with_text()
             parts["columns"].append(
@@ -367,17 +376,20 @@ class StatementParsing:
         raise AssertionError
 
     def _altered_elements(self: Any) -> statements.CreateTable:
-        """Read columns to add or modify; FIRST and AFTER are refused."""
-        if self._curr and self._curr.token_type == TokenType.L_PAREN:
-            parts = self._table_elements()
-        else:
-            found: dict[str, Any] = {"columns": [], "watermarks": []}
+        """Read columns to add or modify, which FIRST and AFTER put into a place."""
+        found: dict[str, Any] = {"columns": [], "watermarks": [], "positions": {}}
+        if self._match(TokenType.L_PAREN):
             self._table_element(found)
-            parts = {
-                **found,
-                "columns": tuple(found["columns"]),
-                "watermarks": tuple(found["watermarks"]),
-            }
+            while self._match(TokenType.COMMA):
+                self._table_element(found)
+            self._expect(TokenType.R_PAREN)
+        else:
+            self._table_element(found)
+        parts = {
+            **found,
+            "columns": tuple(found["columns"]),
+            "watermarks": tuple(found["watermarks"]),
+        }
         return statements.CreateTable((), **parts)
 
     # Others ---------------------------------------------------------------------------------------

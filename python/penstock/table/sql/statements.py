@@ -83,7 +83,10 @@ class LikeClause:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """CREATE TABLE, with AS SELECT or LIKE if they are there."""
+    """CREATE TABLE, with AS SELECT or LIKE if they are there.
+
+    Of ALTER TABLE, ``positions`` has the column that one comes after, None of the first.
+    """
 
     path: Path
     columns: tuple[ColumnDefinition, ...] = ()
@@ -99,6 +102,7 @@ class CreateTable(Statement):
     is_temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
+    positions: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

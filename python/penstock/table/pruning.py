@@ -1,0 +1,76 @@
+"""Columns that a scan needs: what a query does not use is not parsed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan import nodes as n
+from penstock.table.plan.expressions import columns_of
+
+if TYPE_CHECKING:
+    from penstock.table.plan.nodes import Node
+
+
+class Pruning:
+    """Tells the scans of plans which columns are used.
+
+    A node that several others read stays one node where they need the same columns of it.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[int, frozenset[int] | None], tuple[Node, Node]] = {}
+
+    def pruned(self, node: Node, needed: frozenset[int] | None = None) -> Node:
+        """Return a plan whose scans read only the columns that are used.
+
+        Args:
+            node: The plan.
+            needed: The positions of the columns that are used; None for all.
+        """
+        key = (id(node), needed)
+        known = self._done.get(key)
+        if known is None:
+            known = self._done[key] = (node, self._made(node, needed))
+        return known[1]
+
+    def _made(self, node: Node, needed: frozenset[int] | None) -> Node:
+        used: frozenset[int] | None
+        match node:
+            case n.Scan():
+                if needed is None or len(needed) >= len(node.schema):
+                    return node
+                return replace(node, source=node.source.with_columns(sorted(needed)))
+            case n.Project():
+                used = _used(
+                    node.expressions
+                    if needed is None
+                    else [node.expressions[i] for i in sorted(needed)]
+                )
+                return replace(node, input=self.pruned(node.input, used))
+            case n.Filter():
+                used = None if needed is None else needed | _used([node.condition])
+                return replace(node, input=self.pruned(node.input, used))
+            case n.AssignWatermarks():
+                used = None
+                if needed is not None:
+                    used = needed | {node.index} | _used([node.watermark])
+                return replace(node, input=self.pruned(node.input, used))
+        return self._with_inputs(node)
+
+    def _with_inputs(self, node: Node) -> Node:
+        changed: Any = node
+        if isinstance(node, n.Union):
+            return replace(node, relations=tuple(self.pruned(each) for each in node.relations))
+        for name in ("input", "left", "right"):
+            child = getattr(node, name, None)
+            if isinstance(child, n.Node):
+                made = self.pruned(child)
+                if made is not child:
+                    changed = replace(changed, **{name: made})
+        result: Node = changed
+        return result
+
+
+def _used(expressions: Any) -> frozenset[int]:
+    return frozenset(i for expression in expressions for i in columns_of(expression))
