@@ -3,110 +3,48 @@
 Without the package the tests are left out.
 """
 
-import datetime
 import os
 import runpy
 import signal
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from penstock.common import Configuration, Types, WatermarkStrategy
-from penstock.common.time import Instant
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from integration.postgres_tables import (
+    ORDERS,
+    confirmed,
+    environment,
+    is_followed,
+    read,
+    runtime,
+    server,
+    shown,
+    source_of,
+    stream_of,
+    table,
+    taken,
+)
+from penstock.common import Types
+from penstock.datastream import MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
-from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import (
     DependencyError,
     FormatError,
     InvalidProgramError,
     SourceError,
-    UndecodableRecordError,
 )
 from pyarrow import parquet
 from support.gates import GATES, Gate, Gated, stopped
 from support.postgres_server import PostgresServer
 from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
-from support.zones import machine_in
+
+__all__ = ["runtime", "server", "table"]
 
 pytest.importorskip("psycopg")
 
 pytestmark = pytest.mark.server
-
-ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
-
-
-@pytest.fixture(scope="module")
-def server():
-    found = PostgresServer(wal_level="logical", max_replication_slots=50, max_wal_senders=50)
-    yield found
-    found.stop()
-
-
-@pytest.fixture
-def table(server, request):
-    """The name of a table, its slot and its publication, of each test its own."""
-    name = f"t{abs(hash(request.node.name))}"
-    server.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, item TEXT)")
-    return name
-
-
-@pytest.fixture(params=["native", "pure"])
-def runtime(request, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
-
-
-def environment(target="in-process", **options):
-    configuration = Configuration.from_dict(options)
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
-        configuration.set_string("execution.target", target)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    return env
-
-
-def source_of(server, table, rows=ORDERS, **settings):
-    return PostgresCdcSource(server.url, table, rows, **{"slot": table, **settings})
-
-
-def stream_of(env, source):
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "changes")
-
-
-def shown(stream):
-    """Each row with its kind, as a text."""
-    return stream.map(
-        lambda row: f"{row.get_row_kind()} " + " ".join(map(str, row)), Types.STRING()
-    )
-
-
-def taken(found, count):
-    return [next(found) for _ in range(count)]
-
-
-def read(source):
-    env = environment()
-    env.set_parallelism(1)
-    with shown(stream_of(env, source)).execute_and_collect() as found:
-        return list(found)
-
-
-def is_followed(server, slot):
-    """Return whether changes are read from a slot, which is active as well while it is made."""
-    return server.execute(
-        "SELECT 1 FROM pg_replication_slots JOIN pg_stat_replication ON pid = active_pid "
-        f"WHERE slot_name = '{slot}' AND state = 'streaming'"
-    )
-
-
-def confirmed(server, slot):
-    """Up to where the server need not keep its log for the slot."""
-    return server.execute(
-        "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '" + slot + "'"
-    )[0][0]
 
 
 def test_rows_and_then_their_changes(server, table, runtime):
@@ -137,121 +75,6 @@ def test_the_log_says_that_checkpoints_wait_for_a_table_without_key(server, tabl
     with stream_of(env, source_of(server, table, bounded=True)).execute_and_collect() as found:
         assert [row.id for row in found] == [1]
     assert ("has no key: checkpoints wait until all of its rows" in caplog.text) is not has_key
-
-
-def test_values_of_every_type(server, table):
-    columns = {
-        "small": ("SMALLINT", Types.SHORT(), "-7", -7),
-        "number": ("INT", Types.INT(), "70000", 70000),
-        "real8": ("DOUBLE PRECISION", Types.DOUBLE(), "0.1", 0.1),
-        "price": ("NUMERIC(10, 2)", Types.BIG_DEC(), "2.50", Decimal("2.50")),
-        "truth": ("BOOLEAN", Types.BOOLEAN(), "true", True),
-        "day": ("DATE", Types.SQL_DATE(), "'2020-02-29'", datetime.date(2020, 2, 29)),
-        "hour": ("TIME", Types.SQL_TIME(), "'13:14:15'", datetime.time(13, 14, 15)),
-        "at": (
-            "TIMESTAMP",
-            Types.SQL_TIMESTAMP(),
-            "'2020-02-29 13:14:15.25'",
-            datetime.datetime(2020, 2, 29, 13, 14, 15, 250_000),
-        ),
-        "since": (
-            "TIMESTAMPTZ",
-            Types.INSTANT(),
-            "'1970-01-01 01:00:01.5+01'",
-            Instant(1, 500_000_000),
-        ),
-        "raw": ("BYTEA", Types.PRIMITIVE_ARRAY(Types.BYTE()), r"'\x00ff'", b"\x00\xff"),
-        "doc": ("JSONB", Types.STRING(), """'{"a": "é"}'""", '{"a": "é"}'),
-        "Odd Name": ("TEXT[]", Types.STRING(), "'{a,b}'", "{a,b}"),
-    }
-    for name, (kind, *_) in columns.items():
-        server.execute(f'ALTER TABLE {table} ADD COLUMN "{name}" {kind}')
-    values = ", ".join(literal for _, _, literal, _ in columns.values())
-    names = ", ".join(f'"{name}"' for name in columns)
-    insert = f"INSERT INTO {table} (id, {names}) VALUES (NUMBER, {values})"
-    declared = Types.ROW_NAMED(list(columns), [kind for _, kind, _, _ in columns.values()])
-    expected = {name: value for name, (*_, value) in columns.items()}
-    expected["raw"] = [0, -1]  # what is collected of arrays of bytes
-    server.execute(insert.replace("NUMBER", "1"))
-    stream = stream_of(environment(), source_of(server, table, declared))
-    with stream.execute_and_collect() as found:
-        assert next(found).as_dict() == expected
-        server.execute(insert.replace("NUMBER", "2"))
-        assert next(found).as_dict() == expected
-
-
-EDGES = {
-    "infinity": (datetime.datetime.max, Instant(31_556_889_864_403_199, 999_999_999)),
-    "-infinity": (datetime.datetime.min, Instant(-31_557_014_167_219_200, 0)),
-    "2024-01-01 12:00:00+05:30": (
-        datetime.datetime(2024, 1, 1, 6, 30),
-        Instant(1_704_090_600, 0),
-    ),
-    "0044-03-15 12:00:00+00 BC": (None, Instant(-63_517_780_800, 0)),
-    "10000-01-01 00:00:00+00": (None, Instant(253_402_300_800, 0)),
-}
-
-
-@pytest.mark.parametrize("zone", ["America/New_York"])
-def test_instants_of_all_years(server, table, zone):
-    """In the rows that are there, and in changes; those that datetime has not are dead letters."""
-    server.execute(f"ALTER TABLE {table} ADD COLUMN t TIMESTAMPTZ, ADD COLUMN u TIMESTAMPTZ")
-    inserts = [
-        f"INSERT INTO {table} VALUES ({number}, 'x', '{text}', '{text}')"
-        for number, text in enumerate(EDGES)
-    ]
-    server.execute("; ".join(inserts))
-    bad = dead_letter_tag("bad")
-    names = ["id", "t", "u"]
-    instants = Types.ROW_NAMED(names, [Types.LONG(), Types.INSTANT(), Types.INSTANT()])
-    moments = Types.ROW_NAMED(names, [Types.LONG(), Types.TIMESTAMP_LTZ(), Types.SQL_TIMESTAMP()])
-    with machine_in(zone):
-        source = source_of(server, table, instants, bounded=True)
-        with stream_of(environment(), source).execute_and_collect() as found:
-            assert [row.t for row in found] == [instant for _, instant in EDGES.values()]
-        server.execute(f"SELECT pg_drop_replication_slot('{source._table.slot}')")
-        source = source_of(server, table, moments, dead_letters=bad)
-        stream = stream_of(environment(), source)
-        letters = stream.get_side_output(bad).map(lambda row: row.error, Types.STRING())
-        shown = stream.map(lambda row: repr((row.t, row.u)), Types.STRING())
-        with shown.union(letters).execute_and_collect() as found:
-            for part in range(2):
-                texts = taken(found, len(EDGES))
-                assert sum("UndecodableRecordError" in text for text in texts) == 2
-                assert sum("datetime.datetime(2024, 1, 1, 6, 30" in text for text in texts) == 1
-                utc = "datetime.datetime(2024, 1, 1, 6, 30, tzinfo=datetime.timezone.utc)"
-                assert any(text == f"({utc}, {utc})" for text in texts)
-                assert sum("9999, 12, 31" in text or "(1, 1, 1" in text for text in texts) == 2
-                if part == 0:
-                    server.execute(f"DELETE FROM {table}; " + "; ".join(inserts))
-                    taken(found, len(EDGES))  # the deletes, which have the key alone
-
-
-def test_a_row_that_cannot_be_read_is_not_tried_again(server, table):
-    """Whatever the restart strategy: it would fail at the same row for ever."""
-    server.execute(f"ALTER TABLE {table} ADD COLUMN t TIMESTAMPTZ")
-    server.execute(f"INSERT INTO {table} VALUES (1, 'x', '10000-01-01 00:00:00+00')")
-    declared = Types.ROW_NAMED(["id", "t"], [Types.LONG(), Types.SQL_TIMESTAMP()])
-    env = environment()
-    env.enable_checkpointing(20)
-    stream = stream_of(env, source_of(server, table, declared))
-    with (
-        pytest.raises(UndecodableRecordError, match=r"'t' is '10000-01-01 00:") as caught,
-        stream.execute_and_collect() as found,
-    ):
-        next(found)
-    assert any("skip_undecodable_records=True" in note for note in caught.value.__notes__)
-
-
-def test_texts_that_need_care(server, table, runtime):
-    """The server writes rows in lines of columns, in which some characters stand for others."""
-    texts = ["a\\b", "\\N", "\t", "1\n2\r3", "\b\f\v", "", "\\t", "é \U0001f600"]
-    for number, text in enumerate(texts):
-        quoted = "E'" + text.encode("unicode_escape").decode().replace("\\x", "\\u00") + "'"
-        server.execute(f"INSERT INTO {table} VALUES ({number}, {quoted})")
-    server.execute(f"INSERT INTO {table} VALUES (100, NULL)")
-    with stream_of(environment(), source_of(server, table)).execute_and_collect() as found:
-        assert [row.item for row in taken(found, len(texts) + 1)] == [*texts, None]
 
 
 def test_a_bounded_source_ends_with_what_was_there(server, table):

@@ -45,6 +45,7 @@ OF_OTHER_ZONES = (
     "integration/test_jdbc_sink.py",
     "integration/test_mqtt.py",
     "integration/test_postgres_cdc.py",
+    "integration/test_postgres_cdc_values.py",
     "integration/test_rabbitmq.py",
     "integration/test_redis.py",
     "integration/test_sink_contract.py",
