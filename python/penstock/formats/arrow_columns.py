@@ -214,15 +214,39 @@ def _values(column: Any, declared: TypeInformation, is_utc: bool) -> list[Any]:
 
 
 def _any_values(column: Any) -> list[Any]:
-    """Values as Python's own."""
+    """Values as Python's own, wherever in the column: no nanoseconds, and instants of UTC."""
     import pyarrow as pa
 
+    column = _cast(column, _python_type(column.type))
     if pa.types.is_timestamp(column.type):
         return _values(column, type_of_arrow(column.type), False)
-    if pa.types.is_duration(column.type):
-        column = column.cast(pa.duration("us"))
     values: list[Any] = column.to_pylist()
     return values
+
+
+def _python_type(kind: Any) -> Any:
+    """Return the type whose values have the units and the zone that Python's have."""
+    import pyarrow as pa
+    import pyarrow.types as at
+
+    if at.is_dictionary(kind):
+        return _python_type(kind.value_type)
+    if at.is_timestamp(kind):
+        return pa.timestamp("us", None if kind.tz is None else "UTC")
+    if at.is_time64(kind):
+        return pa.time64("us")
+    if at.is_duration(kind):
+        return pa.duration("us")
+    if at.is_struct(kind):
+        return pa.struct([field.with_type(_python_type(field.type)) for field in kind])
+    if at.is_map(kind):
+        return pa.map_(_python_type(kind.key_type), _python_type(kind.item_type))
+    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
+        element = kind.value_field.with_type(_python_type(kind.value_type))
+        if at.is_fixed_size_list(kind):
+            return pa.list_(element, kind.list_size)
+        return (pa.large_list if at.is_large_list(kind) else pa.list_)(element)
+    return kind
 
 
 def _cast_values(column: Any, declared: TypeInformation) -> list[Any]:
