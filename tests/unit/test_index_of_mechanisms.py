@@ -1,16 +1,45 @@
-"""Each test that tests/README.md names for a mechanism is there."""
+"""Each test that tests/README.md names for a mechanism is there, and each connector has one."""
 
 import ast
 import re
 from functools import cache
 from pathlib import Path
 
+import penstock.connectors
+import penstock.datastream.state
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 INDEX = re.findall(
     r"^\| ([^|]+) \| `([\w/]+\.py)::(\w+)` \|$", (TESTS / "README.md").read_text(), re.M
 )
+
+#: The mechanism of each package of connectors.
+CONNECTORS = {
+    "datagen": "generated elements",
+    "delta": "Delta Lake",
+    "dynamic_kafka": "Kafka, streams over several clusters",
+    "files": "files, as a source",
+    "http": "HTTP, as a source",
+    "hybrid": "hybrid sources",
+    "iceberg": "Apache Iceberg",
+    "jdbc": "JDBC, as a sink",
+    "kafka": "Kafka",
+    "mqtt": "MQTT",
+    "postgres_cdc": "changes of PostgreSQL",
+    "rabbitmq": "RabbitMQ",
+    "redis": "Redis",
+}
+#: The base of all kinds, and a kind that is kept as an aggregating state.
+OTHERS = {"StateDescriptor", "FoldingStateDescriptor"}
+#: The mechanism of each kind of state.
+STATES = {
+    "ValueStateDescriptor": "value state",
+    "ListStateDescriptor": "list and map state",
+    "MapStateDescriptor": "list and map state",
+    "ReducingStateDescriptor": "reducing state",
+    "AggregatingStateDescriptor": "aggregating state",
+}
 
 
 @cache
@@ -26,5 +55,19 @@ def test_a_mechanism_has_its_test(path: str, test: str) -> None:
 
 def test_each_mechanism_is_named_once() -> None:
     mechanisms = [mechanism for mechanism, _, _ in INDEX]
-    assert len(mechanisms) > 40
+    assert len(mechanisms) > 60
     assert len(set(mechanisms)) == len(mechanisms)
+
+
+def test_each_connector_and_kind_of_state_has_its_mechanism() -> None:
+    """Whoever adds one names the test that shows it best."""
+    folder = Path(penstock.connectors.__file__).parent
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} == CONNECTORS.keys()
+    states = {
+        name
+        for name in dir(penstock.datastream.state)
+        if name.endswith("StateDescriptor") and name not in OTHERS
+    }
+    assert states == STATES.keys()
+    mechanisms = {mechanism for mechanism, _, _ in INDEX}
+    assert {*CONNECTORS.values(), *STATES.values()} <= mechanisms
