@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 
 _SYNTAX: Final = frozenset(
-    [
+    (
         "coalesce",
         "json_value",
         "json_query",
@@ -61,7 +61,7 @@ _SYNTAX: Final = frozenset(
         "item",
         "get",
         "cast",
-    ]
+    )
 )
 """Functions that Flink's list of functions leaves out, as they are part of its SQL."""
 
@@ -209,7 +209,7 @@ class TableEnvironment:
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from penstock.table.functions.aggregates import FUNCTIONS as AGGREGATES
+        from penstock.table.functions.aggregates import AGGREGATES
         from penstock.table.functions.registry import table
 
         names = {name for name in [*table(), *AGGREGATES] if name[:1].isalpha()}

@@ -16,7 +16,9 @@ _FACTORIES: Final = {
     "blackhole": "printing.BlackholeFactory",
     "datagen": "datagen.DatagenFactory",
     "filesystem": "filesystem.FilesystemFactory",
+    "kafka": "kafka.KafkaFactory",
     "print": "printing.PrintFactory",
+    "upsert-kafka": "kafka.UpsertKafkaFactory",
 }
 """The modules and classes of the factories."""
 

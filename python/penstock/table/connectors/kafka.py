@@ -1,0 +1,458 @@
+"""kafka and upsert-kafka: tables in topics."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from penstock.common.row_kind import RowKind
+from penstock.common.types import Row
+from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.changelog_normalize import normalized
+from penstock.table.connectors.interfaces import (
+    ALL_KINDS,
+    INSERT_ONLY,
+    SINK_PARALLELISM,
+    ConnectorFactory,
+    TableContext,
+    TableSink,
+    TableSource,
+)
+from penstock.table.connectors.kafka_options import (
+    KAFKA_OPTIONS,
+    UPSERT_OPTIONS,
+    kafka_sink,
+    kafka_source,
+)
+from penstock.table.connectors.record_types import batch_type
+from penstock.table.exceptions import ValidationException
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.types import DataTypes, RowField, RowType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.graph.transformations import Transformation
+    from penstock.table import types
+    from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import RowFormat
+    from penstock.table.options import OptionSpec
+
+METADATA: Final[dict[str, types.DataType]] = {
+    "topic": DataTypes.STRING().not_null(),
+    "partition": DataTypes.INT().not_null(),
+    "headers": DataTypes.MAP(DataTypes.STRING().not_null(), DataTypes.BYTES()).not_null(),
+    "offset": DataTypes.BIGINT().not_null(),
+    "timestamp": DataTypes.TIMESTAMP_LTZ(3).not_null(),
+    "timestamp-type": DataTypes.STRING().not_null(),
+}
+"""The metadata columns of records."""
+
+_TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A record of a topic.
+
+    Attributes:
+        key: The key, None without one.
+        value: The value, None of a tombstone.
+        metadata: The values of the wanted metadata.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    metadata: tuple[Any, ...] = ()
+
+
+class MessageReader:
+    """Makes messages of the client's records.
+
+    Args:
+        keys: The wanted metadata.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = tuple(keys)
+
+    def __call__(self, record: Any) -> Message:
+        """Return the message of a record."""
+        found = tuple(_metadata(record, key) for key in self._keys)
+        return Message(record.key(), record.value(), found)
+
+
+def _metadata(record: Any, key: str) -> Any:
+    match key:
+        case "topic":
+            return record.topic()
+        case "partition":
+            return record.partition()
+        case "offset":
+            return record.offset()
+        case "headers":
+            return dict(record.headers() or ())
+        case "timestamp":
+            return _EPOCH + datetime.timedelta(milliseconds=record.timestamp()[1])
+        case "timestamp-type":
+            return _TIMESTAMP_TYPES[record.timestamp()[0]]
+    raise AssertionError(key)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of a record that hold the physical columns.
+
+    Attributes:
+        row_type: The physical columns.
+        key: The positions of the columns in the key.
+        value: The positions of the columns in the value.
+        key_format: The format of keys; None if keys hold no column.
+        value_format: The format of values.
+        is_upsert: Whether the last record of a key counts.
+    """
+
+    row_type: RowType
+    key: tuple[int, ...]
+    value: tuple[int, ...]
+    key_format: RowFormat | None
+    value_format: RowFormat
+    is_upsert: bool = False
+
+    def rows(self, message: Message) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the rows of a message."""
+        values: list[Any] = [None] * len(self.row_type)
+        if self.key_format is not None and message.key is not None:
+            for _, key in self.key_format.decode(message.key):
+                for position, value in zip(self.key, key, strict=True):
+                    values[position] = value
+        if message.value is None:
+            if self.is_upsert:
+                yield DELETE, values
+            return
+        for kind, row in self.value_format.decode(message.value):
+            made = list(values)
+            for position, value in zip(self.value, row, strict=True):
+                made[position] = value
+            yield (UPDATE_AFTER if self.is_upsert else kind), made
+
+    def record(self, kind: int, row: Sequence[Any]) -> tuple[bytes | None, bytes | None]:
+        """Return the key and the value of a row; a deleted key has no value."""
+        key = None
+        if self.key_format is not None:
+            key = self.key_format.encode(INSERT, [row[i] for i in self.key])
+        if self.is_upsert:
+            if kind == DELETE:
+                return key, None
+            kind = INSERT
+        return key, self.value_format.encode(kind, [row[i] for i in self.value])
+
+
+class KafkaFactory(ConnectorFactory):
+    """Makes sources and sinks of topics."""
+
+    identifier = "kafka"
+    options: ClassVar[Mapping[str, OptionSpec]] = {
+        **KAFKA_OPTIONS,
+        "sink.parallelism": SINK_PARALLELISM,
+    }
+    prefixes = ("properties.",)
+    is_upsert: ClassVar[bool] = False
+
+    def source(self, context: TableContext) -> TableSource:
+        """Return the source of a table."""
+        values = self._values(context)
+        layout = self._layout(context, values, context.physical_type)
+        return KafkaTableSource(layout, context.options, values)
+
+    def sink(self, context: TableContext) -> TableSink:
+        """Return the sink of a table."""
+        values = self._values(context)
+        layout = self._layout(context, values, context.physical_type)
+        if values["topic"] is None or ";" in values["topic"]:
+            raise ValidationException(
+                f"Table {context.name} can only be written with the option 'topic' of one topic"
+            )
+        written = context.schema.to_sink_row_data_type()
+        metadata = {
+            column.name: getattr(column, "key", column.name)
+            for column in context.schema.columns
+            if column.is_persisted() and not column.is_physical()
+        }
+        unknown = [key for key in metadata.values() if key not in ("headers", "timestamp")]
+        if unknown:
+            raise ValidationException(
+                f"The metadata column '{unknown[0]}' of connector '{self.identifier}' can only be "
+                "read: declare it VIRTUAL"
+            )
+        return KafkaTableSink(layout, written, metadata, context.options, values)
+
+    def _values(self, context: TableContext) -> dict[str, Any]:
+        values = self.read_options(context, format_keys=("format", "key.format", "value.format"))
+        if "properties.bootstrap.servers" not in context.options:
+            raise ValidationException(
+                f"Missing required options of connector '{self.identifier}': "
+                "properties.bootstrap.servers"
+            )
+        if (values["topic"] is None) == (values.get("topic-pattern") is None):
+            raise ValidationException(
+                f"Connector '{self.identifier}' needs one of the options 'topic' and "
+                "'topic-pattern'"
+            )
+        return values
+
+    def _layout(self, context: TableContext, values: dict[str, Any], row_type: RowType) -> Layout:
+        names = row_type.field_names()
+        key_names = [name for name in (values["key.fields"] or "").split(";") if name]
+        unknown = [name for name in key_names if name not in names]
+        if unknown:
+            raise ValidationException(
+                f"Could not find the field '{unknown[0]}' of 'key.fields' in table {context.name}, "
+                f"which has {', '.join(names)}"
+            )
+        key = [names.index(name) for name in key_names]
+        prefix = values["key.fields-prefix"]
+        all_fields = values["value.fields-include"] == "ALL"
+        value = [i for i in range(len(names)) if all_fields or i not in key]
+        key_format = None
+        if values["key.format"] is not None:
+            if not key:
+                raise ValidationException(
+                    "The option 'key.format' needs 'key.fields': the columns that keys hold"
+                )
+            key_format = self.row_format(context, _part(row_type, key, prefix), "key.format")
+        elif key:
+            raise ValidationException("The option 'key.fields' needs 'key.format'")
+        option = "format" if values["format"] is not None else "value.format"
+        value_format = self.row_format(context, _part(row_type, value, ""), option)
+        return Layout(row_type, tuple(key), tuple(value), key_format, value_format)
+
+
+def _part(row_type: RowType, positions: Sequence[int], prefix: str) -> RowType:
+    fields = [row_type.fields[i] for i in positions]
+    if prefix and not all(field.name.startswith(prefix) for field in fields):
+        raise ValidationException(
+            f"All fields in 'key.fields' must begin with 'key.fields-prefix' {prefix!r}"
+        )
+    return RowType([RowField(f.name.removeprefix(prefix), f.data_type) for f in fields])
+
+
+class UpsertKafkaFactory(KafkaFactory):
+    """Makes sources and sinks of topics whose last record of a key counts."""
+
+    identifier = "upsert-kafka"
+    options: ClassVar[Mapping[str, OptionSpec]] = {
+        **UPSERT_OPTIONS,
+        "sink.parallelism": SINK_PARALLELISM,
+    }
+    is_upsert = True
+
+    def _layout(self, context: TableContext, values: dict[str, Any], row_type: RowType) -> Layout:
+        key = [
+            i for i in context.schema.get_primary_key_indexes()
+            if context.schema.columns[i].is_physical()
+        ]  # fmt: skip
+        if not key:
+            raise ValidationException(
+                "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY "
+                "KEY specifies which columns should be read from or write to the Kafka message key"
+            )
+        for option in ("key.format", "value.format"):
+            if values[option] is None:
+                raise ValidationException(
+                    f"Missing required options of connector 'upsert-kafka': {option}"
+                )
+        names = row_type.field_names()
+        key_names = [context.schema.columns[i].name for i in key]
+        positions = [names.index(name) for name in key_names]
+        all_fields = values["value.fields-include"] == "ALL"
+        value = [i for i in range(len(names)) if all_fields or i not in positions]
+        prefix = values["key.fields-prefix"]
+        return Layout(
+            row_type,
+            tuple(positions),
+            tuple(value),
+            self.row_format(context, _part(row_type, positions, prefix), "key.format"),
+            self.row_format(context, _part(row_type, value, ""), "value.format"),
+            is_upsert=True,
+        )
+
+
+class KafkaTableSource(TableSource):
+    """Reads topics.
+
+    Args:
+        layout: The parts of records that hold the columns.
+        options: The options of the table.
+        values: Their values.
+        keys: The wanted metadata.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        options: Mapping[str, str],
+        values: Mapping[str, Any],
+        keys: Sequence[str] = (),
+    ) -> None:
+        self._layout = layout
+        self._options = dict(options)
+        self._values = dict(values)
+        self._keys = tuple(keys)
+        self.kinds = ALL_KINDS if layout.is_upsert else layout.value_format.kinds_read
+        self.is_bounded = values["scan.bounded.mode"] != "unbounded"
+        self.metadata = METADATA
+
+    def with_metadata(self, keys: Sequence[str]) -> TableSource:
+        """Return a source that reads metadata columns behind the physical ones."""
+        return KafkaTableSource(self._layout, self._options, self._values, keys)
+
+    def transformation(self, context: ExecutionContext) -> Transformation:
+        """Return the operator that reads the topics."""
+        from penstock.common.watermark_strategy import WatermarkStrategy
+
+        source = kafka_source(self._options, self._values, MessageReader(self._keys))
+        stream = context.environment.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+        if self._values.get("scan.parallelism") is not None:
+            stream.set_parallelism(self._values["scan.parallelism"])
+        layout = self._layout
+        fields = [*layout.row_type.fields]
+        fields += [RowField(f"$metadata${key}", METADATA[key]) for key in self._keys]
+        row_type = RowType(fields)
+        with_kinds = self.kinds != INSERT_ONLY
+        if layout.is_upsert:
+            rows = normalized(stream.flat_map(UpsertRows(layout)), layout.key)
+            return rows.map(RowBatch(row_type), batch_type(None)).transformation
+        return stream.flat_map(MessageBatches(layout, row_type, with_kinds)).transformation
+
+
+class MessageBatches:
+    """Makes a batch of the rows of each message.
+
+    Args:
+        layout: The parts of records that hold the columns.
+        row_type: The columns of the batches, metadata among them.
+        with_kinds: Whether batches have a column of row kinds.
+    """
+
+    def __init__(self, layout: Layout, row_type: RowType, with_kinds: bool) -> None:
+        self._layout = layout
+        self._row_type = row_type
+        self._with_kinds = with_kinds
+
+    def __call__(self, message: Message) -> Iterator[Any]:
+        """Yield the batch of a message, unless it has no rows."""
+        rows = [(kind, [*row, *message.metadata]) for kind, row in self._layout.rows(message)]
+        if rows:
+            yield record_batch(rows, self._row_type, with_kinds=self._with_kinds)
+
+
+class UpsertRows:
+    """Makes the row of each message, whose kind is UPDATE_AFTER or DELETE.
+
+    Args:
+        layout: The parts of records that hold the columns.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def __call__(self, message: Message) -> Iterator[Row]:
+        """Yield the row of a message."""
+        for kind, row in self._layout.rows(message):
+            made = RowKind.DELETE if kind == DELETE else RowKind.UPDATE_AFTER
+            yield Row.of_kind(made, *row, *message.metadata)
+
+
+class RowBatch:
+    """Makes a batch of each row.
+
+    Args:
+        row_type: The columns.
+    """
+
+    def __init__(self, row_type: RowType) -> None:
+        self._row_type = row_type
+
+    def __call__(self, row: Row) -> Any:
+        """Return the batch of a row."""
+        kind = row.get_row_kind().value
+        return record_batch([(kind, tuple(row))], self._row_type, with_kinds=True)
+
+
+class KafkaTableSink(TableSink):
+    """Writes a topic.
+
+    Args:
+        layout: The parts of records that hold the columns.
+        written: The columns of batches.
+        metadata: The key of each written metadata column.
+        options: The options of the table.
+        values: Their values.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        written: RowType,
+        metadata: Mapping[str, str],
+        options: Mapping[str, str],
+        values: Mapping[str, Any],
+    ) -> None:
+        self._layout = layout
+        self._written = written
+        self._metadata = dict(metadata)
+        self._options = dict(options)
+        self._values = dict(values)
+        self.kinds = ALL_KINDS if layout.is_upsert else layout.value_format.kinds_written
+
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operators that write the topic."""
+        from penstock.table.connectors.interfaces import stream_of
+
+        records = KafkaRecords(self._layout, self._written, self._metadata, self._values["topic"])
+        stream = stream_of(transformation, context).flat_map(records)
+        sink = stream.sink_to(kafka_sink(self._options, self._values)).name("kafka")
+        if self._values["sink.parallelism"] is not None:
+            stream.set_parallelism(self._values["sink.parallelism"])
+            sink.set_parallelism(self._values["sink.parallelism"])
+
+
+class KafkaRecords:
+    """Makes records of the rows of batches.
+
+    Args:
+        layout: The parts of records that hold the columns.
+        written: The columns of batches.
+        metadata: The key of each written metadata column.
+        topic: The topic.
+    """
+
+    def __init__(
+        self, layout: Layout, written: RowType, metadata: Mapping[str, str], topic: str
+    ) -> None:
+        self._layout = layout
+        self._written = written
+        self._topic = topic
+        names = written.field_names()
+        self._physical = [names.index(name) for name in layout.row_type.field_names()]
+        self._metadata = {key: names.index(name) for name, key in metadata.items()}
+
+    def __call__(self, batch: Any) -> Iterator[Any]:
+        """Yield the record of each row; of an upsert, old rows are left out."""
+        from penstock.connectors.kafka.serialization import KafkaProducerRecord
+
+        for kind, row in rows_of(batch, self._written):
+            if self._layout.is_upsert and kind == UPDATE_BEFORE:
+                continue
+            key, value = self._layout.record(kind, [row[i] for i in self._physical])
+            headers, timestamp = None, None
+            if "headers" in self._metadata:
+                headers = list((row[self._metadata["headers"]] or {}).items())
+            if "timestamp" in self._metadata:
+                moment = row[self._metadata["timestamp"]]
+                if moment is not None:
+                    timestamp = (moment - _EPOCH) // datetime.timedelta(milliseconds=1)
+            yield KafkaProducerRecord(self._topic, value, key, headers, None, timestamp)
