@@ -1,4 +1,4 @@
-"""A reader that stops makes the writer stop within the buffers granted (SEMANTICS C11).
+"""A reader that stops makes the writer stop within the buffers granted (internals M25).
 
 The tests count buffers and never measure time: the writer is known to be stopped when its
 partition is unavailable and neither its position nor the reader's moves any more because nobody

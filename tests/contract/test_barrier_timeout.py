@@ -1,4 +1,4 @@
-"""Aligned barriers that take too long become unaligned ones, on either side (SEMANTICS C2, F6)."""
+"""Aligned barriers that take too long become unaligned ones, on either side (M16, M57)."""
 
 import pytest
 from penstock.errors import IllegalStateError

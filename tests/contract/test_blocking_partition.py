@@ -1,4 +1,4 @@
-"""Blocking partitions: written to a file, read when whole, by any number of readers (C1)."""
+"""Blocking partitions: written to a file, read when whole, by any number of readers (M15)."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Reference counts, slices, builder and consumer of both runtimes (SEMANTICS A2, A3).
+"""Reference counts, slices, builder and consumer of both runtimes (internals M2, M3).
 
 A buffer and its slices share one count of references; whoever adds one recycles once.
 """

@@ -1,4 +1,4 @@
-"""Buffers for other executors are compressed when that is asked for (C3, the compressed flag)."""
+"""Buffers for other executors are compressed when that is asked for (M17, the compressed flag)."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a consuming environment does, seen from a hand-made producer (SEMANTICS C3, C5, C6)."""
+"""What a consuming environment does, seen from a hand-made producer (internals M17, M19, M20)."""
 
 import contextlib
 import struct

@@ -1,4 +1,4 @@
-"""Producers make their buffers as large as the consumer's pace calls for (SEMANTICS A6).
+"""Producers make their buffers as large as the consumer's pace calls for (internals M6).
 
 No target can be met in no time, whatever the pace: that decides the outcome.  What follows from a
 pace is a matter of arithmetic, which the unit tests hold.

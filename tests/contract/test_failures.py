@@ -1,4 +1,4 @@
-"""A partition that fails or ends tells its readers why, the late ones too (SEMANTICS C10)."""
+"""A partition that fails or ends tells its readers why, the late ones too (internals M24)."""
 
 import pytest
 from penstock.errors import PartitionNotFoundError, ProducerFailedError

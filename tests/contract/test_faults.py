@@ -1,4 +1,4 @@
-"""Exchanges that are broken off at any point, and a disk that is full (SEMANTICS C10, C-11)."""
+"""Exchanges that are broken off at any point, and a disk that is full (internals M24, C-11)."""
 
 import random
 import resource

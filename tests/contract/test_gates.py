@@ -1,4 +1,4 @@
-"""Reading several channels and several gates (SEMANTICS C8, C9)."""
+"""Reading several channels and several gates (internals M22, M23)."""
 
 import pytest
 from penstock.errors import (

@@ -1,4 +1,4 @@
-"""What is in flight when an unaligned checkpoint passes (SEMANTICS C2, F6).
+"""What is in flight when an unaligned checkpoint passes (internals M16, M57).
 
 F-11: what the reader had taken, what lay in the channel and what the barrier overtook are together
 what was written before it, each byte once and in order.

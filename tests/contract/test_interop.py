@@ -1,4 +1,4 @@
-"""A native and a pure executor exchange data: one wire format (SEMANTICS C3)."""
+"""A native and a pure executor exchange data: one wire format (internals M17)."""
 
 import dataclasses
 import random

@@ -1,4 +1,4 @@
-"""A signal ends a wait of the main thread, and what the wait had taken returns (A4, A5, B-7).
+"""A signal ends a wait of the main thread, and what the wait had taken returns (M4, M5, B-7).
 
 The handler raises wherever the main thread is: a signal that comes before the wait ends the same
 call, so nothing here depends on time.

@@ -1,4 +1,4 @@
-"""Temporary files of both runtimes (SEMANTICS A7): names, order, kept errors, nothing left."""
+"""Temporary files of both runtimes (internals M7): names, order, kept errors, nothing left."""
 
 import os
 from itertools import islice

@@ -1,7 +1,7 @@
 """Key hashing and channel selection: golden vectors, both runtimes alike.
 
 Goal: a key's channel is the same in every process, runtime and version.  Method: the vectors of
-SEMANTICS J, and random keys compared between the runtimes.
+internals M73, and random keys compared between the runtimes.
 """
 
 import decimal
@@ -319,7 +319,7 @@ def test_recognised_selectors_behave_as_written(make_selector, selector, positio
 
 
 def test_key_groups_spread_by_range(make_selector):
-    """The channel is that of the key group's range (F12)."""
+    """The channel is that of the key group's range (M63)."""
     selector = make_selector("KEY_GROUP", 3, key_selector=lambda v: v, max_parallelism=10)
     for key in range(200):
         assert selector.select(key) == key_group(key, 10) * 3 // 10

@@ -1,4 +1,4 @@
-"""Which keys are equal: those whose serialised form is (SEMANTICS F12, PyFlink's rule).
+"""Which keys are equal: those whose serialised form is (internals M63, PyFlink's rule).
 
 Goal: elements meet their key's state wherever they are processed, and no other.  Method: the
 groups that key readers and channel selectors of both runtimes make, against groups made by an

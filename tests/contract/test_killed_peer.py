@@ -1,4 +1,4 @@
-"""Peers that are killed or fall silent at work, in processes of their own (SEMANTICS C6, C10).
+"""Peers that are killed or fall silent at work, in processes of their own (internals M20, M24).
 
 Method: a peer of either runtime writes or reads records of many buffers without end, so that a
 signal finds it in the middle of frames; whatever was on its way or lent, the survivor hears of it

@@ -1,4 +1,4 @@
-"""Access to segments, one by one and in bulk, in both runtimes (SEMANTICS A1)."""
+"""Access to segments, one by one and in bulk, in both runtimes (internals M1)."""
 
 import io
 import itertools

@@ -71,7 +71,7 @@ def test_blocking_only_when_none_is_free(core):
 
 @native_only
 def test_cursors_after_the_other_kind(core):
-    """A broadcast buffer ends the unicast ones and the other way round (B3)."""
+    """A broadcast buffer ends the unicast ones and the other way round (M10)."""
     partition = FakePartition(core, 2, 256)
     writer = native_writer(partition, "BROADCAST")
     writer.collect("all", MIN)

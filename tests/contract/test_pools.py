@@ -1,4 +1,4 @@
-"""The global pool, its redistribution, and local pools of both runtimes (SEMANTICS A4, A5)."""
+"""The global pool, its redistribution, and local pools of both runtimes (internals M4, M5)."""
 
 import pytest
 from hypothesis import given

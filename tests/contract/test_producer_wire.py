@@ -1,4 +1,4 @@
-"""What a producing environment sends, seen from a hand-made consumer (SEMANTICS C3, C4)."""
+"""What a producing environment sends, seen from a hand-made consumer (internals M17, M18)."""
 
 import socket
 

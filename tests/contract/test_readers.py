@@ -1,4 +1,4 @@
-"""The older interface: step results, readers, supersteps (SEMANTICS B2, B4, B7)."""
+"""The older interface: step results, readers, supersteps (internals M9, M11, M14)."""
 
 import struct
 

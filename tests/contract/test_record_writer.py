@@ -271,7 +271,7 @@ def test_one_writer_at_a_time(plane):
 
 
 def test_broadcast_between_random_elements(plane):
-    """A broadcast writer sends all to all, also around elements for one channel (B3)."""
+    """A broadcast writer sends all to all, also around elements for one channel (M10)."""
     exchange = Exchange(plane, "BROADCAST", 2)
     for i in range(200):
         exchange.writer.collect(i, MIN)

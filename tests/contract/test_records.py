@@ -1,4 +1,4 @@
-"""Records through partitions and gates, whatever the sizes (SEMANTICS B)."""
+"""Records through partitions and gates, whatever the sizes (internals M8 to M14)."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""What was in flight at a checkpoint comes before everything new (SEMANTICS F6, B4).
+"""What was in flight at a checkpoint comes before everything new (internals M57, M11).
 
 F-11, F-12: a task that starts from an unaligned checkpoint gets each byte once, in order, whichever
 side had kept it.

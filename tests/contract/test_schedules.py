@@ -2,7 +2,7 @@
 
 Method: a relay stands between the executors and hands frames on when the schedule says so, in
 either direction; its books hold the identities of credits, sequence numbers and references at each
-frame (SEMANTICS C5).  Whatever the schedule, nothing is lost, doubled or reordered, and it ends.
+frame (internals M19).  Whatever the schedule, nothing is lost, doubled or reordered, and it ends.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Snapshots of a state table while it changes, in both runtimes (F7).
+"""Snapshots of a state table while it changes, in both runtimes (M58).
 
 Goal: what a snapshot serialises is what the table held when it was opened, whatever is done to the
 table and whenever its slices are read; several may be open.  Method: random operations on a table
@@ -370,7 +370,7 @@ def group_of(key):
 
 
 def test_groups_without_changes_are_known(kind):
-    """What an incremental checkpoint leaves out (F10)."""
+    """What an incremental checkpoint leaves out (M61)."""
     table = new_table(kind)
     with pytest.raises(IllegalStateError, match="does not note"):
         table.changed_groups(0)

@@ -1,4 +1,4 @@
-"""Events against the stream: from a gate to the tasks that write its partitions (SEMANTICS B7)."""
+"""Events against the stream: from a gate to the tasks that write its partitions (internals M14)."""
 
 import pytest
 from penstock.errors import (

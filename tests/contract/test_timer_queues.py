@@ -1,4 +1,4 @@
-"""Timer queues of both runtimes against Flink's heap of timers (D8).
+"""Timer queues of both runtimes against Flink's heap of timers (M33).
 
 Goal: a queue gives what was registered and not deleted, once, in the order of Flink's
 ``HeapPriorityQueueSet``, also what is registered while others fire; and a snapshot of its table,

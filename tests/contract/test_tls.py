@@ -1,6 +1,6 @@
 """Connections between hosts are encrypted and mutually authenticated when that is asked for.
 
-SEMANTICS C6: wrong or absent certificates cost their owner the connection, and nobody else.
+internals M20: wrong or absent certificates cost their owner the connection, and nobody else.
 """
 
 import contextlib

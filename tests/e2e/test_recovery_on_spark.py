@@ -1,4 +1,4 @@
-"""A job on Spark goes on from its checkpoint, whatever it has lost (SEMANTICS F2, E10, E14).
+"""A job on Spark goes on from its checkpoint, whatever it has lost (internals M52, M45, M49).
 
 Method: one job for each master; its state is compared with a model at the end (`recovery.chaos`).
 """

@@ -1,4 +1,4 @@
-"""Jobs whose TaskExecutors are on several hosts, whose links are cut (SEMANTICS E12, E14).
+"""Jobs whose TaskExecutors are on several hosts, whose links are cut (internals M47, M49).
 
 Method: hosts are network namespaces of this machine (`support.hosts`), so everything between them
 goes over TCP; their links are cut without a word to either end.  What jobs write is compared with

@@ -256,7 +256,7 @@ def test_an_enumerator_that_fails_fails_the_job_with_its_exception():
 
 
 def test_an_enumerator_that_fails_begins_again_when_the_job_restarts(tmp_path):
-    """Its failure is one of the job: the restart strategy decides (D9)."""
+    """Its failure is one of the job: the restart strategy decides (M34)."""
     marker = tmp_path / "failed"
 
     class BrokenOnce(Ranges):

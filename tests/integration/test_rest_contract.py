@@ -1,4 +1,4 @@
-"""The REST interface answers as Flink's does: paths, fields and types (SEMANTICS H1, H2).
+"""The REST interface answers as Flink's does: paths, fields and types (internals M68, M69).
 
 `flink_rest_answers.json` lists what Apache Flink 2.3.0 answered to the same requests about a job
 of a source, a keyed process function and a sink with checkpoints: for each endpoint the fields

@@ -1,4 +1,4 @@
-"""Sessions (SEMANTICS E15): several jobs in a cluster that stays, and what programs see of them.
+"""Sessions (internals M50): several jobs in a cluster that stays, and what programs see of them.
 
 Method: the jobmanager is a process with slots of its own; the programs are this process, and
 processes that are started where their end is of interest.

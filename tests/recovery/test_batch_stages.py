@@ -1,4 +1,4 @@
-"""A job in BATCH mode runs stage by stage, through partitions in files (SEMANTICS C1, E9, E10).
+"""A job in BATCH mode runs stage by stage, through partitions in files (internals M15, M44, M45).
 
 Goal: stages use the same slots after each other, and what is lost with a worker is written again
 by its producer alone.  Method: real processes of the local target, whose functions note where they

@@ -1,4 +1,4 @@
-"""Jobs whose checkpoints log the changes of keyed state (SEMANTICS F15).
+"""Jobs whose checkpoints log the changes of keyed state (internals M66).
 
 Method: the jobs of `chaos` and `savepoint_programs`.  That workers may die is shown by `chaos
 --kind changelog`.

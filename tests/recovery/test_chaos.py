@@ -1,4 +1,4 @@
-"""Workers die 64 times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
+"""Workers die 64 times, and the state is that of a job without failures (M51, M54, M58, M45, M49).
 
 Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
 `make chaos` kills 840.  What becomes of a session whose processes die, stand still or

@@ -1,7 +1,7 @@
 """What sinks that commit with checkpoints show after failures: what an unfailed run would have.
 
 Goal: who reads what is committed sees every element exactly once, whenever a function raised or a
-worker was killed: on the way, before, within and after commits, and during restores (F13, D-10).
+worker was killed: on the way, before, within and after commits, and during restores (M64, D-2).
 Method: real processes of the local target; each moment fails once in one job.
 """
 

@@ -1,4 +1,4 @@
-"""Jobs whose driver is killed, or overtaken by another one (SEMANTICS E13, E14: the JobMaster).
+"""Jobs whose driver is killed, or overtaken by another one (internals M48, M49: the JobMaster).
 
 Method: drivers are processes of their own; what a job writes with a FileSink has to be what a
 driver writes that nothing happens to.

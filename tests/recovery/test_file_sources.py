@@ -1,4 +1,4 @@
-"""Jobs that read and write files and whose workers are killed: every row once (F12).
+"""Jobs that read and write files and whose workers are killed: every row once (M63).
 
 Method: real processes of the local target, many small splits, a function that kills its worker
 at some rows; what a FileSink has committed is compared with the files' rows.

@@ -1,4 +1,4 @@
-"""Programs whose results are known, with a checkpoint every 20 ms and no restart (F1, F4, F14).
+"""Programs whose results are known, with a checkpoint every 20 ms and no restart (M51, M54, M65).
 
 Goal: checkpoints change no result, at whatever moment of a program they come, its end included.
 Method: tests of whole programs run again, in a process of their own, with other defaults.

@@ -1,4 +1,4 @@
-"""A DataGeneratorSource whose workers are killed makes each element once (F12)."""
+"""A DataGeneratorSource whose workers are killed makes each element once (M63)."""
 
 import pytest
 from penstock.common import Types, WatermarkStrategy

@@ -1,4 +1,4 @@
-"""Worker processes that cannot write checkpoints: a full disk, limits of files (E14, F2, F7).
+"""Worker processes that cannot write checkpoints: a full disk, limits of files (M49, M52, M58).
 
 Goal: nothing hangs, nothing is lost, and a line says why.  Method: the job of
 `test_storage_faults` on workers whose limits the kernel lowers for a while; the full disk is a

@@ -1,4 +1,4 @@
-"""Workers that beat, and whose tasks make no progress: they are found and replaced (E14, TM).
+"""Workers that beat, and whose tasks make no progress: they are found and replaced (M49, TM).
 
 Method: a function is held once, by a write that nobody reads, or by a call that keeps the
 interpreter's lock; what the job writes has to be what a job writes that nothing happens to.

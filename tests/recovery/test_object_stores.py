@@ -1,4 +1,4 @@
-"""Checkpoints and savepoints in an object store, by a real S3 server (SEMANTICS F8 to F11, E14).
+"""Checkpoints and savepoints in an object store, by a real S3 server (internals M59 to M62, M49).
 
 Method: the jobs of `chaos` and `savepoint_programs`; the server runs in this process, behind a door
 that is closed, locked or held for a while.

@@ -1,4 +1,4 @@
-"""Each kind of operator goes on after a failure as if nothing had failed (SEMANTICS F7, E10).
+"""Each kind of operator goes on after a failure as if nothing had failed (internals M58, M45).
 
 Goal: the results of a job that failed twice are those of an unfailed run, each of them once.
 Method: real processes of the local target; the results are shown once their checkpoint is complete.

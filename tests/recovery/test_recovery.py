@@ -1,4 +1,4 @@
-"""A job that fails goes on where its last checkpoint was (SEMANTICS F2, F7, E10).
+"""A job that fails goes on where its last checkpoint was (internals M52, M58, M45).
 
 Goal: nothing is lost and nothing counted twice in state, whether a function raised or a worker
 was killed, wherever the checkpoints are.  Method: real processes of the local target.

@@ -1,4 +1,4 @@
-"""Data in flight in a checkpoint that is restored with another parallelism (F6, F12)."""
+"""Data in flight in a checkpoint that is restored with another parallelism (M57, M63)."""
 
 import signal
 

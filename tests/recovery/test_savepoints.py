@@ -1,4 +1,4 @@
-"""Savepoints of running jobs: taken, and stopped or cancelled with (SEMANTICS F2, F11, D5).
+"""Savepoints of running jobs: taken, and stopped or cancelled with (internals M52, M62, M30).
 
 Method: real processes of the local target; sources that would run for minutes.
 """
@@ -104,7 +104,7 @@ class Timestamps(TimestampAssigner):
 @pytest.mark.parametrize("drain", [True, False])
 @pytest.mark.parametrize("interval", ["", "10 ms"])
 def test_event_time_ends_with_a_drain_alone(tmp_path, drain, interval):
-    """D-9: with drain the windows close before the end; without, they stay in the savepoint."""
+    """D-1: with drain the windows close before the end; without, they stay in the savepoint."""
     options = {"execution.checkpointing.interval": interval} if interval else {}
     env = environment(options)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Timestamps())

@@ -1,4 +1,4 @@
-"""The failure matrix of FLIP-6 (SEMANTICS E14) in a session: processes are killed with kill -9.
+"""The failure matrix of FLIP-6 (internals M49) in a session: processes are killed with kill -9.
 
 A session's ResourceManager and its JobMasters are one process, the jobmanager, which loses both by
 kill -9.  To others one of them alone is lost when their connections to it are severed: those of a

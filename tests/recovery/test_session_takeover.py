@@ -1,6 +1,6 @@
 """A session whose jobmanager is killed, overtaken or stopped, and another one that takes over.
 
-Method: SEMANTICS E13 and E14 (JM, JM+RM) with a directory and with a real ZooKeeper.  Jobmanagers
+Method: internals M48 and M49 (JM, JM+RM) with a directory and with a real ZooKeeper.  Jobmanagers
 and taskexecutors are processes, killed with kill -9; the program is this process.  What a job
 writes with a FileSink has to be what a job writes that nothing happens to.
 """

@@ -1,4 +1,4 @@
-"""Sinks that commit, in jobs that are stopped with a savepoint and go on from it (D5, F13).
+"""Sinks that commit, in jobs that are stopped with a savepoint and go on from it (M30, M64).
 
 Goal: what both runs show together is every element once; with drain or without, with checkpoints
 besides or without, at another parallelism.

@@ -1,4 +1,4 @@
-"""Jobs that start from a savepoint or a retained checkpoint (SEMANTICS F2, F11, F12).
+"""Jobs that start from a savepoint or a retained checkpoint (internals M52, M62, M63).
 
 Method: a job is stopped or cancelled on its way; another one goes on from what it left, and both
 together have to give what one run without an interruption gives.

@@ -1,4 +1,4 @@
-"""Every kind of state goes from a savepoint to a job of another parallelism (SEMANTICS F12, F14).
+"""Every kind of state goes from a savepoint to a job of another parallelism (internals M63, M65).
 
 Method: a job with a source in Python, keyed state, timers, list, union, broadcast and raw state
 is stopped on its way; what the next one starts from is written to files by its subtasks, and its
@@ -332,7 +332,7 @@ def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
 
 @pytest.mark.parametrize("interval", ["", "1 h"])
 def test_what_a_sink_held_back_is_committed_by_the_savepoint_that_stops(tmp_path, interval):
-    """D-10: nothing is missing and nothing twice, whether or not there are checkpoints.
+    """D-2: nothing is missing and nothing twice, whether or not there are checkpoints.
 
     A part that is not full stays hidden when the job stops; the next one goes on with it.
     """

@@ -1,4 +1,4 @@
-"""Storage that fails, hangs or loses what it has: the job goes on, and one line says why (E14, F2).
+"""Storage that fails, hangs or loses what it has: the job goes on, one line says why (M49, M52).
 
 Method: the job of `chaos` in threads of this process, whose file system is replaced for a while; an
 exception in the meantime makes it go back to the last good checkpoint.  Its state is compared with

@@ -1,4 +1,4 @@
-"""What must hold at every step of a simulated run (SEMANTICS E-4 to E-6, F, F7, F14).
+"""What must hold at every step of a simulated run (E-4 to E-6, F-1 to F-16, M58, M65).
 
 - F-1, F-2, F-3, F-4: by what the coordinator does and tells, here.
 - F-5: by the storage at the end.

@@ -1,6 +1,6 @@
 """A seeded simulation of several drivers of one job: who leads, and what one leaves to the next.
 
-Goal: two leaders never both commit (SEMANTICS E13): each number that the job's sources count is
+Goal: two leaders never both commit (internals M48): each number that the job's sources count is
 committed once, no checkpoint is complete for two leaders, tasks are told of none that the next
 leader would not know, no file is deleted that it restores from, a job that has ended is not run
 again, and it ends once the faults stop.

@@ -1,7 +1,7 @@
 """A seeded simulation of one job with faults: the machines of the control plane, and a world.
 
-Goal: the invariants of SEMANTICS E-4 to E-6, F-1 to F-16, F7 and F14 hold at every step, nothing is
-lost or counted twice in a channel, and the job ends once the faults stop.
+Goal: E-4 to E-6, F-1 to F-16, M58 and M65 of docs/internals hold at every step, nothing is lost or
+counted twice in a channel, and the job ends once the faults stop.
 Method: see `world`; each seed is one schedule.  A seed that fails is run again with ever fewer of
 its faults and delays, and what is left is printed.  `PENSTOCK_SIMULATION_SEEDS=7` or `=0-999` runs
 other seeds.

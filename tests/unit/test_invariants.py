@@ -1,4 +1,4 @@
-"""Every promise of docs/invariants.md is named by a contract test, which runs against both planes.
+"""Every promise of the data plane is named by a contract test, which runs against both planes.
 
 Method: names are collected from docstrings and Rust doc comments.
 """
@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "internals" / "promises.md"
 NAME = re.compile(r"\b[ABC]-\d+\b")
-PROMISES = re.findall(r"^\| ([ABC]-\d+) \|", (ROOT / "docs" / "invariants.md").read_text(), re.M)
+PROMISES = re.findall(r"^\| ([ABC]-\d+) \|", PAGE.read_text(), re.M)
 
 
 def names_in_python(folder: str) -> set[str]:

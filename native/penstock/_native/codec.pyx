@@ -119,7 +119,7 @@ cdef class Codec:
             free(writer.scratch)
 
     def encode_batch(self, values):
-        """The values one after the other, each with its length as in a record buffer (B1)."""
+        """The values one after the other, each with its length as in a record buffer (M8)."""
         cdef uint8_t block[512]
         cdef Writer writer
         cdef size_t start

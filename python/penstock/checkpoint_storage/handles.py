@@ -1,4 +1,4 @@
-"""Handles: where a piece of a checkpoint's state is, and how to find its parts (SEMANTICS F8, F9).
+"""Handles: where a piece of a checkpoint's state is, and how to find its parts (M59, M60).
 
 A task writes its state to streams and reports handles; the coordinator keeps them in the
 checkpoint's metadata, and hands them to the tasks that restore it.  All of them are data: opening

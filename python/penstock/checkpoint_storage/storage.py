@@ -1,9 +1,9 @@
-"""Storage of a job's checkpoints (SEMANTICS F8).
+"""Storage of a job's checkpoints (internals M59).
 
 ```
 <checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
 <checkpoint directory>/<job id, hex>/shared/<files>                 used by several checkpoints
-<log's base path>/<job id, hex>/dstl/<files>                        its log of state (F15)
+<log's base path>/<job id, hex>/dstl/<files>                        its log of state (M66)
 <target>/savepoint-<6 of the job id>-<12 random>/_metadata, <files> one savepoint
 ```
 """

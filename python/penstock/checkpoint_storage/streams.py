@@ -1,4 +1,4 @@
-"""Streams of state: small ones travel in their handle, larger ones become files (F8)."""
+"""Streams of state: small ones travel in their handle, larger ones become files (M59)."""
 
 from __future__ import annotations
 

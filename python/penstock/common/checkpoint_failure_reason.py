@@ -1,4 +1,4 @@
-"""Why a checkpoint was not taken, or was given up (SEMANTICS F3)."""
+"""Why a checkpoint was not taken, or was given up (internals M53)."""
 
 from __future__ import annotations
 

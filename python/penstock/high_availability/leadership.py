@@ -1,4 +1,4 @@
-"""Leader election among several drivers of a cluster id (SEMANTICS E13).
+"""Leader election among several drivers of a cluster id (internals M48).
 
 However the drivers agree on it, a leader has an epoch, and what it writes arrives as long as that
 epoch is the last one: so a former leader can write nothing any more, however late it hears of its

@@ -1,4 +1,4 @@
-"""All metrics of a cluster with their scopes, as reporters want them (SEMANTICS H3)."""
+"""All metrics of a cluster with their scopes, as reporters want them (internals M70)."""
 
 from __future__ import annotations
 

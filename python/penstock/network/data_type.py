@@ -6,7 +6,7 @@ import enum
 
 
 class DataType(enum.IntEnum):
-    """Kind of a buffer's content (SEMANTICS A2)."""
+    """Kind of a buffer's content (internals M2)."""
 
     NONE = 0
     DATA_BUFFER = 1

@@ -1,4 +1,4 @@
-"""The events that travel between records, and their bytes (SEMANTICS B5).
+"""The events that travel between records, and their bytes (internals M12).
 
 An event is ``i32 type id`` followed by its fields, everything big-endian:
 
@@ -305,7 +305,7 @@ _read_barrier: Final = lru_cache(maxsize=16)(_read)
 
 
 def data_type_of(event: Event, *, priority: bool = False) -> DataType:
-    """Return the buffer type that an event travels as (SEMANTICS A2)."""
+    """Return the buffer type that an event travels as (internals M2)."""
     if priority:
         return DataType.PRIORITIZED_EVENT_BUFFER
     match event:

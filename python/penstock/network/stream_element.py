@@ -1,4 +1,4 @@
-"""Tags of what travels in a record's payload (SEMANTICS B6).
+"""Tags of what travels in a record's payload (internals M13).
 
 ====  =======================  ==============================================================
 tag   element                  fields, big-endian

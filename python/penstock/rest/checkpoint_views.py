@@ -1,4 +1,4 @@
-"""The JSON of a job's checkpoints (SEMANTICS H2)."""
+"""The JSON of a job's checkpoints (internals M69)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flame graphs: where tasks spend their time, found by looking at their threads (SEMANTICS H5).
+"""Flame graphs: where tasks spend their time, found by looking at their threads (internals M72).
 
 Threads are looked at when somebody asks, and one look serves all who ask for a while.
 """

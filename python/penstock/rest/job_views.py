@@ -1,4 +1,4 @@
-"""The JSON of jobs, their vertices and subtasks (SEMANTICS H2)."""
+"""The JSON of jobs, their vertices and subtasks (internals M69)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Serialized events of SEMANTICS B5, as far as the data plane itself writes or reads them.
+//! Serialized events of internals M12, as far as the data plane itself writes or reads them.
 //!
 //! Every event is `i32 BE type id` followed by its fields; the data plane hands events on as
 //! bytes and writes only the ends of partitions and of recovered data by itself.

@@ -21,7 +21,7 @@ fn decode(frame: &[u8]) -> Result<Message, Error> {
     decode_body(header.id, &frame[HEADER_BYTES..])
 }
 
-/// The golden vectors of SEMANTICS J.
+/// The golden vectors of internals M73.
 #[test]
 fn golden_frames() {
     let receiver = [0xAB; 16];

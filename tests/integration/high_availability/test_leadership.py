@@ -1,4 +1,4 @@
-"""Who leads a cluster id (SEMANTICS E13), and what leaders leave to each other.
+"""Who leads a cluster id (internals M48), and what leaders leave to each other.
 
 Method: one contract for directories and for a real ZooKeeper.
 """

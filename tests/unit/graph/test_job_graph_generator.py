@@ -1,4 +1,4 @@
-"""Chaining and JobGraph generation (SEMANTICS E3, E5)."""
+"""Chaining and JobGraph generation (internals M38, M40)."""
 
 import threading
 from functools import partial

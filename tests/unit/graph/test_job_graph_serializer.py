@@ -1,4 +1,4 @@
-"""The binary form of a JobGraph (SEMANTICS E5): versioned, deterministic, strict."""
+"""The binary form of a JobGraph (internals M40): versioned, deterministic, strict."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Key groups against the golden vectors (SEMANTICS F12, J) and the identities between them."""
+"""Key groups against the golden vectors (internals M63, M73) and the identities between them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Operator ids (SEMANTICS E4, J): invariants E-1 to E-3 and the golden vectors."""
+"""Operator ids (internals M39, M73): invariants E-1 to E-3 and the golden vectors."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Transformations to StreamGraph (SEMANTICS E1, E2)."""
+"""Transformations to StreamGraph (internals M36, M37)."""
 
 import pytest
 from penstock.errors import InvalidProgramError

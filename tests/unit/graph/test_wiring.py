@@ -1,4 +1,4 @@
-"""POINTWISE and ALL_TO_ALL wiring (SEMANTICS E6, J)."""
+"""POINTWISE and ALL_TO_ALL wiring (internals M41, M73)."""
 
 import pytest
 from hypothesis import given

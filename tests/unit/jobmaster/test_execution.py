@@ -1,4 +1,4 @@
-"""The state machine of one attempt (SEMANTICS E7)."""
+"""The state machine of one attempt (internals M42)."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Attaching a JobGraph, aggregate states, deployments and regions (SEMANTICS E6, E7, E9)."""
+"""Attaching a JobGraph, aggregate states, deployments and regions (internals M41, M42, M44)."""
 
 import pytest
 from penstock.graph import partitioners as p

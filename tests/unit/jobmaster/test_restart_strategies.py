@@ -1,4 +1,4 @@
-"""Restart strategies (SEMANTICS E11)."""
+"""Restart strategies (internals M46)."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The scheduler of one job (SEMANTICS E7, E9, E10): events in, actions out."""
+"""The scheduler of one job (internals M42, M44, M45): events in, actions out."""
 
 import dataclasses
 

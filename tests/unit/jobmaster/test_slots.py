@@ -1,4 +1,4 @@
-"""Slot sharing, the tree of a shared slot, and the pool (SEMANTICS E8)."""
+"""Slot sharing, the tree of a shared slot, and the pool (internals M43)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Checkpoints of a source with splits: enumerator, readers and what travels in between (D9).
+"""Checkpoints of a source with splits: enumerator, readers and what travels in between (M34).
 
 Method: a coordinator with its thread and the operators of the readers in harnesses; messages are
 delivered when the test says so.

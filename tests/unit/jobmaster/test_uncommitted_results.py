@@ -1,4 +1,4 @@
-"""Results between their arrival and the checkpoint that holds them (SEMANTICS F13)."""
+"""Results between their arrival and the checkpoint that holds them (internals M64)."""
 
 import pytest
 from penstock.errors import CorruptStreamError

@@ -1,4 +1,4 @@
-"""What reporters write, and how they are configured (SEMANTICS H3)."""
+"""What reporters write, and how they are configured (internals M70)."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""Formats of scopes, with Flink's defaults and variables (SEMANTICS H3)."""
+"""Formats of scopes, with Flink's defaults and variables (internals M70)."""
 
 import pytest
 from penstock.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""Metrics as they leave a worker: kinds, bounds, and gauges that fail (SEMANTICS H3)."""
+"""Metrics as they leave a worker: kinds, bounds, and gauges that fail (internals M70)."""
 
 import logging
 import math

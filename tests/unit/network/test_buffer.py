@@ -1,4 +1,4 @@
-"""Buffers of the pure runtime outside of pools (SEMANTICS A2)."""
+"""Buffers of the pure runtime outside of pools (internals M2)."""
 
 import pytest
 from penstock.network.data_type import DataType

@@ -1,4 +1,4 @@
-"""The arithmetic of debloating in the pure runtime (SEMANTICS A6); the native one has its own."""
+"""The arithmetic of debloating in the pure runtime (internals M6); the native one has its own."""
 
 import pytest
 from penstock.network.pure.memory.debloat import (

@@ -1,4 +1,4 @@
-"""Credits of a remote channel (SEMANTICS C5)."""
+"""Credits of a remote channel (internals M19)."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""Buffers back into records (SEMANTICS B4)."""
+"""Buffers back into records (internals M11)."""
 
 import itertools
 import struct

@@ -1,4 +1,4 @@
-"""The queue between one writer and one reader (SEMANTICS C2)."""
+"""The queue between one writer and one reader (internals M16)."""
 
 import threading
 

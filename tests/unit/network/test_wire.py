@@ -1,4 +1,4 @@
-"""The bytes of frames, events and the handshake (SEMANTICS B5, C3, J)."""
+"""The bytes of frames, events and the handshake (internals M12, M17, M73)."""
 
 import hashlib
 import hmac

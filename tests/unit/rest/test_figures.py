@@ -1,4 +1,4 @@
-"""Spreads, levels and io figures of the REST interface (SEMANTICS H2, H4)."""
+"""Spreads, levels and io figures of the REST interface (internals M69, M71)."""
 
 import math
 from types import SimpleNamespace

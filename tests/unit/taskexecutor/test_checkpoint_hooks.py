@@ -1,4 +1,4 @@
-"""Checkpoints in the operators' life cycle: order of the hooks, what a snapshot holds (D3, F7)."""
+"""Checkpoints in the operators' life cycle: order of hooks, what a snapshot holds (M28, M58)."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""TwoPhaseCommitSinkFunction and GenericWriteAheadSink (SEMANTICS F13).
+"""TwoPhaseCommitSinkFunction and GenericWriteAheadSink (internals M64).
 
 Goal: the subsuming contract: notifications may be lost, a complete checkpoint covers all before
 it, commits are done again after a failure.  Method: the functions in harnesses, with an outside

@@ -1,4 +1,4 @@
-"""Sinks that commit with checkpoints: the writer's part, and the committer's (SEMANTICS F13).
+"""Sinks that commit with checkpoints: the writer's part, and the committer's (internals M64).
 
 Goal: a committable is committed after a checkpoint that holds it is complete and not before, at
 least once, whatever fails; what a committer signals has its effect.  Method: each operator in a

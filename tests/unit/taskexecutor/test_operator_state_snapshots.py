@@ -1,4 +1,4 @@
-"""Snapshots of operator and broadcast state while it changes (F7).
+"""Snapshots of operator and broadcast state while it changes (M58).
 
 Goal: a snapshot holds what the states held when it was opened, whatever is done to them and
 whenever its slices are read, and the states are what they would be without.  Method: random

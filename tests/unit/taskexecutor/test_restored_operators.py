@@ -1,4 +1,4 @@
-"""Operators go on from a snapshot as if nothing had happened, at any place and parallelism (F12).
+"""Operators go on from a snapshot as if nothing had happened, at any place and parallelism (M63).
 
 Method: a run that is not interrupted is compared with runs that are restored at every element, into
 one subtask and into two.  Timers of one time fire in no particular order, so results are sorted.

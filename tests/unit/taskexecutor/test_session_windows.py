@@ -1,4 +1,4 @@
-"""Sessions without timers: they are those of the general operator (SEMANTICS G).
+"""Sessions without timers: they are those of the general operator (internals M67).
 
 Method: seeded elements in and out of order, early and late, go through both operators; a trigger
 subclass forces the general one.

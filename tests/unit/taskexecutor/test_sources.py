@@ -177,7 +177,7 @@ def test_socket_is_connected_again_and_lines_go_on():
 
 @pytest.mark.parametrize(("max_retry", "connections"), [(0, 1), (1, 1), (2, 2), (4, 4)])
 def test_socket_retries_count_the_ends_of_connections(max_retry, connections):
-    """Flink's rule: dial again while fewer than ``max_retry`` connections have ended (D9)."""
+    """Flink's rule: dial again while fewer than ``max_retry`` connections have ended (M34)."""
     server = Server(b"1", b"2", b"3", b"4", b"5", b"6")
     found = run(socket_descriptor(server.port, max_retry=max_retry))
     assert found == ["123456"[:connections]]

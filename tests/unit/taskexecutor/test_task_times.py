@@ -1,4 +1,4 @@
-"""Shares of a task's time: idle, soft and hard back pressured, busy (SEMANTICS C11)."""
+"""Shares of a task's time: idle, soft and hard back pressured, busy (internals M25)."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Timers: order, identity, and what callbacks may do (SEMANTICS D8)."""
+"""Timers: order, identity, and what callbacks may do (internals M33)."""
 
 from types import SimpleNamespace
 
@@ -121,7 +121,7 @@ def test_processing_timer_may_register_itself_again(world):
 
 
 def test_timers_of_a_restored_table_fire(world):
-    """A snapshot is of the tables, by key group; the service takes what was restored (D8)."""
+    """A snapshot is of the tables, by key group; the service takes what was restored (M33)."""
     tables = {domain: StateTable(domain, "timer") for domain in ("event", "processing")}
     other = InternalTimerService(world.keys, world.clock, world.target, tables.__getitem__)
     for domain, timestamp in (("event", 7), ("event", 5), ("processing", 6)):

@@ -1,4 +1,4 @@
-"""The combination of watermarks and idleness of several channels (SEMANTICS D6)."""
+"""The combination of watermarks and idleness of several channels (internals M31)."""
 
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus, StatusWatermarkValve

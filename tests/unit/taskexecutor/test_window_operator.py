@@ -1,4 +1,4 @@
-"""Windows: assignment, triggers, lateness, merging, evictors, cleaning up (SEMANTICS G).
+"""Windows: assignment, triggers, lateness, merging, evictors, cleaning up (internals M67).
 
 Programs that the fast tumbling operator takes run a second time on the general one, which a
 trigger subclass forces.

@@ -1,4 +1,4 @@
-"""The completed checkpoints that a job keeps (SEMANTICS F11)."""
+"""The completed checkpoints that a job keeps (internals M62)."""
 
 from __future__ import annotations
 

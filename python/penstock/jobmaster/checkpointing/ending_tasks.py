@@ -1,4 +1,4 @@
-"""Tasks that have come to their end and wait for a checkpoint that holds it (SEMANTICS F14)."""
+"""Tasks that have come to their end and wait for a checkpoint that holds it (internals M65)."""
 
 from __future__ import annotations
 

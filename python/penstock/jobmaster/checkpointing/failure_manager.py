@@ -1,4 +1,4 @@
-"""Counts checkpoints that failed one after the other (SEMANTICS F3)."""
+"""Counts checkpoints that failed one after the other (internals M53)."""
 
 from __future__ import annotations
 

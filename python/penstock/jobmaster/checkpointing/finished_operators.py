@@ -1,4 +1,4 @@
-"""Checks that a job fits a checkpoint with finished operators (SEMANTICS F14)."""
+"""Checks that a job fits a checkpoint with finished operators (internals M65)."""
 
 from __future__ import annotations
 

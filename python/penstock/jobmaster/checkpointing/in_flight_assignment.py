@@ -1,4 +1,4 @@
-"""Gives the data in flight of a checkpoint to a job's subtasks (SEMANTICS F6, F12).
+"""Gives the data in flight of a checkpoint to a job's subtasks (internals M57, M63).
 
 Where an exchange has the parallelism that it had, data goes back to where it was.  Where it has
 another one, each of its former channels, which is what the consumer had kept and then what the

@@ -1,4 +1,4 @@
-"""A checkpoint that is under way: who has reported, and what (SEMANTICS F2)."""
+"""A checkpoint that is under way: who has reported, and what (internals M52)."""
 
 from __future__ import annotations
 

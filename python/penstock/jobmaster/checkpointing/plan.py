@@ -1,4 +1,4 @@
-"""Participants of a checkpoint: tasks that begin, acknowledge and are notified (F14)."""
+"""Participants of a checkpoint: tasks that begin, acknowledge and are notified (M65)."""
 
 from __future__ import annotations
 

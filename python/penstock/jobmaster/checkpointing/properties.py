@@ -1,4 +1,4 @@
-"""Purpose of a checkpoint, which decides how it is taken and when it is deleted (F11)."""
+"""Purpose of a checkpoint, which decides how it is taken and when it is deleted (M62)."""
 
 from __future__ import annotations
 

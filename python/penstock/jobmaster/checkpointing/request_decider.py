@@ -1,4 +1,4 @@
-"""Which of the requests for checkpoints is served next, and which must wait or fail (F2)."""
+"""Which of the requests for checkpoints is served next, and which must wait or fail (M52)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savepoints that the program asks for: where they go, and when the asker is answered (F11, D5)."""
+"""Savepoints the program asks for: where they go, and when the asker has an answer (M62, M30)."""
 
 from __future__ import annotations
 

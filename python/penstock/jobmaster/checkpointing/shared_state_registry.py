@@ -1,4 +1,4 @@
-"""Which files several checkpoints use, and when one is used no more (SEMANTICS F10)."""
+"""Which files several checkpoints use, and when one is used no more (internals M61)."""
 
 from __future__ import annotations
 

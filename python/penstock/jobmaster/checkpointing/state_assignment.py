@@ -1,4 +1,4 @@
-"""Gives the state of a checkpoint to the subtasks of a job, at any parallelism (SEMANTICS F12)."""
+"""Gives the state of a checkpoint to the subtasks of a job, at any parallelism (internals M63)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a job's checkpoints, for people: what REST and the log tell (SEMANTICS H2)."""
+"""Figures of a job's checkpoints, for people: what REST and the log tell (internals M69)."""
 
 from __future__ import annotations
 

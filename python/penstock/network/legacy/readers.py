@@ -1,4 +1,4 @@
-"""Readers of the older interface: buffers or records of a gate, events and supersteps (B7).
+"""Readers of the older interface: buffers or records of a gate, events and supersteps (M14).
 
 A reader takes everything that a gate delivers.  EndOfPartition and EndOfSuperstep end a round of
 reading, task events go to listeners, anything else is an error.  Both runtimes use this module.

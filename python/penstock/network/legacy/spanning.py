@@ -1,7 +1,7 @@
 """Records over buffers, step by step: serializer and deserializer of the older interface.
 
 Tasks write and read through ``RecordWriter`` and ``StreamInputProcessor``, which do the same in
-one go; the bytes are identical (SEMANTICS B1, B2, B4).  Here the caller owns the buffers, and the
+one go; the bytes are identical (internals M8, M9, M11).  Here the caller owns the buffers, and the
 result of each step says whether the record and whether the buffer is done.  Both runtimes use
 this module; what frames and cuts is theirs.
 """

@@ -1,4 +1,4 @@
-"""Task events: who listens to which, on the reading and on the writing side (SEMANTICS B7).
+"""Task events: who listens to which, on the reading and on the writing side (internals M14).
 
 With the stream, a task event arrives at a reader, which hands it to its own listeners.  Against
 the stream, ``InputGate.send_task_event`` brings it to the result partition that the gate reads;

@@ -1,4 +1,4 @@
-"""Elements of an operator into the subpartitions of an exchange, in plain Python (B3, B6)."""
+"""Elements of an operator into the subpartitions of an exchange, in plain Python (M10, M13)."""
 
 import random
 from typing import TYPE_CHECKING, Any

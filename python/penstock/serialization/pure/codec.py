@@ -452,7 +452,7 @@ class Codec:
             raise SerializationError(misfit.message(self.schema.name)) from misfit.__cause__
 
     def encode_batch(self, values: Iterable[Any]) -> bytes:
-        """The values one after the other, each with its length as in a record buffer (B1)."""
+        """The values one after the other, each with its length as in a record buffer (M8)."""
         out = bytearray()
         for value in values:
             start = len(out)

@@ -1,4 +1,4 @@
-"""Exactly-once as Flink 1.5 aligned: what comes behind a barrier is kept here (SEMANTICS F4a).
+"""Exactly-once as Flink 1.5 aligned: what comes behind a barrier is kept here (internals M55).
 
 A channel that has delivered its barrier is read on, so that its producer never waits for the
 alignment; what it brings is kept in memory or on disk until the last barrier has come, and is

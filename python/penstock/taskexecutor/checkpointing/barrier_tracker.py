@@ -1,4 +1,4 @@
-"""At-least-once: barriers are counted, no channel waits (SEMANTICS F5)."""
+"""At-least-once: barriers are counted, no channel waits (internals M56)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage of blocked channels' data for a `BarrierBuffer` (SEMANTICS F4a).
+"""Storage of blocked channels' data for a `BarrierBuffer` (internals M55).
 
 A blocker takes buffers and events in order; rolled over, it hands them out as a sequence, which is
 read once, in that order.

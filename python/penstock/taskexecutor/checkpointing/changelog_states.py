@@ -1,4 +1,4 @@
-"""Keyed state of which checkpoints write what has changed: a log behind a whole (SEMANTICS F15).
+"""Keyed state of which checkpoints write what has changed: a log behind a whole (internals M66).
 
 A handle names what was written as a whole, at some time, and the segments of the log that follow.
 Both are streams that several checkpoints may use, which is the JobMaster's affair.  A task refers

@@ -1,4 +1,4 @@
-"""In-flight data of a task when an unaligned checkpoint passes (SEMANTICS F6)."""
+"""In-flight data of a task when an unaligned checkpoint passes (internals M57)."""
 
 from __future__ import annotations
 

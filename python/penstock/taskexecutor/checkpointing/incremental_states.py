@@ -1,4 +1,4 @@
-"""Keyed state of which a checkpoint writes only the key groups that have changed (SEMANTICS F10).
+"""Keyed state of which a checkpoint writes only the key groups that have changed (internals M61).
 
 A handle names several streams; of each key group it takes one, and the streams of earlier
 checkpoints stay as long as a checkpoint names them, which is the JobMaster's affair.  A task refers

@@ -1,4 +1,4 @@
-"""Copies of checkpoints on a worker's own disk, for tasks that come back to it (SEMANTICS F15).
+"""Copies of checkpoints on a worker's own disk, for tasks that come back to it (internals M66).
 
 A copy is made of each file of state while it is written, under its name, which is unique.  What a
 task starts from is read there if it is what was written, else from where the checkpoint is: a copy

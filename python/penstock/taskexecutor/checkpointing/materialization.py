@@ -1,4 +1,4 @@
-"""Writes keyed state as a whole from time to time, so that its log begins anew (SEMANTICS F15)."""
+"""Writes keyed state as a whole from time to time, so that its log begins anew (internals M66)."""
 
 from __future__ import annotations
 

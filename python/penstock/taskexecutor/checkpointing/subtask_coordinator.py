@@ -1,4 +1,4 @@
-"""The task's part in checkpoints: its snapshot, its report, what it is told (SEMANTICS F7)."""
+"""The task's part in checkpoints: its snapshot, its report, what it is told (internals M58)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of databases of which a checkpoint writes only those that no earlier one has (F10).
+"""Files of databases of which a checkpoint writes only those that no earlier one has (M61).
 
 A database never changes a file of rows: the same name is the same content.  A task refers to files
 of checkpoints only that it knows to be complete.

@@ -1,4 +1,4 @@
-"""Log of rows written to a database: set or removed, in order (F15).
+"""Log of rows written to a database: set or removed, in order (M66).
 
 It is kept in memory from the snapshot on that a segment may go on from.
 """

@@ -1,4 +1,4 @@
-"""Keyed state as a log of its changes, and the log put back (SEMANTICS F15).
+"""Keyed state as a log of its changes, and the log put back (internals M66).
 
 A log is cut into segments.  What an entry of a table was changed to is taken when a segment is cut,
 not at each change: the entry knows the epoch of its last change, so that the record path does

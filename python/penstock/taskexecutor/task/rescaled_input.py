@@ -1,4 +1,4 @@
-"""Records that were in flight when the job had another parallelism (SEMANTICS F6, F12)."""
+"""Records that were in flight when the job had another parallelism (internals M57, M63)."""
 
 from __future__ import annotations
 

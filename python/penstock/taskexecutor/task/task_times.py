@@ -1,4 +1,4 @@
-"""Time shares of a task: idle, back pressured or busy (SEMANTICS C11).
+"""Time shares of a task: idle, back pressured or busy (internals M25).
 
 *Soft* backpressure: the task takes no input because an output has no buffer.  *Hard* backpressure:
 it waits for a buffer in the middle of a record.  Idle: it has no input.  All other time is busy.

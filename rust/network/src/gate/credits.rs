@@ -1,4 +1,4 @@
-//! What a remote channel can take in, and what its producer knows of it (SEMANTICS C5).
+//! What a remote channel can take in, and what its producer knows of it (internals M19).
 //!
 //! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
 //! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for

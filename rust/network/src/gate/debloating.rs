@@ -1,4 +1,4 @@
-//! How large the buffers of a gate's producers should be (SEMANTICS A6): what was read while
+//! How large the buffers of a gate's producers should be (internals M6): what was read while
 //! there was something to read, and the sizes that follow from it.
 
 use std::time::Instant;

@@ -1,5 +1,5 @@
 //! What of a channel belongs to an unaligned checkpoint: the data between the state of the task
-//! and the checkpoint's barrier (SEMANTICS F6).
+//! and the checkpoint's barrier (internals M57).
 //!
 //! A barrier overtakes data, so some of it may lie in front of the barrier's place when persisting
 //! starts; without a barrier yet, what arrives until it comes belongs to the checkpoint too.

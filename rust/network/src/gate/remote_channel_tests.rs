@@ -1,4 +1,4 @@
-//! The credit scenario of SEMANTICS C5, without a producer: 2 exclusive and 14 floating buffers.
+//! The credit scenario of internals M19, without a producer: 2 exclusive and 14 floating buffers.
 
 use std::time::Duration;
 

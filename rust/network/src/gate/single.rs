@@ -1,7 +1,7 @@
 //! A gate over the channels of one input.
 //!
 //! The queue holds the channels that have something, each at most once; a channel goes back to
-//! its tail after every buffer, so all channels deliver at the same rate (SEMANTICS C9).
+//! its tail after every buffer, so all channels deliver at the same rate (internals M23).
 //!
 //! Locks are taken in the order gate, then nothing: channels are polled and released without the
 //! gate's lock, and they notify the gate without their own.

@@ -1,4 +1,4 @@
-//! One pipelined queue of buffers between a writer and its single reader (SEMANTICS C2).
+//! One pipelined queue of buffers between a writer and its single reader (internals M16).
 //!
 //! The writer adds consumers of buffers it may still be filling; the reader builds slices of what
 //! has been published.  Rules that everything else rests on:

@@ -1,4 +1,4 @@
-//! The scenarios of SEMANTICS C2, one subpartition with a listener that counts.
+//! The scenarios of internals M16, one subpartition with a listener that counts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

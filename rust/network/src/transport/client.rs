@@ -361,7 +361,7 @@ impl ClientChannels {
     /// The producer has given up a channel.
     ///
     /// A partition that it has waited for in vain is asked for once more, at once: its task may
-    /// have been slow to deploy (SEMANTICS C7).
+    /// have been slow to deploy (internals M21).
     fn on_channel_error(&mut self, id: &ReceiverId, error: Error, outbound: &mut Outbound) {
         // A channel that was released meanwhile does not care.
         let Some(channel) = self.channels.get(id) else {

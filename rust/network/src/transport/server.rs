@@ -1,5 +1,5 @@
 //! The producing end of a connection: a reader per consumer channel, their credits, and whose
-//! turn it is (SEMANTICS C4).
+//! turn it is (internals M18).
 
 mod messages;
 

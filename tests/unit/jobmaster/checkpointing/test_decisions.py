@@ -1,7 +1,7 @@
 """What the coordinator asks its parts: who is next, what counts as a failure, what is deleted.
 
 Goal: the scenarios of `CheckpointRequestDeciderTest`, `CheckpointFailureManagerTest` and
-`CheckpointPropertiesTest` (SEMANTICS F2, F3, F11).
+`CheckpointPropertiesTest` (internals M52, M53, M62).
 """
 
 import dataclasses

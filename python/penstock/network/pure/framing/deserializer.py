@@ -1,4 +1,4 @@
-"""Cuts the buffers of one channel back into records (SEMANTICS B4).
+"""Cuts the buffers of one channel back into records (internals M11).
 
 Records are ``i32 length`` and payload, packed without regard to buffer borders.  Records that lie
 in one buffer are returned as views of it.  A record that spans buffers is gathered in memory, or

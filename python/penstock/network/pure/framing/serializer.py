@@ -1,4 +1,4 @@
-"""The writing side of record framing by itself (SEMANTICS B2)."""
+"""The writing side of record framing by itself (internals M9)."""
 
 from __future__ import annotations
 

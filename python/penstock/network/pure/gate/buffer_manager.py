@@ -1,4 +1,4 @@
-"""The buffers of one remote channel, and the credit they amount to (SEMANTICS C5)."""
+"""The buffers of one remote channel, and the credit they amount to (internals M19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer's end of one subpartition (SEMANTICS C5 and C8)."""
+"""The consumer's end of one subpartition (internals M19 and M22)."""
 
 from __future__ import annotations
 

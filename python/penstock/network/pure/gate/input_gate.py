@@ -1,4 +1,4 @@
-"""Input of one task from one exchange (SEMANTICS C9)."""
+"""Input of one task from one exchange (internals M23)."""
 
 from __future__ import annotations
 

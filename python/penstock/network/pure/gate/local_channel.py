@@ -1,4 +1,4 @@
-"""A channel whose producer is in the same process (SEMANTICS C8)."""
+"""A channel whose producer is in the same process (internals M22)."""
 
 from __future__ import annotations
 

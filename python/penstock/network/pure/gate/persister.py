@@ -1,4 +1,4 @@
-"""In-flight data of a channel that belongs to an unaligned checkpoint (SEMANTICS F6).
+"""In-flight data of a channel that belongs to an unaligned checkpoint (internals M57).
 
 That is the data between the state of the task and the checkpoint's barrier: a barrier overtakes
 data, so some of it may lie in front of the barrier's place when persisting starts; without a

@@ -1,4 +1,4 @@
-"""Union of several exchanges that one task reads as one (SEMANTICS C9)."""
+"""Union of several exchanges that one task reads as one (internals M23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reference-counted view of a memory segment on its way through the network (SEMANTICS A2)."""
+"""A reference-counted view of a memory segment on its way through the network (internals M2)."""
 
 from __future__ import annotations
 

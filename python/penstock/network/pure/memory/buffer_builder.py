@@ -1,4 +1,4 @@
-"""One writer appends to a segment while one reader takes slices of it (SEMANTICS A3).
+"""One writer appends to a segment while one reader takes slices of it (internals M3).
 
 They share a single integer, the position marker.  A positive marker is the number of committed
 bytes of an open buffer, a negative one that of a finished buffer; ``FINISHED_EMPTY`` stands for

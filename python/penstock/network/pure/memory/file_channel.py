@@ -1,4 +1,4 @@
-"""Writing and reading one temporary file of buffers or of blocks (SEMANTICS A7).
+"""Writing and reading one temporary file of buffers or of blocks (internals M7).
 
 A buffer is stored as ``u32`` length and ``u8`` data type, big-endian, and its bytes; blocks are
 stored bare, the caller knows their sizes.  A failed request is kept and raised by the next call;

@@ -1,4 +1,4 @@
-"""Temporary files in temporary directories: who names them and cleans up (SEMANTICS A7).
+"""Temporary files in temporary directories: who names them and cleans up (internals M7).
 
 Each directory has one writer thread and one reader thread, so requests of many channels on one
 disk queue up instead of competing; the queues are bounded.

@@ -1,4 +1,4 @@
-"""The segments of one result partition or input gate (SEMANTICS A5)."""
+"""The segments of one result partition or input gate (internals M5)."""
 
 from __future__ import annotations
 

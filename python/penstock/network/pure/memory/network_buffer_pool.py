@@ -1,4 +1,4 @@
-"""All network segments of one TaskExecutor (SEMANTICS A4).
+"""All network segments of one TaskExecutor (internals M4).
 
 Two locks: ``_factory_lock`` guards the set of local pools and the count of required segments,
 ``_lock`` the free segments.  Requests and returns of pooled segments take ``_lock`` alone, so

@@ -1,4 +1,4 @@
-"""A fixed-size region of bytes with checked random access (SEMANTICS A1)."""
+"""A fixed-size region of bytes with checked random access (internals M1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flushes result partitions some time after their first unflushed record (SEMANTICS B3)."""
+"""Flushes result partitions some time after their first unflushed record (internals M10)."""
 
 from __future__ import annotations
 

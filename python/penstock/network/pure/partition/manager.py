@@ -1,4 +1,4 @@
-"""The result partitions of one environment, by id (SEMANTICS C7)."""
+"""The result partitions of one environment, by id (internals M21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of one subtask for all consumers of one exchange (SEMANTICS B3, C1)."""
+"""Output of one subtask for all consumers of one exchange (internals M10, M15)."""
 
 from __future__ import annotations
 

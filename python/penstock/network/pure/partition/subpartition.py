@@ -1,4 +1,4 @@
-"""One consumer's part of a pipelined result partition (SEMANTICS C2).
+"""One consumer's part of a pipelined result partition (internals M16).
 
 The task thread adds buffer consumers, one reader polls slices of them.  One lock guards the
 state; the reader is notified, and buffers are closed, after it is released.

@@ -1,4 +1,4 @@
-"""Time that a writer has waited for buffers: hard backpressure (SEMANTICS C11)."""
+"""Time that a writer has waited for buffers: hard backpressure (internals M25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consuming side of the transport: one connection per producing executor (SEMANTICS C6)."""
+"""The consuming side of the transport: one connection per producing executor (internals M20)."""
 
 from __future__ import annotations
 

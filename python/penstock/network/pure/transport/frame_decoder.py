@@ -1,4 +1,4 @@
-"""Cuts a byte stream into frames, whatever pieces it arrives in (SEMANTICS C3).
+"""Cuts a byte stream into frames, whatever pieces it arrives in (internals M17).
 
 The payload of a BufferResponse goes straight to where the sink wants it; all other frames are
 gathered first.  Lengths are checked before anything is allocated.

@@ -1,4 +1,4 @@
-"""The producing side of the transport (SEMANTICS C4).
+"""The producing side of the transport (internals M18).
 
 Per connection there is a queue of readers that can send and a map of all readers.  All of it
 lives on the event loop's thread; notifications from task threads are posted to it.

@@ -1,4 +1,4 @@
-"""LZ4 blocks in plain Python: what the native runtime compresses buffers with (SEMANTICS C3).
+"""LZ4 blocks in plain Python: what the native runtime compresses buffers with (internals M17).
 
 A block is a row of sequences: a token (four bits for the number of literals, four for the length
 of a match less 4, each going on in further bytes while they are 255), the literals, and how far

@@ -1,4 +1,4 @@
-"""The frames of the data plane, byte for byte (SEMANTICS C3).
+"""The frames of the data plane, byte for byte (internals M17).
 
 Every frame begins with nine bytes, everything big-endian::
 
