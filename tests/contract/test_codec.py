@@ -464,3 +464,34 @@ def test_a_timestamp_beyond_the_calendar_is_refused(kind, declared):
     for micros in (-(2**63), 2**61 - 1, 2**61, 2**63 - 1):
         with pytest.raises(PenstockError):
             codec.decode(struct.pack(">q", micros))
+
+
+class Shrinking:
+    """Takes away the fields of a row while one of them is pickled."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __reduce__(self):
+        self.values.clear()
+        return str, ()
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="the fields are read in place")
+def test_a_row_that_changes_while_it_is_written_is_refused():
+    codec = codec_of("native", Types.ROW([Types.PICKLED_BYTE_ARRAY(), Types.LONG()]))
+    row = Row(None, 1)
+    row[0] = Shrinking(row._values)
+    with pytest.raises(SerializationError):
+        codec.encode(row)
+
+
+@pytest.mark.parametrize("kind", ["native", "pure"])
+def test_rows_are_written_alike_whichever_objects_their_names_are(kind):
+    if kind == "native" and not NATIVE_IS_BUILT:
+        pytest.skip("is not built")
+    codec = codec_of(kind, PERSON)
+    equal = Row(*("ann", 3))
+    equal.set_field_names(["".join(list(name)) for name in ("name", "age")])
+    other = Row(age=3, name="ann")
+    assert codec.encode(equal) == codec.encode(Row(name="ann", age=3)) == codec.encode(other)

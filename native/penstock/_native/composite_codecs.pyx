@@ -1,7 +1,7 @@
 """Nodes of TUPLE, ROW, LIST, the arrays and MAP; twin of ``penstock.serialization.pure.codec``."""
 
 from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
-from cpython.list cimport PyList_Check, PyList_New
+from cpython.list cimport PyList_Check, PyList_GET_SIZE, PyList_New
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_Check, PyTuple_CheckExact, PyTuple_GET_SIZE, PyTuple_New
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -221,6 +221,36 @@ cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int 
     return 0
 
 
+cdef inline int write_row_fields(
+    FieldsNode node, Writer *writer, list values, int kind
+) except -1:
+    """As `write_fields`, of the list of a row, which encoding a value may change."""
+    cdef Py_ssize_t i
+    if PyList_GET_SIZE(values) != node.count:
+        return fail_misfit(node.name)
+    for i in range(node.count):
+        if PySequence_Fast_GET_ITEM(values, i) == Py_None:
+            return write_fields(node, writer, tuple(values), kind)
+    reserve(writer, 1)
+    put8(writer, kind)
+    for i in range(node.count):
+        if PyList_GET_SIZE(values) != node.count:
+            return fail_misfit(node.name)
+        write_field(node, writer, i, PySequence_Fast_GET_ITEM(values, i))
+    return 0
+
+
+cdef inline bint are_same(list names, list others) noexcept:
+    """Return whether two lists have the very same names; equal ones are not recognised."""
+    cdef Py_ssize_t i
+    if PyList_GET_SIZE(names) != PyList_GET_SIZE(others):
+        return False
+    for i in range(PyList_GET_SIZE(names)):
+        if PySequence_Fast_GET_ITEM(names, i) != PySequence_Fast_GET_ITEM(others, i):
+            return False
+    return True
+
+
 cdef bint keeps_fields(FieldsNode node, object values) except -1:
     """Return whether every field, of a tuple or a list, certainly comes back as it is."""
     cdef PyObject *item
@@ -288,10 +318,10 @@ cdef class RowNode(FieldsNode):
         cdef int kind = 0
         if isinstance(value, RowBase):
             row = <RowBase>value
-            if row.names is None or row.names is self.field_names or row.names == self.field_names:
+            if row.names is None or self.has_names(row):
                 if row.kind is not INSERT:
                     kind = row.kind.value
-                return write_fields(self, writer, tuple(row.values), kind)
+                return write_row_fields(self, writer, row.values, kind)
         kind, own = row_values(value, self.field_names, self.name)
         return write_fields(self, writer, tuple(own), kind)
 
@@ -320,7 +350,11 @@ cdef class RowNode(FieldsNode):
         )
 
     cdef inline bint has_names(self, RowBase row) except -1:
-        return row.names is self.field_names or row.names == self.field_names
+        if row.names is self.field_names:
+            return True
+        if row.names is not None and are_same(row.names, self.field_names):
+            return True
+        return row.names == self.field_names
 
     cdef object named(self, object value):
         """A row without names as it comes back, with them; None for any other value."""

@@ -7,6 +7,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport uintptr_t
 
+from sys import intern
+
 from penstock.common.row_kind import RowKind
 
 cdef extern from "Python.h":
@@ -293,10 +295,36 @@ cdef object make_row(list names, list values, object kind):
     return row
 
 
+cdef Py_ssize_t rows_of(list columns) except -2:
+    """The number of rows of columns that are lists of one length; -1 of any others."""
+    cdef Py_ssize_t count = -1
+    for column in columns:
+        if type(column) is not list:
+            return -1
+        if count < 0:
+            count = PyList_GET_SIZE(column)
+        elif count != PyList_GET_SIZE(column):
+            return -1
+    return count
+
+
 def rows_of_columns(names, columns):
     """Rows with these names, each of what the columns have at one place."""
-    cdef list shared = list(names)
-    return [make_row(shared, list(values), INSERT) for values in zip(*columns, strict=True)]
+    # The very objects by which code asks for them.
+    cdef list shared = [intern(name) if type(name) is str else name for name in names]
+    cdef list made = []
+    cdef list lists = list(columns)
+    cdef list values
+    cdef Py_ssize_t i, j, width = len(lists)
+    cdef Py_ssize_t count = rows_of(lists)
+    if count < 0:
+        return [make_row(shared, list(items), INSERT) for items in zip(*lists, strict=True)]
+    for i in range(count):
+        values = PyList_New(width)
+        for j in range(width):
+            PyList_SET_ITEM(values, j, Py_NewRef(PyList_GET_ITEM(<list>lists[j], i)))
+        made.append(make_row(shared, values, INSERT))
+    return made
 
 
 cdef list names_of_keywords(tuple keywords):

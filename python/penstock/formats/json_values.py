@@ -7,6 +7,7 @@ import datetime
 import math
 import struct
 from decimal import Decimal, InvalidOperation
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -108,7 +109,8 @@ def _row_reader(
     *,
     missing_fails: bool,
 ) -> Callable[[Any], Any]:
-    names = declared.get_field_names()
+    # The very objects by which code asks for fields: a row finds them at once.
+    names = list(map(intern, declared.get_field_names()))
     fields = list(zip(names, map(of, declared.get_field_types()), strict=True))
 
     def read(value: Any) -> Row:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.common import Row, RowKind
+from penstock.common.types import rows_of_columns
 from penstock.network import runtime
 
 
@@ -252,3 +253,31 @@ def test_a_row_that_becomes_part_of_a_cycle_is_collected(change):
     del probe, row
     gc.collect()
     assert seen() is None
+
+
+def renamed(name):
+    """An equal text that is another object, as of a type that was unpickled."""
+    return "".join(list(name))
+
+
+def test_rows_of_columns_have_the_names_that_code_asks_for():
+    rows = rows_of_columns([renamed("name"), renamed("age")], [["ann", "bob"], [3, 4]])
+    assert rows == [Row(name="ann", age=3), Row(name="bob", age=4)]
+    if runtime() == "native":
+        assert all(name is sys.intern(name) for row in rows for name in row._field_names())
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_rows_of_columns_of_any_kind(kind):
+    made = rows_of_columns(["a", "b"], [kind([1, None]), kind(["x", "y"])])
+    assert made == [Row(a=1, b="x"), Row(a=None, b="y")]
+
+
+def test_rows_of_no_columns_are_none():
+    assert rows_of_columns([], []) == []
+
+
+@pytest.mark.parametrize("columns", [[[1, 2], [3]], [(1, 2), [3]]])
+def test_columns_of_different_lengths_are_refused(columns):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        rows_of_columns(["a", "b"], columns)
