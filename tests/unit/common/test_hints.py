@@ -3,6 +3,8 @@
 import pytest
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import SinkFunction, StreamExecutionEnvironment
+from penstock.datastream.functions import SourceFunction
+from penstock.errors import JvmOnlyError
 
 
 def env():
@@ -57,3 +59,10 @@ class Sink(SinkFunction):
 def test_the_error_says_what_to_write(make, name, hint):
     with pytest.raises(AttributeError, match=hint):
         getattr(make(), name)
+
+
+@pytest.mark.parametrize("kind", [SourceFunction, SinkFunction])
+def test_a_class_of_java_says_what_to_write_in_python(kind):
+    with pytest.raises(JvmOnlyError, match=r"org\.example\.Mine.* in Python"):
+        kind("org.example.Mine")
+    assert isinstance(kind(), kind)

@@ -21,6 +21,21 @@ class JavaFunctionWrapper(NoJavaMembers):
 class SourceFunction(JavaFunctionWrapper, Function):
     """A source that owns its loop."""
 
+    def __init__(self, source_func: None = None) -> None:
+        """Creates the source.
+
+        Args:
+            source_func: Only there for PyFlink's signature; must be None.
+
+        Raises:
+            JvmOnlyError: A Java class was named.
+        """
+        if source_func is not None:
+            requires_jvm(
+                f"SourceFunction({source_func!r})",
+                "write run() and cancel() in Python, or give a source to from_source",
+            )
+
     class SourceContext(ABC):
         """Output of a source; call it in the task's thread."""
 
@@ -66,6 +81,21 @@ class ParallelSourceFunction(SourceFunction):
 
 class SinkFunction(JavaFunctionWrapper, Function):
     """A sink called once per element."""
+
+    def __init__(self, sink_func: None = None) -> None:
+        """Creates the sink.
+
+        Args:
+            sink_func: Only there for PyFlink's signature; must be None.
+
+        Raises:
+            JvmOnlyError: A Java class was named.
+        """
+        if sink_func is not None:
+            requires_jvm(
+                f"SinkFunction({sink_func!r})",
+                "write invoke() in Python, or give a sink to sink_to",
+            )
 
     class Context(ABC):
         """Context of the current record."""
