@@ -9,7 +9,7 @@ INSTALLED_GROUPS ?= test
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -118,6 +118,10 @@ record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (P
 
 compare-pyflink: $(STAMP)  ## every recorded answer of PyFlink beside penstock's
 	cd tests/pyflink_comparison && $(CURDIR)/$(BIN)/python -W ignore -m pyflink_oracle.run compare --all
+
+compare-pyflink-suite: $(STAMP)  ## PyFlink's own tests of the DataStream API, from SUITE=flink-python of Flink's source
+	$(BIN)/python -m pip install --quiet avro
+	cd tests/pyflink_comparison && $(CURDIR)/$(BIN)/python -W ignore -m pyflink_suite.run $(abspath $(SUITE))
 
 bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
