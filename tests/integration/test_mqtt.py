@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.formats.dead_letters import dead_letter_tag
-from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
 from support.packages import required
 from support.relay import Relay, assert_gives_up
@@ -422,16 +421,6 @@ def test_no_broker():
         env.from_collection(["x"]).sink_to(MqttSink(url, "a", connect_timeout_ms=200))
         with pytest.raises(SinkError, match=message):
             env.execute()
-
-
-def test_without_the_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
-    for make in (
-        lambda: MqttSink("mqtt://h", "a"),
-        lambda: MqttSource("mqtt://h", "a", "job"),
-    ):
-        with pytest.raises(DependencyError, match=r"paho-mqtt: pip install 'penstock\[mqtt\]'"):
-            make()
 
 
 @pytest.mark.parametrize(

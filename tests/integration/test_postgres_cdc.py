@@ -6,7 +6,6 @@ Without the package the tests are left out.
 import os
 import runpy
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,6 @@ from penstock.datastream import MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.errors import (
-    DependencyError,
     FormatError,
     InvalidProgramError,
     SourceError,
@@ -533,9 +531,3 @@ def test_wrong_arguments(arguments, expected):
     with pytest.raises(InvalidProgramError, match=expected) as failed:
         PostgresCdcSource(**given)
     assert "secret" not in str(failed.value)
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(DependencyError, match=r"pip install 'penstock\[postgres\]'"):
-        PostgresCdcSource("postgresql://h/d", "t", ORDERS, slot="s")

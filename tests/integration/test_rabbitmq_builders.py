@@ -1,11 +1,9 @@
 """Connections to RabbitMQ as they are built: what a builder was told, and what is refused."""
 
-import sys
-
 import pytest
 from penstock.common import SimpleStringSchema
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
-from penstock.errors import DependencyError, InvalidProgramError
+from penstock.errors import InvalidProgramError
 
 pytest.importorskip("pika")
 
@@ -44,16 +42,6 @@ def test_what_a_builder_was_told():
     assert (address.user_name, address.password, address.has_tls) == ("guest", "guest", True)
     assert uri.get_uri() == "amqps://h/%2Fv"
     assert uri.get_host() is uri.get_prefetch_count() is uri.is_automatic_recovery() is None
-
-
-def test_without_the_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pika", None)
-    for make in (
-        lambda: RMQSource(complete().build(), "q", True, TEXT),
-        lambda: RMQSink(complete().build(), "q", TEXT),
-    ):
-        with pytest.raises(DependencyError, match=r"pika: pip install 'penstock\[rabbitmq\]'"):
-            make()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +18,7 @@ import pytest
 from penstock.common import Configuration, Time, Types
 from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
-from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.packages import required
 
 redis = pytest.importorskip("redis")
@@ -309,9 +308,3 @@ def test_wrong_arguments(arguments, expected):
     assert "hidden" not in str(failed.value)
     with pytest.raises(InvalidProgramError, match="connections is at least 1"):
         RedisLookup("redis://localhost", str, str, connections=0)
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(DependencyError, match=r"pip install 'penstock\[redis\]'"):
-        RedisSink("redis://localhost", str)

@@ -1,0 +1,42 @@
+"""A connector whose package is missing names the package and the extra when it is built."""
+
+import sys
+
+import pytest
+from penstock.common import SimpleStringSchema, Types
+from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
+from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
+from penstock.datastream.connectors.redis import RedisSink
+from penstock.errors import DependencyError
+
+TEXT = SimpleStringSchema()
+
+
+def rabbitmq():
+    made = RMQConnectionConfig.Builder().set_host("h").set_port(1).set_virtual_host("/")
+    return made.set_user_name("ann").set_password("secret").build()
+
+
+@pytest.mark.parametrize(
+    ("package", "message", "make"),
+    [
+        ("paho.mqtt.client", r"paho-mqtt: .*\[mqtt\]", lambda: MqttSink("mqtt://h", "a")),
+        ("paho.mqtt.client", r"paho-mqtt: .*\[mqtt\]", lambda: MqttSource("mqtt://h", "a", "job")),
+        ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSource(rabbitmq(), "q", True, TEXT)),
+        ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSink(rabbitmq(), "q", TEXT)),
+        ("redis", r"\[redis\]", lambda: RedisSink("redis://localhost", str)),
+        (
+            "psycopg",
+            r"\[postgres\]",
+            lambda: PostgresCdcSource(
+                "postgresql://h/d", "t", Types.ROW_NAMED(["id"], [Types.LONG()]), slot="s"
+            ),
+        ),
+    ],
+)
+def test_it_names_the_package_and_the_extra(monkeypatch, package, message, make):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(DependencyError, match=rf"{message}'") as raised:
+        make()
+    assert "pip install 'penstock[" in str(raised.value)
