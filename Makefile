@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.rs' -o -name '*.toml' \) 2>/dev/null) pyproject.toml Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 INSTALLED_GROUPS ?= test
+# Tests of processes mostly wait, so that more of them run at a time than there are cores.
+WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
@@ -31,21 +33,21 @@ run: $(STAMP)  ## build, install, and count the words of the standard library on
 	$(BIN)/python examples/main_job.py
 
 test: $(STAMP) test-rust build/kafka/jars  ## every mechanism, in both languages (TESTS=all: every test)
-	$(PYTEST) -n 3 --max-flaky=3 $(SELECTED)
+	$(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
 
 test-all:  ## every test: the variants, long runs and clusters of Spark that `make test` leaves out, too
 	$(MAKE) test TESTS=all
 
 test-python: $(STAMP) build/kafka/jars  ## the Python tests of `make test` alone
-	$(PYTEST) -n 3 --max-flaky=3 $(SELECTED)
+	$(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
 
 test-zones: $(STAMP) build/kafka/jars  ## the tests of formats and connectors in both of two time zones; `make test` runs each file in one
 	set -e; zoned=$$(PYTHONPATH=tests $(BIN)/python -c 'import support.zones as z; print(*(f"tests/{n}" for n in z.OF_OTHER_ZONES))'); \
-	for zone in America/New_York Asia/Kolkata; do $(PYTEST) -n 3 -m 'not slow' --zone $$zone $$zoned; done
+	for zone in America/New_York Asia/Kolkata; do $(PYTEST) -n $(WORKERS) -m 'not slow' --zone $$zone $$zoned; done
 
 test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes of each test, as tables (TESTS=…)
 	rm -rf build/costs
-	-$(PYTEST) -n 3 --costs=build/costs $(TESTS)
+	-$(PYTEST) -n $(WORKERS) --costs=build/costs $(TESTS)
 	PYTHONPATH=tests $(BIN)/python -m support.costs build/costs
 
 build/kafka/jars:
@@ -87,7 +89,7 @@ fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=�
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))
 
 shake: $(STAMP) build/kafka/jars  ## tests of processes while these are stopped at random for up to 1.4 s each (SEED=… TESTS=…)
-	$(PYTEST) -n 3 -m process --shake=$(or $(SEED),1) $(TESTS)
+	$(PYTEST) -n $(WORKERS) -m process --shake=$(or $(SEED),1) $(TESTS)
 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)
