@@ -13,7 +13,7 @@ from logging.handlers import QueueHandler
 from pathlib import Path
 
 import psutil
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import (
@@ -22,36 +22,9 @@ from penstock.errors import (
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
+from spark_jobs import endless, environment, touching
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
-
-
-def environment(master, **options):
-    configuration = Configuration()
-    configuration.set_string("execution.target", "spark")
-    configuration.set_string("spark.master", master)
-    configuration.set_string("spark.ui.enabled", "false")
-    for key, value in options.items():
-        configuration.set_string(key.replace("_", "."), value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    return env
-
-
-def endless(env):
-    source = NumberSequenceSource(0, 2**62)
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
-
-
-def touching(marker):
-    """A map function that says by a named pipe, once, that records arrive."""
-
-    def tell(number):
-        if number == 1_000:
-            marker.write_text("running")
-        return number
-
-    return tell
 
 
 def collects(env, _):
