@@ -162,6 +162,9 @@ def _ranks(call: AggregateCall, keys: list[Any], rows: list[_Row]) -> list[Any]:
     number = len(keys)
     if call.function == "ROW_NUMBER":
         return list(range(1, number + 1))
+    if call.function == "CUME_DIST":
+        # Of rows that are equal each has its own position, as in Flink.
+        return [(i + 1) / number for i in range(number)]
     if call.function == "NTILE":
         buckets = rows[0][call.arguments[0].index]  # type: ignore[attr-defined]
         size, rest = divmod(number, buckets)
@@ -178,7 +181,6 @@ def _ranks(call: AggregateCall, keys: list[Any], rows: list[_Row]) -> list[Any]:
             "RANK": position + 1,
             "DENSE_RANK": dense,
             "PERCENT_RANK": position / (number - 1) if number > 1 else 0.0,
-            "CUME_DIST": end / number,
         }[call.function]
         results.extend([value] * (end - position))
         position = end

@@ -1,0 +1,120 @@
+"""Runs queries over batches in the thread of the test, and settles their changes."""
+
+from collections import Counter
+
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.table.functions.evaluation import Session
+from penstock.table.plan import nodes as n
+from penstock.table.plan.context import PlanningContext
+from penstock.table.plan.nodes import ROW_KIND
+from penstock.table.plan.queries import bind_query
+from penstock.table.plan.schema import Schema
+from penstock.table.plan.translation import TranslationContext, translate
+from penstock.table.sql.parsing import parse_query
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
+from penstock.testing import PipelineTestHarness
+
+
+class HarnessTable:
+    """A table whose rows the test gives to the harness under the table's name."""
+
+    def __init__(self, name, schema, kinds):
+        self.name = name
+        self.schema = schema
+        self.kinds = frozenset(kinds)
+        self.harness = None
+
+    def node(self):
+        return n.Scan(self.schema, self.name, self, self.kinds)
+
+    def transformation(self, context):
+        del context
+        return self.harness.source(self.name).transformation
+
+    def batch(self, rows):
+        """Return rows as a batch; of an updating table they begin with the row kind."""
+        has_kinds = len(self.kinds) > 1
+        buffer = ChangeBuffer(self.schema, has_kinds=has_kinds)
+        for row in rows:
+            buffer.add(row[0] if has_kinds else 0, row[1:] if has_kinds else row)
+        return buffer.take()
+
+
+class RunningQuery:
+    """One query in a harness; as many as wanted may run one behind the other."""
+
+    def __init__(self, sql, tables, *, is_streaming=True, settings=None, restored=None):
+        self.harness = PipelineTestHarness()
+        self.tables = {table.name: table for table in tables}
+        nodes = {}
+        for table in tables:
+            table.harness = self.harness
+            nodes[table.name] = table.node()
+        context = PlanningContext(
+            lambda path, _: nodes.get(path[-1]), is_streaming=is_streaming, text=sql
+        )
+        node = bind_query(parse_query(sql), context)
+        self.schema: Schema = node.schema
+        made = translate(
+            node,
+            TranslationContext(
+                self.harness.environment, Session(), is_streaming, dict(settings or {})
+            ),
+        )
+        self.harness.sink("result", DataStream(self.harness.environment, made))
+        self.harness.open(restored)
+
+    def give(self, table, rows):
+        """Process rows of a table as one batch."""
+        found = self.tables[table]
+        if rows and table in self.harness._inputs:
+            self.harness.process_element(table, found.batch(rows))
+
+    def end(self):
+        """End the inputs."""
+        self.harness.run_sources()
+        self.harness.end_inputs()
+
+    def changes(self):
+        """Return pairs of a row kind and a row."""
+        found = []
+        for batch in self.harness.values("result"):
+            columns = [column.to_pylist() for column in batch.columns]
+            if batch.schema.names[-1:] == [ROW_KIND]:
+                *columns, kinds = columns
+            else:
+                kinds = [0] * batch.num_rows
+            assert len(columns) == len(self.schema)
+            rows = zip(*columns, strict=True)
+            found.extend((kind, tuple(row)) for kind, row in zip(kinds, rows, strict=True))
+        return found
+
+    def close(self):
+        """Close the harness."""
+        self.harness.close()
+
+
+def settled(changes):
+    """Return the bag of rows that changes leave; fails if one takes back what is not there."""
+    rows = Counter()
+    for kind, row in changes:
+        key = tuple(row)
+        if kind in (0, 2):
+            rows[key] += 1
+        else:
+            assert rows[key] > 0, f"{row} was taken back and is not there"
+            rows[key] -= 1
+    return +rows
+
+
+def run(sql, tables, given, **settings):
+    """Return the changes of a query over batches: pairs of a table and rows."""
+    query = RunningQuery(sql, tables, **settings)
+    try:
+        for table, rows in given:
+            query.give(table, rows)
+        query.end()
+        return query.changes()
+    finally:
+        query.close()
+
