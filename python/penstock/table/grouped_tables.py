@@ -179,7 +179,15 @@ class WindowGroupedTable:
             if not all(isinstance(key, e.Column) for key in keys):
                 raise ValidationException("The keys beside a session window must be columns")
             partition = tuple(key.index for key in keys if isinstance(key, e.Column))
-        made = window_table_function(node, window.kind, time.index, sizes, partition=partition)
+        made = window_table_function(
+            node,
+            window.kind,
+            time.index,
+            sizes,
+            partition=partition,
+            has_nullable_bounds=True,
+            has_nullable_time=True,
+        )
         names = list(node.schema.names)
         columns: dict[str, Any] = {}
         for name in ("window_start", "window_end", "window_time"):

@@ -1,6 +1,7 @@
 """Runs queries over batches in the thread of the test, and settles their changes."""
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.table.functions.evaluation import Session
@@ -8,11 +9,13 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.queries import bind_query
-from penstock.table.plan.schema import Schema
 from penstock.table.plan.translation import TranslationContext, translate
 from penstock.table.sql.parsing import parse_query
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.testing import PipelineTestHarness
+
+if TYPE_CHECKING:
+    from penstock.table.plan.schema import Schema
 
 
 class HarnessTable:
@@ -117,4 +120,3 @@ def run(sql, tables, given, **settings):
         return query.changes()
     finally:
         query.close()
-

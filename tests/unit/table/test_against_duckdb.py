@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
-from unit.table.running import HarnessTable, RunningQuery, run, settled
-
+import duckdb
 from penstock.table import types
 from penstock.table.plan.schema import Field, Schema
+from unit.table.running import HarnessTable, RunningQuery, run, settled
 
 TEXT = types.VarCharType(0x7FFFFFFF)
 COLUMNS = {

@@ -5,13 +5,12 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
-from unit.table.planning import plan
-
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog
 from penstock.table.plan.explaining import explained
 from penstock.table.plan.rules import check
+from unit.table.planning import plan
 
 
 def find(node, kind):

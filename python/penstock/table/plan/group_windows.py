@@ -83,6 +83,7 @@ class GroupWindows:
         made = window_table_function(
             node, cast("Any", self._kind), arguments[0].index, sizes[:wanted], offset_ms=offset,
             partition=partition,
+            has_nullable_time=True,
         )  # fmt: skip
         width = len(node.schema)
         start, end, time = (

@@ -89,6 +89,8 @@ def window_table_function(
     *,
     offset_ms: int = 0,
     partition: tuple[int, ...] = (),
+    has_nullable_bounds: bool = False,
+    has_nullable_time: bool = False,
 ) -> n.WindowTableFunction:
     """Return the table function that gives rows their windows.
 
@@ -100,6 +102,8 @@ def window_table_function(
             size; CUMULATE's step and greatest size; SESSION's gap.
         offset_ms: By how much windows are moved.
         partition: Positions of the columns that part sessions.
+        has_nullable_bounds: Whether window_start and window_end are of nullable types.
+        has_nullable_time: Whether window_time is of a nullable type.
 
     Raises:
         TableException: The sizes do not fit each other.
@@ -130,6 +134,8 @@ def window_table_function(
         if isinstance(field.type, types.LocalZonedTimestampType)
         else plain
     )
+    plain = plain.with_nullability(has_nullable_bounds)
+    time = time.with_nullability(has_nullable_time)
     attribute = TimeAttribute.PROCTIME if field.is_proctime else TimeAttribute.ROWTIME
     fields = (
         *(_kept(f) for f in input.schema.fields),

@@ -47,7 +47,8 @@ class FlinkTokenizer(tokens.Tokenizer):
     }
     for _word in (
         "QUALIFY", "DIV", "RLIKE", "REGEXP", "GLOB", "KILL", "CACHE", "COMMENT", "PRIMARY KEY",
-        "FOREIGN KEY", "PARTITIONED BY",
+        "FOREIGN KEY",
+        "SESSION", "PARTITIONED BY",
     ):  # fmt: skip
         KEYWORDS.pop(_word, None)
     TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = {

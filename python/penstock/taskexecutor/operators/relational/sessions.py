@@ -79,8 +79,8 @@ class SessionAssigner(KeyedRelationalOperator):
         start, end, rows = time, time + self.gap, [row]
         kept = []
         for found in self.sessions.get(text) or ():
-            # Sessions that only touch stay apart, as in Flink's SQL.
-            if found[0] < end and start < found[1]:
+            # Sessions that touch are one, as in Flink.
+            if found[0] <= end and start <= found[1]:
                 start, end = min(start, found[0]), max(end, found[1])
                 rows = [*found[2], *rows]
             else:
