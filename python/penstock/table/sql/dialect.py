@@ -42,6 +42,7 @@ class FlinkTokenizer(tokens.Tokenizer):
         "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
         "LOCALTIMESTAMP": TokenType.VAR,
         "LOCALTIME": TokenType.VAR,
+        "ARRAY": TokenType.VAR,
         "MAP": TokenType.VAR,
         "STRUCT": TokenType.VAR,
     }
@@ -98,6 +99,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         "JSON_ARRAYAGG": lambda self: self.json_array_call("JSON_ARRAYAGG"),
     }
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     SUPPORTS_IMPLICIT_UNNEST = False
 
     # Functions ------------------------------------------------------------------------------------

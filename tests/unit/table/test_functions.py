@@ -1,0 +1,145 @@
+"""Built-in functions: results, types, and values that cannot be converted."""
+
+import datetime
+import decimal
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+from penstock.table.arrow_types import python_values
+from penstock.table.errors import TableException, ValidationException
+from penstock.table.functions.evaluation import Evaluator, Session, fold
+from penstock.table.plan.binder import Binder
+from penstock.table.plan.context import PlanningContext
+from penstock.table.plan.scopes import Scope
+from penstock.table.plan.sql_expressions import SqlExpressions
+from penstock.table.sql.parsing import parse_expression
+
+ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], ["$"])
+D = decimal.Decimal
+
+
+def bound(text, session=None):
+    context = PlanningContext(lambda *_: None, session=session or Session(), text=text)
+    expressions = SqlExpressions(Binder(context), Scope(), bind_query=lambda *_: None)
+    return expressions.bind(parse_expression(text))
+
+
+def value(text, session=None):
+    session = session or Session()
+    expression = bound(text, session)
+    column = Evaluator([expression], session).column(expression, ONE_ROW)
+    return python_values(column, expression.type)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "kind"),
+    [
+        ("1 + 2", 3, "INT NOT NULL"),
+        ("CAST(1 AS TINYINT) + CAST(1 AS SMALLINT)", 2, "SMALLINT NOT NULL"),
+        ("-7 / 2", -3, "INT NOT NULL"),
+        ("-7 % 3", -1, "INT NOT NULL"),
+        ("2147483647 + 1", -2147483648, "INT NOT NULL"),
+        ("10.00 / 3", D("3.3333333333333"), "DECIMAL(15, 13) NOT NULL"),
+        ("1.50 * 2.0", D("3.000"), "DECIMAL(6, 3) NOT NULL"),
+        ("1.1 + CAST(1 AS FLOAT)", 2.1, "DOUBLE NOT NULL"),
+        ("CAST(1.5 AS FLOAT) + CAST(1 AS DOUBLE)", 2.5, "FLOAT NOT NULL"),
+        ("ROUND(2.345, 2)", D("2.35"), "DECIMAL(4, 2) NOT NULL"),
+        ("CEIL(1.2)", D(2), "DECIMAL(2, 0) NOT NULL"),
+        ("'a' || 'bc'", "abc", "CHAR(3) NOT NULL"),
+        ("CASE WHEN TRUE THEN 1 ELSE 2.5 END", D("1.0"), "DECIMAL(11, 1) NOT NULL"),
+        ("NULLIF(1, 1)", None, "INT"),
+        ("ARRAY[1, 2][3]", None, "INT"),
+        ("EXTRACT(DAY FROM DATE '2024-02-29')", 29, "BIGINT NOT NULL"),
+    ],
+)
+def test_values_and_types(text, expected, kind):
+    assert value(text) == expected
+    assert str(bound(text).type) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CAST(NULL AS BOOLEAN) AND FALSE", False),
+        ("CAST(NULL AS BOOLEAN) OR FALSE", None),
+        ("2 NOT IN (1, CAST(NULL AS INT))", None),
+        ("1 IN ('1', '2')", True),
+        ("CAST(NULL AS INT) IS DISTINCT FROM 1", True),
+        ("FALSE AND 1 / 0 > 1", False),
+        ("CASE WHEN TRUE THEN 1 ELSE 1 / 0 END", 1),
+        ("CAST(300 AS TINYINT)", 44),
+        ("CAST(' 12 ' AS INT)", 12),
+        ("CAST(1e20 AS STRING)", "1.0E20"),
+        ("CAST(CAST(0.1 AS FLOAT) AS STRING)", "0.1"),
+        ("CAST(0.001 AS DOUBLE)", 0.001),
+        ("CAST(CAST(0.0001 AS DOUBLE) AS STRING)", "1.0E-4"),
+        ("CAST(CAST(1234567 AS DOUBLE) AS STRING)", "1234567.0"),
+        ("CAST(CAST(12345678 AS DOUBLE) AS STRING)", "1.2345678E7"),
+        ("CAST(12345.678 AS DECIMAL(5, 2))", None),
+        ("CAST('a' AS CHAR(3))", "a  "),
+        ("CAST(ARRAY[1, 2] AS STRING)", "[1, 2]"),
+        ("CAST(TIMESTAMP '2024-01-02 03:04:05.120' AS STRING)", "2024-01-02 03:04:05.120"),
+        ("TRY_CAST('x' AS INT)", None),
+        ("TRIM(LEADING 'x' FROM 'xxaxx')", "axx"),
+        ("SUBSTRING('hello', -3)", "llo"),
+        ("OVERLAY('hello' PLACING 'XX' FROM 2 FOR 3)", "hXXo"),
+        ("SPLIT_INDEX('a,b,c', ',', 9)", None),
+        ("REGEXP_EXTRACT('key=val', '(\\w+)=(\\w+)', 2)", "val"),
+        ("'50%' LIKE '50!%' ESCAPE '!'", True),
+        ("'a\nb' LIKE 'a%b'", True),
+        ("'hello' SIMILAR TO '[a-h]%'", True),
+        ("CONCAT_WS('-', 'a', CAST(NULL AS STRING), 'b')", "a-b"),
+        ("MD5('a')", "0cc175b9c0f1b6a831c399e269772661"),
+        ("PARSE_URL('http://h.org/p?q=1&r=2', 'QUERY', 'r')", "2"),
+        ("JSON_VALUE('{\"a\": {\"b\": 1}}', '$.a.b')", "1"),
+        ("JSON_QUERY('{\"a\": [1, 2]}', 'lax $.a')", "[1,2]"),
+        ("JSON_EXISTS('{}', 'strict $.zz' TRUE ON ERROR)", True),
+        ("JSON_OBJECT('a' VALUE 1, 'b' VALUE NULL ABSENT ON NULL)", '{"a":1}'),
+        ("DATE '2024-01-31' + INTERVAL '1' MONTH", datetime.date(2024, 2, 29)),
+        ("TIME '23:30:00' + INTERVAL '1' HOUR", datetime.time(0, 30)),
+        ("TIMESTAMPDIFF(MONTH, DATE '2024-01-31', DATE '2024-02-29')", 1),
+        ("FLOOR(DATE '2024-02-29' TO WEEK)", datetime.date(2024, 2, 25)),
+        ("DATE_FORMAT(TIMESTAMP '2024-02-09 03:04:05', 'yy/M/dd HH:mm')", "24/2/09 03:04"),
+        ("TO_TIMESTAMP('09.02.2024 1:05', 'dd.MM.yyyy H:mm')", datetime.datetime(2024, 2, 9, 1, 5)),
+        ("ARRAY_SLICE(ARRAY[1, 2, 3, 4], 2, 3)", [2, 3]),
+        ("MAP['a', 1, 'b', 2]['b']", 2),
+        ("CARDINALITY(ARRAY[1, NULL])", 2),
+    ],
+)
+def test_results(text, expected):
+    assert value(text) == expected
+
+
+def test_local_times_follow_the_session():
+    session = Session("America/New_York")
+    text = "CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)"
+    assert value(text, session) == "1969-12-31 19:00:00.000"
+    assert value("FROM_UNIXTIME(0)", session) == "1969-12-31 19:00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("CAST('abc' AS INT)", "abc"), ("CAST('2024-13-01' AS DATE)", "2024-13-01")],
+)
+def test_casts_of_bad_texts_fail(text, words):
+    with pytest.raises(TableException) as caught:
+        value(text)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["1 = '1'", "'a' + 1", "ABS('x')", "ARRAY[1][0]", "LEFT('a')"])
+def test_wrong_types_are_refused(text):
+    with pytest.raises(ValidationException):
+        bound(text)
+
+
+def test_constants_are_folded_and_what_fails_is_kept():
+    assert fold(bound("1 + 2 * 3"), Session()).value == 7
+    failing = bound("1 / 0")
+    assert fold(failing, Session()) is failing
+    random = bound("RAND() + 1")
+    assert fold(random, Session()) is random
