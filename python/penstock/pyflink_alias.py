@@ -59,7 +59,6 @@ _FORMER: Final = {
     "common.execution_mode": "flink_1.execution_mode",
     "common.serialization_schemas": "common.serialization",
     "datastream.time_characteristic": "flink_1.time_characteristic",
-    "util": "table",
     "util.exceptions": "table.exceptions",
 }
 """Modules of PyFlink 1, and what has their names here."""
