@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicTypeInfo
+from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.formats.avro_library import avro_library
 from penstock.formats.json_values import field_values, named_row
@@ -266,6 +267,8 @@ class AvroTypes:
             return value
         if schema.get("logicalType") in _UTC_TIMES and isinstance(value, datetime.datetime):
             return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+        if schema.get("logicalType") in _UTC_TIMES and isinstance(value, Instant):
+            return _instant_as_long(value, schema["logicalType"])
         kind = schema["type"]
         if kind == "record":
             return self._writable_record(schema, value)
@@ -297,6 +300,19 @@ def _fields_of(schema: dict[str, Any], value: Any) -> list[tuple[dict[str, Any],
     if isinstance(value, dict):
         return [(field, value[field["name"]]) for field in fields if field["name"] in value]
     return list(zip(fields, field_values(value, [field["name"] for field in fields]), strict=True))
+
+
+def _instant_as_long(value: Instant, kind: str) -> int:
+    """The number that stands for an instant, of which fastavro knows nothing.
+
+    Raises:
+        Misfit: It has a smaller part than the type.
+    """
+    nanos_each = 1_000_000 if kind == "timestamp-millis" else 1_000
+    parts, rest = divmod(value.nanos, nanos_each)
+    if rest:
+        raise Misfit(f"{value!r} is no {kind}: it would lose a part of a second")
+    return value.seconds * (1_000_000_000 // nanos_each) + parts
 
 
 def _check_whole(value: Any, kind: str, least: int, most: int) -> None:

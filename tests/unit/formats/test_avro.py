@@ -5,11 +5,12 @@ import io
 import json
 import pickle
 import sys
+import zoneinfo
 from decimal import Decimal
 
 import fastavro
 import pytest
-from penstock.common import Row
+from penstock.common import Instant, Row
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
@@ -68,6 +69,24 @@ def test_types_of_schemas():
         "sub: RowTypeInfo(x: Long), subs: ObjectArrayTypeInfo<RowTypeInfo(x: Long)>, e: String, "
         "m: MapTypeInfo<String, RowTypeInfo(x: Long)>, again: PickledByteArrayTypeInfo)"
     )
+
+
+@pytest.mark.parametrize("unit", ["millis", "micros"])
+def test_instants_are_written_as_such(unit):
+    """Datetimes with a zone and without one, which is of UTC, and Instants, wherever we are."""
+    kind = {"type": "long", "logicalType": f"timestamp-{unit}"}
+    fields = [{"name": "t", "type": ["null", kind]}]
+    schema = json.dumps({"type": "record", "name": "T", "fields": fields})
+    noon = datetime.datetime(2024, 1, 1, 12, 0, 0, 5000)
+    zoned = noon.replace(tzinfo=datetime.UTC).astimezone(zoneinfo.ZoneInfo("Asia/Kolkata"))
+    writer = AvroRowSerializationSchema(avro_schema_string=schema)
+    reader = AvroRowDeserializationSchema(avro_schema_string=schema)
+    instant = Instant(1_704_110_400, 5_000_000)
+    (data,) = {writer.serialize(Row(t=value)) for value in (noon, zoned, instant)}
+    assert reader.deserialize(data) == Row(t=noon)
+    assert reader.deserialize(writer.serialize(Row(t=None))) == Row(t=None)
+    with pytest.raises(FormatError, match=r"the field 't': .* it would lose a part of a second"):
+        writer.serialize(Row(t=Instant(0, 1)))
 
 
 WRONG = [
