@@ -344,10 +344,21 @@ class FlatAggregateTable:
         self._func = func
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a table of keys and of the function's rows.
-
-        Raises:
-            TableException: Always: the planner has no such aggregate yet.
-        """
-        del fields
-        raise TableException("flat_aggregate is not supported yet")
+        """Return a table of keys and of the function's rows."""
+        table = self._table
+        tree = table.environment.aggregate_tree(table, self._func)
+        names: list[str] = []
+        if isinstance(tree, e.UnresolvedAlias):
+            names, tree = list(tree.names), tree.argument
+        call = table.resolve(tree)
+        if not isinstance(call, e.AggregateCall):
+            raise ValidationException(f"'{call}' is no table aggregate function")
+        kind = call.type
+        if not names:
+            names = kind.field_names() if isinstance(kind, types.RowType) else ["f0"]
+        trees = expanded(self._keys, table.plan_node.schema, table.resolve)
+        keys = [table.resolve(key) for key in trees]
+        key_names = [output_name(t, k, i) for i, (t, k) in enumerate(zip(trees, keys, strict=True))]
+        node = relations.table_aggregated(table.plan_node, keys, call, [*key_names, *names])
+        made = table.derived(node)
+        return made.select(*fields) if fields else made

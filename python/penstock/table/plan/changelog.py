@@ -45,6 +45,8 @@ class Changelog:
         match node:
             case n.Aggregate():
                 return self._of_aggregate(node)
+            case n.TableAggregate():
+                return _ALL
             case n.Rank():
                 return _INSERTS if node.bounds is not None else _ALL
             case n.Deduplicate():

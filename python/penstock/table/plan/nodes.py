@@ -236,6 +236,25 @@ class Aggregate(_OneInput):
 
 
 @dataclass(frozen=True)
+class TableAggregate(_OneInput):
+    """The rows that a table aggregate function gives for each group, behind the group's keys.
+
+    Attributes:
+        keys: Positions of the columns that make a group.
+        call: The call of the function.
+    """
+
+    keys: tuple[int, ...]
+    call: AggregateCall
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        names = [self.input.schema.names[i] for i in self.keys]
+        grouped = f"groupBy=[{', '.join(names)}], " if names else ""
+        return f"GroupTableAggregate({grouped}select=[{', '.join([*names, str(self.call)])}])"
+
+
+@dataclass(frozen=True)
 class Window:
     """Windows of time.
 

@@ -153,6 +153,36 @@ def aggregated(
     return Aggregated(found, replacements)
 
 
+def table_aggregated(
+    input: Node, keys: Sequence[Expression], call: e.AggregateCall, names: Sequence[str]
+) -> Node:
+    """Return the rows of a table aggregate function behind the keys of their group.
+
+    Args:
+        input: The rows.
+        keys: The values that rows of a group have in common.
+        call: The call of the function, whose type is the row of its results.
+        names: The names of the columns of the result.
+
+    Raises:
+        ValidationException: The number of names differs from that of the columns.
+    """
+    kind = call.type
+    results = [f.data_type for f in kind] if isinstance(kind, types.RowType) else [kind]
+    if len(names) != len(keys) + len(results):
+        raise ValidationException(
+            f"{len(names)} names are given for {len(keys)} keys and {len(results)} results of "
+            f"'{call.name}'"
+        )
+    wide, positions = as_columns(input, [*keys, *call.children])
+    places = dict(zip([*keys, *call.children], positions, strict=True))
+    moved = _over_columns(call, places, wide.schema)
+    key_positions = tuple(places[key] for key in keys)
+    kinds = [*(without_time(key.type) for key in keys), *(r.nullable() for r in results)]
+    fields = tuple(Field(name, t) for name, t in zip(names, kinds, strict=True))
+    return n.TableAggregate(Schema(fields), wide, key_positions, moved)
+
+
 def _key_name(key: Expression, position: int, names: Sequence[str]) -> str:
     if isinstance(key, e.Column) and key.name:
         return key.name

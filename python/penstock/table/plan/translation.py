@@ -247,6 +247,15 @@ class Translation:
         settings["is_updating"] = self._changelog.is_updating(node)
         return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
 
+    @_made.register(n.TableAggregate)
+    def _table_aggregate(self, node: n.TableAggregate) -> Transformation:
+        return self._keyed(
+            self.translate(node.input), node.keys, "table_aggregate", "GroupTableAggregate", node,
+            input=node.input.schema, output=node.schema, keys=node.keys, call=node.call,
+            has_kinds=self._changelog.is_updating(node.input),
+            is_streaming=self._context.is_streaming,
+        )  # fmt: skip
+
     @_made.register(n.WindowTableFunction)
     def _window_function(self, node: n.WindowTableFunction) -> Transformation:
         field_ = node.input.schema.fields[node.time_index]

@@ -21,6 +21,7 @@ KINDS: Final = {
     "partition": ("exchange", "PartitionOperator"),
     "aggregate": ("aggregate", "GroupAggregateOperator"),
     "final_aggregate": ("aggregate", "FinalAggregateOperator"),
+    "table_aggregate": ("table_aggregate", "TableAggregateOperator"),
     "windows": ("windows", "WindowAssigner"),
     "sessions": ("sessions", "SessionAssigner"),
     "window_aggregate": ("windows", "WindowAggregateOperator"),

@@ -1,0 +1,118 @@
+"""Rows that table aggregate functions give for groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+
+if TYPE_CHECKING:
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class TableAggregateOperator(KeyedRelationalOperator):
+    """Emits the rows that a function gives anew for a group, and takes back those that went."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        call: AggregateCall,
+        has_kinds: bool,
+        is_streaming: bool,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The keys and the columns of the function's rows.
+            keys: Positions of the columns that make a group.
+            call: The call of the function, over columns.
+            has_kinds: Whether batches of the input have row kinds.
+            is_streaming: Whether results are updated while input comes.
+        """
+        super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)
+        self.keys = keys
+        self.arguments = [a.index for a in call.arguments]  # type: ignore[attr-defined]
+        self.number = len(output) - len(keys)
+        self.function = call.function.function
+        self.functions = PythonCalls(context)
+        self.functions.register_function(call.function)
+        self.is_streaming = is_streaming
+        #: By key: the key's values, the number of rows, and the accumulator.
+        self.groups = context.keyed_state.table("groups", "value").map(None)
+
+    def open(self) -> None:
+        """Open the function."""
+        self.functions.open()
+
+    def close(self) -> None:
+        """Close the function."""
+        self.functions.close()
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        kinds = kinds_of(batch)
+        keys = self._rows(batch, self.keys)
+        arguments = self._rows(batch, self.arguments)
+        for position, (key, given) in enumerate(zip(keys, arguments, strict=True)):
+            text = key_text(key)
+            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            found = self.groups.get(text)
+            count, accumulator = (
+                (0, self.function.create_accumulator()) if found is None else found[1:]
+            )
+            before = self._emitted(accumulator) if count and self.is_streaming else Counter()
+            if is_added:
+                self.function.accumulate(accumulator, *given)
+            else:
+                self.function.retract(accumulator, *given)
+            count += 1 if is_added else -1
+            if count > 0:
+                self.groups.put(text, (key, count, accumulator))
+            else:
+                self.groups.remove(text)
+            if self.is_streaming:
+                after = self._emitted(accumulator) if count > 0 else Counter()
+                self._emit(key, DELETE, before - after)
+                self._emit(key, INSERT, after - before)
+        self.flush()
+
+    @staticmethod
+    def _rows(batch: Any, positions: Any) -> list[tuple[Any, ...]]:
+        columns = [batch.column(i).to_pylist() for i in positions]
+        return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+    def _emitted(self, accumulator: Any) -> Counter[tuple[Any, ...]]:
+        """Return the rows that the function gives now."""
+        rows: Counter[tuple[Any, ...]] = Counter()
+        for row in self.function.emit_value(accumulator):
+            values = tuple(row) if hasattr(row, "__iter__") and not isinstance(row, str) else (row,)
+            if len(values) != self.number:
+                raise ValueError(
+                    f"emit_value gave {row!r}, which has {len(values)} values instead of "
+                    f"{self.number}"
+                )
+            rows[values] += 1
+        return rows
+
+    def _emit(self, key: tuple[Any, ...], kind: int, rows: Counter[tuple[Any, ...]]) -> None:
+        for row, number in rows.items():
+            for _ in range(number):
+                self.changes.add(kind, key + row)
+
+    def finish(self) -> None:
+        """Emit the groups in batch mode."""
+        if not self.is_streaming:
+            for key, _, accumulator in self.groups.values():
+                self._emit(tuple(key), INSERT, self._emitted(accumulator))
+            self.flush()
