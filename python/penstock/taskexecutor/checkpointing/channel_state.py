@@ -29,7 +29,7 @@ _INPUT: Final = "input_channels"
 _OUTPUT: Final = "result_subpartitions"
 
 
-class ChannelStateCapture:
+class ChannelStateWriter:
     """Keeps the data of all gates' channels that belongs to one checkpoint at a time."""
 
     def __init__(self, gates: Sequence[InputGate], unconsumed: Callable[[int], bytes]) -> None:

@@ -31,7 +31,7 @@ from penstock.network.events import (
 from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
 from penstock.taskexecutor.checkpointing.channel_state import (
-    ChannelStateCapture,
+    ChannelStateWriter,
     InFlight,
     write_in_flight,
 )
@@ -158,7 +158,7 @@ class SubtaskCheckpointCoordinator:
         self._head_id = head_id
         self._outputs = outputs
         self._is_finished = is_finished
-        self._capture = ChannelStateCapture([gate for _, gate in environment.gates], unconsumed)
+        self._capture = ChannelStateWriter([gate for _, gate in environment.gates], unconsumed)
         self.last_figures = AlignmentFigures()
         self._last_id = -1
         self._taken_id = -1

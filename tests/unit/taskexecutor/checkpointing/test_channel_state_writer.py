@@ -1,6 +1,6 @@
 """F6, F-11, F-13: what is kept of channels for a checkpoint, between its start and its end.
 
-Method: a real data plane in front of a `ChannelStateCapture`.
+Method: a real data plane in front of a `ChannelStateWriter`.
 """
 
 import pytest
@@ -9,7 +9,7 @@ from penstock.errors import IllegalStateError
 from penstock.network.events import Alignment, CheckpointBarrier, data_type_of, serialize_event
 from penstock.network.pure.environment import NetworkEnvironment
 from penstock.taskexecutor.checkpointing.channel_state import (
-    ChannelStateCapture,
+    ChannelStateWriter,
     InFlight,
     write_in_flight,
 )
@@ -25,7 +25,7 @@ class Channels:
         self.gate = network.create_input_gate([(bytes([n]) * 60, 0, None) for n in range(2)])
         self.gate.request_partitions()
         self.begun = [b"", b""]
-        self.capture = ChannelStateCapture([self.gate], lambda channel: self.begun[channel])
+        self.capture = ChannelStateWriter([self.gate], lambda channel: self.begun[channel])
 
     def send(self, channel, data):
         self.producers[channel].append(0, data)
@@ -120,7 +120,7 @@ def test_one_whose_successor_has_arrived_cannot_begin(channels):
 
 
 def test_a_task_without_inputs_is_complete_at_once():
-    capture = ChannelStateCapture([], lambda channel: b"")
+    capture = ChannelStateWriter([], lambda channel: b"")
     assert capture.is_complete
     capture.start(1)
     assert capture.take() == []
