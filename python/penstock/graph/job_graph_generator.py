@@ -31,8 +31,8 @@ from penstock.graph.job_graph import (
     OperatorIdentity,
 )
 from penstock.graph.key_groups import default_max_parallelism
-from penstock.graph.operator_ids import generate_operator_ids, murmur3_128
 from penstock.graph.partitioners import ExchangeMode
+from penstock.graph.stream_graph_hasher import generate_operator_ids, murmur3_128
 from penstock.graph.wiring import DistributionPattern
 from penstock.serialization.code_pickle import dumps
 

@@ -22,7 +22,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import InvalidProgramError
-from penstock.graph.operator_ids import uid_to_operator_id
+from penstock.graph.stream_graph_hasher import uid_to_operator_id
 from penstock.serialization.key_types import key_type_of
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter

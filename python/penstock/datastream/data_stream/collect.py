@@ -9,7 +9,7 @@ from penstock.common.collected_batch import elements_of
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.datastream.data_stream.collected_values import conversion_of_elements
 from penstock.graph import operators
-from penstock.graph.operator_ids import COLLECT_SINK_UID
+from penstock.graph.stream_graph_hasher import COLLECT_SINK_UID
 from penstock.graph.transformations import LegacySinkTransformation
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from penstock.checkpoint_storage.list_blocks import list_blocks
 from penstock.common.options.state_recovery import IGNORE_UNCLAIMED
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
-from penstock.graph.operator_ids import COLLECT_SINK_UID
+from penstock.graph.stream_graph_hasher import COLLECT_SINK_UID
 from penstock.jobmaster.checkpointing.finished_operators import check_finished_operators
 from penstock.jobmaster.checkpointing.in_flight_assignment import InFlightAssignment
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
-from penstock.graph.operator_ids import (
+from penstock.graph.stream_graph_hasher import (
     generate_operator_ids,
     murmur3_128,
     uid_to_operator_id,
@@ -67,7 +67,7 @@ def test_e1_deterministic_across_processes():
     """E-1: another interpreter, with another hash seed, gives the same ids."""
     code = (
         "from support.graphs import word_count\n"
-        "from penstock.graph.operator_ids import generate_operator_ids\n"
+        "from penstock.graph.stream_graph_hasher import generate_operator_ids\n"
         "g = word_count().stream_graph()\n"
         "print(sorted(i.hex() for i in generate_operator_ids(g).values()))"
     )
