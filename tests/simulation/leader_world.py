@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
-from penstock.high_availability import file_leadership
-from penstock.high_availability.file_leadership import current_epoch
+from penstock.high_availability import file_leader_election
+from penstock.high_availability.file_leader_election import current_epoch
 from penstock.jobmaster.checkpointing import coordinator, service
 from simulation.dice import Dice
 from simulation.leader_invariants import LeaderInvariants
@@ -307,7 +307,7 @@ class LeaderWorld:
                 service, "MainThread", lambda name, _: SimulatedThread(self.current.process, name)
             ),
             mock.patch.multiple(
-                file_leadership,
+                file_leader_election,
                 this_process=lambda: ("", "", self.current.process.driver.number, 0),
                 is_gone=self.is_known_to_be_gone,
             ),

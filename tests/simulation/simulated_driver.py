@@ -1,11 +1,12 @@
 """A driver as a process: it stands by, leads, runs the job, and ends in whatever way.
 
-`FileLeadership`, `JobRecords`, `Dispatcher`, `JobMaster`, `CheckpointService` and `ResourceManager`
-are those of production; what a program does between them is done here as in `PerJobCluster`.
+`FileLeaderElectionService`, `JobRecords`, `Dispatcher`, `JobMaster`, `CheckpointService` and
+`ResourceManager` are those of production; what a program does between them is done here as in
+`PerJobCluster`.
 """
 
 from penstock.errors import PenstockError
-from penstock.high_availability.file_leadership import FileLeadership
+from penstock.high_availability.file_leader_election import FileLeaderElectionService
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.dispatcher import Dispatcher
@@ -18,7 +19,7 @@ LEASE_MS = 300
 SETTINGS = ClusterSettings.from_configuration({})
 
 
-class WatchedLeadership(FileLeadership):
+class WatchedLeadership(FileLeaderElectionService):
     """Stops where a driver may."""
 
     def __init__(self, driver):

@@ -4,8 +4,8 @@ Goal: two leaders never both commit (internals M48): each number that the job's 
 committed once, no checkpoint is complete for two leaders, tasks are told of none that the next
 leader would not know, no file is deleted that it restores from, a job that has ended is not run
 again, and it ends once the faults stop.
-Method: see `leader_world`; what decides is the code of production, from `FileLeadership` to the
-`JobMaster`.
+Method: see `leader_world`; what decides is the code of production, from
+`FileLeaderElectionService` to the `JobMaster`.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import logging
 
 import pytest
 from penstock.errors import LeadershipLostError
-from penstock.high_availability.file_leadership import FileLeadership, current_epoch
+from penstock.high_availability.file_leader_election import FileLeaderElectionService, current_epoch
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.service import CheckpointService
@@ -71,7 +71,7 @@ def has_no_fence(monkeypatch):
         self._check_leads()
         return current_epoch(self._root)[1]
 
-    monkeypatch.setattr(FileLeadership, "_led", led)
+    monkeypatch.setattr(FileLeaderElectionService, "_led", led)
 
 
 def keeps_no_pointers(monkeypatch):
@@ -140,7 +140,9 @@ def does_not_look_how_it_ended(monkeypatch):
 
 def never_hears_that_it_lost(monkeypatch):
     """A former leader goes on for good."""
-    monkeypatch.setattr(FileLeadership, "_end", lambda self, reason: LeadershipLostError(reason))
+    monkeypatch.setattr(
+        FileLeaderElectionService, "_end", lambda self, reason: LeadershipLostError(reason)
+    )
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ from penstock.session.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
     from penstock.session.session_cluster import SessionCluster
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ def _on_spark(
     configuration: Mapping[str, str],
     token: str,
     slots: int,
-    leadership: Leadership | None,
+    leadership: LeaderElectionService | None,
 ) -> SessionCluster:
     """A session whose taskexecutors are Spark tasks.
 
@@ -173,7 +173,7 @@ def _on_spark(
 class _Jobmanager:
     """The life of a jobmanager's process: it stands by, leads, and ends."""
 
-    def __init__(self, leadership: Leadership | None) -> None:
+    def __init__(self, leadership: LeaderElectionService | None) -> None:
         self._leadership = leadership
         self._cluster: SessionCluster | None = None
         self._is_ending = False
@@ -205,7 +205,9 @@ class _Jobmanager:
         return cluster.leadership_lost is None
 
 
-def _leadership(configuration: Mapping[str, str], token: str | None) -> Leadership | None:
+def _leadership(
+    configuration: Mapping[str, str], token: str | None
+) -> LeaderElectionService | None:
     """By which this jobmanager's jobs outlive it; None without high availability.
 
     Raises:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.checkpoint_storage.file_systems import FileSystems
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
 
 #: How many ids are reserved at a time.
 _RESERVED_IDS: Final = 100
@@ -78,7 +78,7 @@ class JobRecords:
     storage fails.
     """
 
-    def __init__(self, leadership: Leadership, job_id: bytes) -> None:
+    def __init__(self, leadership: LeaderElectionService, job_id: bytes) -> None:
         """Names the files.
 
         Args:

@@ -9,12 +9,12 @@ import msgspec
 
 from penstock.common.decoders import json_decoder
 from penstock.errors import CheckpointStorageError
-from penstock.high_availability.file_leadership import current_epoch
-from penstock.high_availability.zookeeper_leadership import Nodes, inline_content
+from penstock.high_availability.file_leader_election import current_epoch
+from penstock.high_availability.zookeeper_leader_election import Nodes, inline_content
 from penstock.high_availability.zookeeper_session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
     from penstock.high_availability.zookeeper_session import ZooKeeperSettings
 
 _NAME: Final = "address"
@@ -55,7 +55,7 @@ class LeaderFinder(Protocol):
         """Is asked no more."""
 
 
-def publish_address(leadership: Leadership, host: str, port: int) -> None:
+def publish_address(leadership: LeaderElectionService, host: str, port: int) -> None:
     """A leader says where it is.
 
     Raises:

@@ -14,17 +14,17 @@ from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import configured_directory
 from penstock.common.options import checkpointing, high_availability
 from penstock.errors import ConfigurationError, InvalidProgramError
-from penstock.high_availability.file_leadership import FileLeadership
+from penstock.high_availability.file_leader_election import FileLeaderElectionService
 from penstock.high_availability.job_records import JobRecords
 from penstock.high_availability.leader_address import FileLeaderFinder, ZooKeeperLeaderFinder
-from penstock.high_availability.zookeeper_leadership import ZooKeeperLeadership
+from penstock.high_availability.zookeeper_leader_election import ZooKeeperLeaderElectionService
 from penstock.high_availability.zookeeper_session import ZooKeeperSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.high_availability.leader_address import LeaderFinder
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
 
 _CLUSTER_ID: Final = re.compile(r"/?([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 
@@ -41,7 +41,7 @@ class _OfProcess:
         self.lock = threading.Lock()
         self.begun = 0
         self.running = 0
-        self.leadership: Leadership | None = None
+        self.leadership: LeaderElectionService | None = None
 
 
 _of_process: defaultdict[str, _OfProcess] = defaultdict(_OfProcess)
@@ -147,7 +147,7 @@ class HighAvailabilityServices:
                 f"{high_availability.TYPE.key} a job writes them to a sink"
             )
 
-    def leadership(self) -> Leadership:
+    def leadership(self) -> LeaderElectionService:
         """One of this process's own, which is yet to be acquired.
 
         Raises:
@@ -155,8 +155,10 @@ class HighAvailabilityServices:
             DependencyError: A package is missing.
         """
         if self.zookeeper is None:
-            return FileLeadership(self.storage_folder, self.cluster_id, self.lease_ms)
-        return ZooKeeperLeadership(self.zookeeper, self.storage_folder, self.cluster_id, self.files)
+            return FileLeaderElectionService(self.storage_folder, self.cluster_id, self.lease_ms)
+        return ZooKeeperLeaderElectionService(
+            self.zookeeper, self.storage_folder, self.cluster_id, self.files
+        )
 
     def finder(self) -> LeaderFinder:
         """Return the finder of the leader; the caller closes it.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from penstock.errors import LeadershipLostError
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
     from penstock.jobmaster.resource_manager import WorkerExit
 
     class Hosts(Protocol):
@@ -71,7 +71,7 @@ class SessionCluster:
         configuration: Mapping[str, str],
         token: str,
         slots: int = 0,
-        leadership: Leadership | None = None,
+        leadership: LeaderElectionService | None = None,
         elsewhere: Hosts | None = None,
     ) -> None:
         """Opens the port.

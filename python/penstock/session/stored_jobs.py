@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from penstock.dependencies.manifest import BlobKey
-    from penstock.high_availability.leadership import Leadership
+    from penstock.high_availability.leader_election import LeaderElectionService
     from penstock.session.sealing import Seal
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class StoredJobs:
     fails, and a `CheckpointStorageError` for what cannot be read.
     """
 
-    def __init__(self, leadership: Leadership, max_results: int, seal: Seal) -> None:
+    def __init__(self, leadership: LeaderElectionService, max_results: int, seal: Seal) -> None:
         """Reads which jobs there are, and forgets those that have ended.
 
         Args:

@@ -9,7 +9,7 @@ import sys
 import pytest
 from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
 from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
-from penstock.high_availability.file_leadership import FileLeadership
+from penstock.high_availability.file_leader_election import FileLeaderElectionService
 from penstock.high_availability.job_records import JobResult
 from penstock.high_availability.leader_address import LeaderAddress, publish_address
 from penstock.rpc.session_messages import SubmitJob
@@ -248,7 +248,7 @@ def test_files_of_a_leader_are_its_users_alone(tmp_path):
     """Whatever the umask is; the folder above may be shared with others."""
     before = os.umask(0)
     try:
-        leadership = FileLeadership(str(tmp_path / "shared"), "cluster", 60_000)
+        leadership = FileLeaderElectionService(str(tmp_path / "shared"), "cluster", 60_000)
         assert leadership.acquire()
         leadership.publish("name", b"value")
     finally:

@@ -27,13 +27,13 @@ import msgspec
 
 from penstock.checkpoint_storage.file_systems import PRIVATE_DIRECTORY, LocalFileSystem
 from penstock.errors import CheckpointStorageError
+from penstock.high_availability.leader_election import LeaderElectionService
 from penstock.high_availability.leader_record import (
     LEADER_RECORDS,
     LeaderRecord,
     is_gone,
     this_process,
 )
-from penstock.high_availability.leadership import Leadership
 
 if TYPE_CHECKING:
     from penstock.errors import LeadershipLostError
@@ -55,7 +55,7 @@ _LOOK_S: Final = 0.5
 _OWN_SHARE: Final = 0.8
 
 
-class FileLeadership(Leadership):
+class FileLeaderElectionService(LeaderElectionService):
     """Leads while its directory has the name that it gave it; lost as soon as it is not renewed."""
 
     def __init__(self, storage_folder: str, cluster_id: str, lease_ms: int) -> None:

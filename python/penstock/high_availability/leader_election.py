@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Leadership(ABC):
+class LeaderElectionService(ABC):
     """The right of this process to run the jobs of a cluster id.
 
     Everything that is written goes through ``publish`` and ``delete``, and fails once another

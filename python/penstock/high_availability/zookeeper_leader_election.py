@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.errors import CheckpointStorageError
+from penstock.high_availability.leader_election import LeaderElectionService
 from penstock.high_availability.leader_record import (
     LEADER_RECORDS,
     LeaderRecord,
     is_gone,
     this_process,
 )
-from penstock.high_availability.leadership import Leadership
 from penstock.high_availability.zookeeper_session import StaleVersionError, ZooKeeperSession
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _LOOKS: Final = 20
 _LOOK_S: Final = 0.5
 
 
-class ZooKeeperLeadership(Leadership):
+class ZooKeeperLeaderElectionService(LeaderElectionService):
     """Leads while no other candidate has written to the epoch, and no longer than its session."""
 
     def __init__(
