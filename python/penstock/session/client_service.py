@@ -36,8 +36,8 @@ from penstock.rpc.host_messages import difference, own_versions
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import CODE_CHUNK_BYTES, TaskFailure
 from penstock.serialization.codec import codec_for
+from penstock.session.job_graph_store import blobs_of
 from penstock.session.keeping_alive import keep_alive
-from penstock.session.stored_jobs import blobs_of
 
 if TYPE_CHECKING:
     import socket
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.blob_server import BlobWriter
     from penstock.jobmaster.dispatcher import Dispatcher
     from penstock.jobmaster.job_handle import JobHandle
-    from penstock.session.stored_jobs import StoredJobs
+    from penstock.session.job_graph_store import JobGraphStore
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class ClientService:
         name: str,
         dispatcher: Dispatcher,
         stop: Callable[[], None],
-        stored: StoredJobs | None = None,
+        stored: JobGraphStore | None = None,
     ) -> None:
         """Prepares.
 

@@ -27,8 +27,8 @@ from penstock.rpc.session_messages import ROLE_CLIENT
 from penstock.session.client_service import ClientService
 from penstock.session.files import SessionAddress, SessionFile, check_name
 from penstock.session.host_driver import HostDriver
+from penstock.session.job_graph_store import JobGraphStore
 from penstock.session.sealing import Seal
-from penstock.session.stored_jobs import StoredJobs
 from penstock.taskexecutor.worker.host import TaskExecutorHost
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SessionCluster:
         self._stored = (
             None
             if leadership is None
-            else StoredJobs(leadership, MAX_ENDED_JOBS.read(options), Seal(token))
+            else JobGraphStore(leadership, MAX_ENDED_JOBS.read(options), Seal(token))
         )
         self._clients = ClientService(name, self.dispatcher, self._stop_all, self._stored)
         self.dispatcher.gateway.end_session = self._stop_all

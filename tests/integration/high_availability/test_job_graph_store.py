@@ -13,9 +13,9 @@ from penstock.high_availability.file_leader_election import FileLeaderElectionSe
 from penstock.high_availability.job_records import JobResult
 from penstock.high_availability.leader_address import LeaderAddress, publish_address
 from penstock.rpc.session_messages import SubmitJob
-from penstock.session import stored_jobs
+from penstock.session import job_graph_store
+from penstock.session.job_graph_store import JobGraphStore
 from penstock.session.sealing import Seal
-from penstock.session.stored_jobs import StoredJobs
 
 JOBS = [bytes([number]) * 16 for number in range(5)]
 CONTENT: dict[str, bytes] = {}
@@ -54,7 +54,7 @@ def read(key):
 
 
 def stored(leadership, max_results=100):
-    return StoredJobs(leadership, max_results, Seal(TOKEN))
+    return JobGraphStore(leadership, max_results, Seal(TOKEN))
 
 
 def written(jobs, content):
@@ -69,7 +69,7 @@ def blobs(leadership):
 
 def test_the_next_leader_finds_jobs_in_their_order_and_their_blobs(lead, monkeypatch):
     """Blobs in several parts, empty ones, and such that are a whole number of parts."""
-    monkeypatch.setattr(stored_jobs, "_PART_BYTES", 4)
+    monkeypatch.setattr(job_graph_store, "_PART_BYTES", 4)
     first = stored(lead())
     submissions = [job(b"graph one", b"shared", b""), job(b"graph", b"shared", b"12345678")]
     for job_id, submission in zip(reversed(JOBS[:2]), submissions, strict=True):
@@ -229,7 +229,7 @@ def test_a_jobmanager_with_another_token_is_told_so(lead):
     first.put(JOBS[0], job(b"one"), {}, read)
     first.close()
     with pytest.raises(CheckpointStorageError, match="stored under another token, or is damaged"):
-        StoredJobs(lead(), 100, Seal("another token"))
+        JobGraphStore(lead(), 100, Seal("another token"))
 
 
 def test_secrets_that_cannot_be_encrypted_are_not_stored(lead, monkeypatch):

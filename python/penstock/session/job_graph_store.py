@@ -40,7 +40,7 @@ _PART_BYTES: Final = 8 << 20
 _SUBMISSIONS: Final = msgpack_decoder(SubmitJob)
 
 
-class StoredJobs:
+class JobGraphStore:
     """Jobs that a leading jobmanager passes to the next one, beside the jobs' records.
 
     Its methods raise a `LeadershipLostError` once another one leads, an `OSError` when the storage
