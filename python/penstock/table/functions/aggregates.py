@@ -19,7 +19,7 @@ from penstock.table.functions import type_rules as rules
 from penstock.table.plan.expressions import AggregateCall, Expression, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.table.types import DataType
 
@@ -504,6 +504,51 @@ class PythonAggregate(Accumulator):
         return self._function.get_value(accumulator)
 
 
+class PandasAggregate(Accumulator):
+    """A pandas function of the user's over all rows of a group, which are kept until its end."""
+
+    skips_null = False
+
+    def __init__(self, wrapper: Any, arguments: Sequence[Expression]) -> None:
+        """Wraps the wrapper that ``udaf`` made."""
+        self._wrapper = wrapper
+        self._types = [argument.type for argument in arguments]
+
+    def create(self) -> list[Any]:
+        """Return no rows."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Keep the arguments of a row."""
+        accumulator.append(values)
+        return accumulator
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Forget the arguments of a row."""
+        accumulator.remove(values)
+        return accumulator
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Keep the rows of both."""
+        return [*accumulator, *other]
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Call the function with a Series, or a DataFrame of rows, for each argument."""
+        from penstock.table.arrow_types import arrow_array
+        from penstock.taskexecutor.operators.relational.python_calls import pandas_column
+
+        columns = [
+            pandas_column(arrow_array([row[i] for row in accumulator], kind))
+            for i, kind in enumerate(self._types)
+        ]
+        function = self._wrapper.function
+        if hasattr(function, "create_accumulator"):
+            made = function.create_accumulator()
+            function.accumulate(made, *columns)
+            return function.get_value(made)
+        return function(*columns)
+
+
 def hashable(value: Any) -> Any:
     """Return a value that can be a key: lists and dictionaries become tuples."""
     if isinstance(value, list | tuple):
@@ -671,6 +716,8 @@ def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
 def _plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
     name, kind = call.function, call.type
     if not isinstance(name, str):
+        if name.func_type == "pandas":
+            return PandasAggregate(name, call.arguments)
         return PythonAggregate(name.function)
     match name:
         case "COUNT":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.table.arrow_types import python_values
 from penstock.table.functions.aggregates import accumulator
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -38,7 +39,7 @@ class Calls:
         """Return, for each call, its arguments for each row; None where the row is left out."""
         found = []
         for call, accumulator_ in zip(self.calls, self.accumulators, strict=True):
-            columns = [batch.column(a.index).to_pylist() for a in call.arguments]  # type: ignore[attr-defined]
+            columns = [_argument_values(batch, argument, call) for argument in call.arguments]
             rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
             if accumulator_.skips_null and columns:
                 rows = [None if None in row else row for row in rows]
@@ -69,6 +70,15 @@ class Calls:
     def results(self, values: list[Any]) -> tuple[Any, ...]:
         """Return the results."""
         return tuple(a.result(v) for a, v in zip(self.accumulators, values, strict=True))
+
+
+def _argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
+    """Return the values of an argument; functions of users get rows with names of their fields."""
+    column = batch.column(argument.index)
+    if isinstance(call.function, str):
+        found: list[Any] = column.to_pylist()
+        return found
+    return python_values(column, argument.type, named_rows=True)
 
 
 class GroupAggregateOperator(KeyedRelationalOperator):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.types import Row
 from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.functions.registry import column_values
 from penstock.table.plan.expressions import Expression, PythonCall, walk
+from penstock.table.types import RowType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,8 @@ class PythonCalls:
             results = [function() for _ in range(rows)]
         if wrapper.kind == "ASYNC_SCALAR":
             results = asyncio.run(_gathered(results))
+        if isinstance(expression.type, RowType):
+            _check_rows(results, expression.name)
         return arrow_array(results, expression.type)
 
     @staticmethod
@@ -90,7 +94,7 @@ class PythonCalls:
         import pandas as pd
         import pyarrow as pa
 
-        given = [a.as_py() if isinstance(a, pa.Scalar) else a.to_pandas() for a in arguments]
+        given = [a.as_py() if isinstance(a, pa.Scalar) else pandas_column(a) for a in arguments]
         result = expression.function.call(*given)
         if not isinstance(result, pd.Series | pd.DataFrame):
             raise TypeError(
@@ -114,6 +118,29 @@ class PythonCalls:
             )
 
 
+def pandas_column(column: Any) -> Any:
+    """Return a column as a Series; a column of rows as a DataFrame of their fields."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(column.type):
+        return column.to_pandas()
+    return pa.Table.from_arrays(column.flatten(), names=[f.name for f in column.type]).to_pandas()
+
+
+def _check_rows(results: list[Any], name: str) -> None:
+    """Check that a function with a ROW result gives Rows, as PyFlink wants.
+
+    Raises:
+        TypeError: A result is something else.
+    """
+    for result in results:
+        if result is not None and not isinstance(result, Row):
+            raise TypeError(
+                f"the function {name} returned {result!r:.200}: its result type is a ROW, so it "
+                "must return a Row"
+            )
+
+
 async def _gathered(calls: list[Any]) -> list[Any]:
     return list(await asyncio.gather(*calls))
 
@@ -123,4 +150,4 @@ def _values(argument: Any, kind: Any, rows: int) -> list[Any]:
 
     if isinstance(argument, pa.Scalar):
         return column_values(argument, rows)
-    return python_values(argument, kind)
+    return python_values(argument, kind, named_rows=True)
