@@ -27,9 +27,11 @@ cdef class FusedOperator(StreamOperator):
     cdef object function_of_all
     cdef object dropped
     cdef object blame
+    cdef public object columns
 
     cpdef process(self, object value, long long timestamp)
     cpdef process_all(self, object values, long long timestamp)
+    cpdef process_batch(self, object batch)
 
 
 cdef class KeyedReduceOperator(FunctionOperator):
@@ -48,6 +50,7 @@ cdef class FinalReduceOperator(KeyedReduceOperator):
 
 cdef class DiscardingSink(StreamOperator):
     cpdef process(self, object value, long long timestamp)
+    cpdef process_batch(self, object batch)
 
 
 cdef class FunctionSink(FunctionOperator):

@@ -9,6 +9,7 @@ from penstock._native.value_copies cimport ValueCopier
 cdef class Output:
     cpdef collect(self, object value, long long timestamp)
     cpdef collect_all(self, object values, long long timestamp)
+    cpdef collect_batch(self, object batch)
     cpdef collect_side(self, str tag_id, object value, long long timestamp)
     cpdef emit_watermark(self, long long timestamp)
     cpdef emit_status(self, bint idle)
@@ -19,6 +20,7 @@ cdef class Output:
 cdef class Input:
     cpdef process(self, object value, long long timestamp)
     cpdef process_all(self, object values, long long timestamp)
+    cpdef process_batch(self, object batch)
     cpdef process_watermark(self, long long timestamp)
     cpdef process_status(self, bint idle)
     cpdef process_latency_marker(self, long long marked_time, long long operator_id_lower,
@@ -57,6 +59,8 @@ cdef class BroadcastOutput(Output):
 
     @cython.locals(output=Output)
     cpdef collect(self, object value, long long timestamp)
+    @cython.locals(output=Output)
+    cpdef collect_batch(self, object batch)
     @cython.locals(output=Output)
     cpdef collect_side(self, str tag_id, object value, long long timestamp)
     @cython.locals(output=Output)

@@ -10,6 +10,7 @@ from penstock._native.timestamps cimport timestamp_of
 cdef class TimestampsOperator(StreamOperator):
     cdef public object extract
     cdef public Expression expression
+    cdef public object columns
     cdef public object stamped
     cdef public object on_event
     cdef public object emitter
@@ -21,3 +22,5 @@ cdef class TimestampsOperator(StreamOperator):
     @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
     cpdef process_all(self, object values, long long timestamp)
+    @cython.locals(done=bint)
+    cpdef process_batch(self, object batch)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.batch_schema import inexact_field
+from penstock.columns.column_batch import batch_of_columns
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
 from penstock.errors import (
@@ -18,9 +21,17 @@ from penstock.formats.arrow_types import arrow_library, row_type_of
 from penstock.formats.file_format import Batch, BulkFormat, FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
+    from typing import Self
 
     from penstock.common.typeinfo import TypeInformation
+
+
+#: Rows that are decoded at a time where a program does not say it.
+DEFAULT_BATCH_SIZE: Final = 2048
+
+#: The same where they are not made into objects, so that a kernel's fixed cost matters little.
+_COLUMN_BATCH_SIZE: Final = 16384
 
 
 class ColumnarFormat(BulkFormat):
@@ -77,6 +88,17 @@ class ColumnarFormat(BulkFormat):
         self._column = column
         self._is_case_sensitive = is_case_sensitive
         self._is_utc = is_utc
+        self._has_columns = False
+
+    def in_columns(self) -> Self:
+        """Return a format that reads batches of columns if every field has an exact column."""
+        if self._column is not None or inexact_field(self._declared) is not None:
+            return self
+        found = copy.copy(self)
+        found._has_columns = True
+        if self._batch_size == DEFAULT_BATCH_SIZE:
+            found._batch_size = _COLUMN_BATCH_SIZE
+        return found
 
     def can_be_cut(self) -> bool:
         """True."""
@@ -144,13 +166,19 @@ class ColumnarFormat(BulkFormat):
                 return near[0]
         raise FormatError(f"{path} has no column {wanted!r}, it has {names}")
 
-    def _elements(
-        self, batch: Any, columns: list[str], path: str, piece: int, before: int
-    ) -> Sequence[Any]:
+    def _elements(self, batch: Any, columns: list[str], path: str, piece: int, before: int) -> Any:
         declared = self._declared
         is_row = self._column is None and isinstance(declared, RowTypeInfo)
         types = declared.get_field_types() if is_row else [declared]  # type: ignore[attr-defined]
         found: list[list[Any]] = []
+        where = f"{path}, rows from {before} of piece {piece}"
+        if self._has_columns:
+            try:
+                made = batch_of_columns([batch.column(name) for name in columns], declared)
+            except ColumnMisfit as misfit:
+                raise FormatError(f"{where}: {misfit}") from None
+            if made is not None:
+                return made
         for name, kind in zip(columns, types, strict=True):
             try:
                 numbers = None if is_row else whole_numbers(batch.column(name), kind)
@@ -158,9 +186,7 @@ class ColumnarFormat(BulkFormat):
                     return numbers
                 found.append(column_values(batch.column(name), kind, is_utc=self._is_utc))
             except ColumnMisfit as misfit:
-                raise FormatError(
-                    f"{path}, rows from {before} of piece {piece}: {misfit.within(name)}"
-                ) from None
+                raise FormatError(f"{where}: {misfit.within(name)}") from None
         if not is_row:
             return found[0]
         return rows_of_columns(self._wanted(), found)
@@ -229,7 +255,7 @@ class RowsOfColumns(ColumnarFormat):
     """Base of formats made for a row type only."""
 
     def __init__(
-        self, row_type: Any, batch_size: int = 2048, is_case_sensitive: bool = True
+        self, row_type: Any, batch_size: int = DEFAULT_BATCH_SIZE, is_case_sensitive: bool = True
     ) -> None:
         """Reads rows of a type.
 

@@ -7,7 +7,7 @@ again: a checkpoint notes the position and how many of its elements were taken.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
         position: Where in the file to begin so as to find them again.
         before: How many elements lie between the position and these.
         elements: The elements; a `DeadLetter` among them goes to a side output.  Whole numbers of
-            64 bits may lie in memory, as a memoryview has them.
+            64 bits may lie in memory, as a memoryview has them, and rows in a ColumnBatch.
     """
 
     position: int
@@ -83,6 +83,10 @@ class FileFormat(ABC):
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
         """The type of the elements, None when it is not declared."""
+
+    def in_columns(self) -> Self:
+        """Return a format whose batches may be batches of columns: here the same."""
+        return self
 
     @abstractmethod
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:

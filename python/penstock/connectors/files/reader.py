@@ -8,6 +8,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.column_batch import ColumnBatch
 from penstock.connectors.files.splits import (
     FileSplit,
     OneStore,
@@ -27,9 +28,10 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import Turns
+from penstock.taskexecutor.sources.turns import BATCH_TURN_NS, Turns, batch_limit
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
@@ -70,23 +72,31 @@ class _BatchSource(SourceOperator):
     side_output: Output | None = None
     has_dead_letters = False
     errors: Any = None
+    #: Records of a batch of columns at most; 0 if records are emitted one by one.
+    batch_rows = 0
 
     def __init__(self) -> None:
         """Creates a source of nothing."""
         super().__init__()
         self.turns = Turns()
+        self.batch_turns = Turns(BATCH_TURN_NS)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` elements without blocking, or more of them in columns."""
         elements = self.elements
-        if elements is not None:
+        if elements is not None and elements.are_columns:
+            self.batch_turns.emit(batch_limit(limit), self._emit)
+        elif elements is not None:
             self.turns.emit(limit, self._emit_each if self.has_dead_letters else self._emit)
         return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
 
     def _emit(self, limit: int) -> int:
         assert self.elements is not None, "begun"
-        number, taken = self.elements.take(limit)
-        self.output.collect_all(taken, MIN_TIMESTAMP)
+        number, taken = self.elements.take(min(limit, self.batch_rows) or limit)
+        if isinstance(taken, ColumnBatch):
+            self.output.collect_batch(taken)
+        else:
+            self.output.collect_all(taken, MIN_TIMESTAMP)
         return number
 
     def _emit_each(self, limit: int) -> int:
@@ -123,6 +133,10 @@ class FileElements(SplitBySplit, _BatchSource):
         if self.has_dead_letters:
             group = self.context.runtime_context.get_metrics_group()
             self.errors = group.counter("numRecordsInErrors")
+        if self.context.evaluation.has_columns:
+            self.batch_rows = batch_rows(self.output)
+        if self.batch_rows:
+            self.format = self.format.in_columns()
         super().open()
 
     def divide(self, share: Share) -> Iterable[FileSplit]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from penstock.columns.column_batch import ColumnBatch
 from penstock.errors import CheckpointStorageError, SourceError
 from penstock.formats.compression import decompressed, is_compressed, naming
 from penstock.formats.file_format import BLOCK_BYTES, FileRange
@@ -227,6 +228,13 @@ class SplitElements:
         take = getattr(self._left, "take", None)
         return number, islice(self._left, number) if take is None else take(number)
 
+    @property
+    def are_columns(self) -> bool:
+        """Return whether what `take` gives next is a ColumnBatch."""
+        if length_hint(self._left) == 0:
+            next(self._batches, None)
+        return isinstance(self._left, BatchRun)
+
     def rest(self) -> FileSplit:
         """The split from the element that follows the last one taken."""
         batch = self._batch
@@ -248,8 +256,12 @@ class SplitElements:
                 if skip >= len(batch.elements) > 0:
                     continue
                 self._batch = batch
-                left = batch.elements[skip:] if skip > 0 else batch.elements
-                self._left = _integers(left) if isinstance(left, memoryview) else iter(left)
+                elements: Any = batch.elements
+                if isinstance(elements, ColumnBatch):
+                    self._left = BatchRun(elements.slice(max(0, skip)))
+                else:
+                    left = elements[skip:] if skip > 0 else elements
+                    self._left = _integers(left) if isinstance(left, memoryview) else iter(left)
                 yield self._left
         self.is_exhausted = True
 
@@ -267,6 +279,35 @@ class SplitElements:
         else:
             file = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 (it is one)
         return decompressed(path, file) if self._format.is_compressible else file
+
+
+class BatchRun:
+    """The records of a batch that were not taken yet, which are made only where they are asked for.
+
+    It is an iterator over them as well.
+    """
+
+    def __init__(self, batch: ColumnBatch) -> None:
+        """Begins with the first record."""
+        self._batch = batch
+        self._taken = 0
+
+    def __length_hint__(self) -> int:
+        return len(self._batch) - self._taken
+
+    def take(self, limit: int) -> ColumnBatch:
+        """Return at most so many of the next records."""
+        found = self._batch.slice(self._taken, limit)
+        self._taken += len(found)
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._taken == len(self._batch):
+            raise StopIteration
+        return self.take(1).rows()[0]
 
 
 def _integers(values: memoryview) -> Iterator[int]:

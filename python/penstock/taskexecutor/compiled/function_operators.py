@@ -116,6 +116,8 @@ class FusedOperator(StreamOperator):
         self.function_of_all = function_of_all
         self.dropped = dropped
         self.blame = blame
+        #: Computes batches by their columns; None if they are taken as objects.
+        self.columns: Any = None
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -138,6 +140,15 @@ class FusedOperator(StreamOperator):
         else:
             return
         raise cause
+
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        columns = self.columns
+        result = None if columns is None else columns.evaluated(batch)
+        if result is None:
+            StreamOperator.process_batch(self, batch)
+        elif len(result) > 0:
+            self.output.collect_batch(result)
 
 
 class KeyedReduceOperator(FunctionOperator):
@@ -238,6 +249,9 @@ class DiscardingSink(StreamOperator):
             type(value) is CoroutineType or type(value) is AsyncGeneratorType
         ):
             refuse_coroutine(value)
+
+    def process_batch(self, batch: Any) -> None:
+        """Drops the records, which are no coroutines."""
 
 
 class FunctionSink(FunctionOperator):

@@ -45,6 +45,14 @@ class Output:
         for value in values:
             self.collect(value, timestamp)
 
+    def collect_batch(self, batch: Any) -> None:
+        """Takes the records of a ColumnBatch; here as the objects that they are made into."""
+        if type(batch.timestamps) is int:
+            self.collect_all(batch.rows(), batch.timestamps)
+        else:
+            for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+                self.collect(value, timestamp)
+
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
         """Takes an element of the side output ``tag_id``; dropped where nobody reads it."""
 
@@ -75,6 +83,18 @@ class Input:
         for value in values:
             self.process(value, timestamp)
 
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a ColumnBatch.
+
+        Here as the objects that they are made into: an operator that computes with columns
+        overrides this, and its results must be those of this method.
+        """
+        if type(batch.timestamps) is int:
+            self.process_all(batch.rows(), batch.timestamps)
+        else:
+            for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+                self.process(value, timestamp)
+
     def process_watermark(self, timestamp: int) -> None:
         """Event time of this input has reached ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".process_watermark")
@@ -103,6 +123,10 @@ class ChainingOutput(Output):
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
         """Takes elements of one timestamp."""
         self.target.process_all(values, timestamp)
+
+    def collect_batch(self, batch: Any) -> None:
+        """Takes the records of a batch, which nobody changes."""
+        self.target.process_batch(batch)
 
     def emit_watermark(self, timestamp: int) -> None:
         """Passes a watermark on."""
@@ -152,7 +176,7 @@ class TypedChainingOutput(ChainingOutput):
         target: Input,
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
-        exact: type | None,
+        exact: Any,
     ) -> None:
         """Connects to an input.
 
@@ -160,7 +184,8 @@ class TypedChainingOutput(ChainingOutput):
             target: What takes the elements.
             encode: The codec's, of their declared type.
             decode: The codec's.
-            exact: The class of elements that come back as they are; None if there is none.
+            exact: The class of elements that come back as they are, or the type of rows of which
+                those of a batch do; None if there is none.
         """
         ChainingOutput.__init__(self, target)
         self.encode = encode
@@ -180,6 +205,13 @@ class TypedChainingOutput(ChainingOutput):
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
         """Takes elements of one timestamp."""
         self.target.process_all(map(self.typed, values), timestamp)
+
+    def collect_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: as objects, unless they come back as they are."""
+        if batch.declared == self.exact:
+            self.target.process_batch(batch)
+        else:
+            Output.collect_batch(self, batch)
 
 
 class StreamOperator(Input):
@@ -298,6 +330,12 @@ class BroadcastOutput(Output):
         for output in self.outputs:
             output.collect(value, timestamp)
 
+    def collect_batch(self, batch: Any) -> None:
+        """Takes the records of a batch."""
+        output: Output
+        for output in self.outputs:
+            output.collect_batch(batch)
+
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
         """Takes an element of a side output."""
         output: Output
@@ -353,6 +391,10 @@ class SideOutputs(Output):
                 return
         self.main.collect(value, timestamp)
 
+    def collect_batch(self, batch: Any) -> None:
+        """Takes the records of a batch, of which none has a tag."""
+        self.main.collect_batch(batch)
+
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
         """Takes an element of a side output."""
         self.rest.collect_side(tag_id, value, timestamp)
@@ -377,6 +419,9 @@ class DiscardingOutput(Output):
 
     def collect(self, value: Any, timestamp: int) -> None:
         """Drops the element."""
+
+    def collect_batch(self, batch: Any) -> None:
+        """Drops the records."""
 
     def emit_watermark(self, timestamp: int) -> None:
         """Drops the watermark."""

@@ -26,6 +26,8 @@ class TimestampsOperator(StreamOperator):
     Attributes:
         extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
         expression: What computes the new timestamp, instead of ``extract``; None if it is called.
+        columns: Computes the timestamps of batches by their columns; None if they are taken as
+            objects.
         stamped: Writes elements that are computed, timestamped, into the exchange behind; None if
             they are made.
         on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
@@ -37,6 +39,7 @@ class TimestampsOperator(StreamOperator):
         StreamOperator.__init__(self)
         self.extract: Any = None
         self.expression: Any = None
+        self.columns: Any = None
         self.stamped: StampedRecords | None = None
         self.on_event: Any = None
         self.emitter: Any = None
@@ -82,3 +85,22 @@ class TimestampsOperator(StreamOperator):
         if stamped.count > 0:
             self.had_events = True
             self.max_timestamp = max(self.max_timestamp, stamped.latest)
+
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        columns = self.columns
+        stamped = None if columns is None else columns.stamped(batch)
+        if stamped is None:
+            StreamOperator.process_batch(self, batch)
+            return
+        done = False
+        try:
+            self.output.collect_batch(stamped)
+            self.had_events = True
+            if self.idle:
+                self.mark_active()
+            self.max_timestamp = max(self.max_timestamp, stamped.max_timestamp)
+            done = True
+        finally:
+            if not done:
+                self.note_failure()

@@ -9,8 +9,9 @@ around operators that are no Python functions, values are written and read, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from penstock.columns.exchange import has_batches
 from penstock.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, Types
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
@@ -43,7 +44,9 @@ _UNCHANGED: Final = (Types.STRING(), Types.BYTE(), Types.SHORT(), Types.INT(), T
 def typed_output(target: Input, declared: TypeInformation) -> ChainingOutput:
     """Return an output that passes records to an input in their declared form."""
     codec = codec_for(declared)
-    exact = next((cls for kind, cls in _EXACT if kind == declared), None)
+    exact: Any = next((cls for kind, cls in _EXACT if kind == declared), None)
+    if exact is None and has_batches(declared):
+        exact = declared
     return TypedChainingOutput(target, codec.encode, codec.decode, exact)
 
 

@@ -24,6 +24,7 @@ from penstock.taskexecutor.time.quiet_time import QuietTime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -99,6 +100,14 @@ def new_emitter(context: OperatorContext, output: Output) -> WatermarkEmitter:
     return kind(output, partial(ask_about_seconds, context))
 
 
+class _KeptTimestamps:
+    """Timestamps batches of records that keep the timestamps that they have."""
+
+    def stamped(self, batch: ColumnBatch) -> ColumnBatch:
+        """Return the batch."""
+        return batch
+
+
 class WatermarksOperator(TimestampsOperator):
     """Timestamps each element and lets the strategy's generator emit watermarks.
 
@@ -148,10 +157,20 @@ class WatermarksOperator(TimestampsOperator):
 
                 # Nobody but the exchange sees the elements.
                 self.stamped = stamped_records(self.output, self.expression)
+        if self.tracks_maximum:
+            self.columns = self._over_columns()
         self.on_event = self.generator.on_event
         self.quiet_time = QuietTime(self.context.input_clock)
         if self.periodic and self.interval_ms > 0 and not is_batch:
             self._schedule()
+
+    def _over_columns(self) -> Any:
+        """Return what timestamps batches; None if their records are taken one by one."""
+        evaluation = self.context.evaluation
+        if self.assigner is None:
+            return _KeptTimestamps() if evaluation.has_columns else None
+        types = (self.context.timestamped_type,)
+        return evaluation.over_columns(evaluation.program(self.extract, 2, types))
 
     def begin_split(self) -> None:
         """Start another split of a source, with a generator of its own."""

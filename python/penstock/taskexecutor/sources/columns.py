@@ -6,6 +6,8 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.batch_schema import inexact_field
+from penstock.columns.column_batch import ColumnBatch, batch_of_columns
 from penstock.common.types import rows_of_columns
 from penstock.errors import FormatError
 from penstock.formats.arrow_columns import ColumnMisfit, column_values
@@ -17,10 +19,11 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import Turns
+from penstock.taskexecutor.sources.turns import BATCH_TURN_NS, Turns, batch_limit
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -41,7 +44,8 @@ def create_column_source(
     context: OperatorContext, descriptor: operators.ColumnSource
 ) -> StreamOperator:
     """The rows of this subtask."""
-    return with_watermarks(context, descriptor, RowsOfColumns(descriptor))
+    source = RowsOfColumns(descriptor)
+    return with_watermarks(context, descriptor, source)
 
 
 class _RowRange(SourceOperator):
@@ -56,14 +60,18 @@ class _RowRange(SourceOperator):
         """Creates the source; no batch is decoded yet."""
         super().__init__()
         row_type: Any = descriptor.row_type
+        self.row_type = row_type
         self.names, self.types = row_type.get_field_names(), row_type.get_field_types()
         self.batches = descriptor.batches
         #: The number of the row behind each batch.
         self.ends = list(accumulate(descriptor.lengths))
         self.next, self.last = 0, -1
-        self.rows: list[Any] = []
+        self.rows: list[Any] | ColumnBatch = []
         self.emitted = 0
         self.turns = Turns()
+        self.batch_turns = Turns(BATCH_TURN_NS)
+        #: Rows of a batch of columns at most; 0 if rows are emitted one by one.
+        self.batch_rows = 0
         self.batch: Any = None
         self.number_of_batch = -1
 
@@ -73,18 +81,26 @@ class _RowRange(SourceOperator):
             return END_OF_DATA
         if self.emitted == len(self.rows):
             self.rows, self.emitted = self._decoded(), 0
-        self.turns.emit(limit, self._emit)
+        if isinstance(self.rows, ColumnBatch):
+            self.batch_turns.emit(batch_limit(limit), self._emit)
+        else:
+            self.turns.emit(limit, self._emit)
         return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
 
     def _emit(self, limit: int) -> int:
         """Emits at most so many of the rows that were decoded."""
-        part = self.rows[self.emitted : self.emitted + limit]
-        self.output.collect_all(part, MIN_TIMESTAMP)
+        part: Any
+        if isinstance(self.rows, ColumnBatch):
+            part = self.rows.slice(self.emitted, min(limit, self.batch_rows))
+            self.output.collect_batch(part)
+        else:
+            part = self.rows[self.emitted : self.emitted + limit]
+            self.output.collect_all(part, MIN_TIMESTAMP)
         self.emitted += len(part)
         self.next += len(part)
         return len(part)
 
-    def _decoded(self) -> list[Any]:
+    def _decoded(self) -> list[Any] | ColumnBatch:
         """Some rows from the next one on, all of one batch."""
         number = bisect_right(self.ends, self.next)
         if number != self.number_of_batch:
@@ -94,6 +110,13 @@ class _RowRange(SourceOperator):
         start = self.next - (self.ends[number] - self.batch.num_rows)
         piece = self.batch.slice(start, min(_STEP_ROWS, self.last + 1 - self.next))
         found = []
+        if self.batch_rows:
+            try:
+                batch = batch_of_columns(piece.columns, self.row_type)
+            except ColumnMisfit as misfit:
+                raise FormatError(f"rows from {self.next}: {misfit}") from None
+            if batch is not None:
+                return batch
         for name, column, declared in zip(self.names, piece.columns, self.types, strict=True):
             try:
                 found.append(column_values(column, declared))
@@ -106,6 +129,12 @@ class RowsOfColumns(SplitBySplit, _RowRange):
     """Emits ranges of the rows; a split is the numbers of its first row and of its last one."""
 
     measure = "Records"
+
+    def open(self) -> None:
+        """Prepares for the first range."""
+        if self.context.evaluation.has_columns and inexact_field(self.row_type) is None:
+            self.batch_rows = batch_rows(self.output)
+        super().open()
 
     def divide(self, share: Share) -> list[tuple[int, int]]:
         """The ranges of a share: every so-many-th of small ones, all of nearly the same size."""

@@ -16,13 +16,30 @@ LONG_STEP_NS: Final = 10_000_000
 #: costs little.
 TURN_NS: Final = 30_000
 
+#: The same of batches of columns, of which small ones cost as much as larger ones.
+BATCH_TURN_NS: Final = 3_000_000
+
+#: Records of a batch of columns for each element that a step may emit, unless it may emit few.
+_BATCH_RECORDS: Final = 16
+_FEW: Final = 32
+
+
+def batch_limit(limit: int) -> int:
+    """Return how many records in columns a step may emit that may emit so many elements."""
+    return limit if limit <= _FEW else limit * _BATCH_RECORDS
+
 
 class Turns:
     """Emits the elements of a step a few at a time: as many as should take a turn's time."""
 
-    def __init__(self) -> None:
-        """Begins with one element."""
+    def __init__(self, turn_ns: int = TURN_NS) -> None:
+        """Begins with one element.
+
+        Args:
+            turn_ns: The time of a turn.
+        """
         self._size = 1
+        self._turn_ns = turn_ns
 
     def emit(self, limit: int, some: Callable[[int], int]) -> None:
         """Emits at most ``limit`` elements, fewer where they have become slow.
@@ -38,7 +55,7 @@ class Turns:
                 return
             limit -= number
             before_ns, now_ns = now_ns, monotonic_ns()
-            if now_ns - before_ns > TURN_NS:
+            if now_ns - before_ns > self._turn_ns:
                 self._size = max(1, self._size // 2)
             elif number == self._size:
                 self._size *= 2

@@ -107,6 +107,8 @@ class _Run:
             function, function_of_all = expression.callable(), expression.over
         fused = FusedOperator(function, function_of_all, DROPPED, composition.blame)
         fused.setup(self.operators[0].context, self.operators[-1].output)
+        if self.program is not None and fused.context is not None:
+            fused.columns = fused.context.evaluation.over_columns(self.program)
         return fused
 
 

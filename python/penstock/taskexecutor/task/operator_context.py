@@ -207,15 +207,23 @@ class OperatorContext:
         ``numRecordsEvaluated`` counts evaluations of functions that computed a result,
         ``numEvaluationsGivenUp`` those after which the function was called, ``numKeysConverted``
         keys of a declared type that took a call, ``numSumsInPlace`` sums that were added up where
-        they are kept.
+        they are kept, ``numBatchesInColumns`` batches whose records were computed by columns,
+        ``numBatchesGivenUp`` those whose records were taken one by one.
 
         Args:
             operator: The operator, once it has been opened.
         """
         group, expressions = self.metric_group(), self.evaluation.expressions
-        if expressions:
-            group.gauge("numRecordsEvaluated", lambda: sum(e.evaluated for e in expressions))
+        programs = self.evaluation.column_programs
+        if expressions or programs:
+            group.gauge(
+                "numRecordsEvaluated",
+                lambda: sum(e.evaluated for e in expressions) + sum(p.rows for p in programs),
+            )
             group.gauge("numEvaluationsGivenUp", lambda: sum(e.given_up for e in expressions))
+        if programs:
+            group.gauge("numBatchesInColumns", lambda: sum(p.batches for p in programs))
+            group.gauge("numBatchesGivenUp", lambda: sum(p.given_up for p in programs))
         conversions = self._key_conversions
         if conversions:
             group.gauge("numKeysConverted", lambda: sum(c.conversions for c in conversions))

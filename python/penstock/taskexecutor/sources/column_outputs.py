@@ -1,0 +1,34 @@
+"""The batches of columns that a source may emit."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.taskexecutor.compiled import (
+    ChainingOutput,
+    DiscardingSink,
+    FusedOperator,
+    TimestampsOperator,
+)
+
+#: Records of a batch where an operator of the chain takes them one by one.  It looks at no clock in
+#: between: timers, mails and barriers wait until it is through with them.
+_FEW: Final = 1024
+
+_MANY: Final = 1 << 20
+
+
+def batch_rows(output: Any) -> int:
+    """Return how many records a batch may have at most; 0 if records are emitted one by one.
+
+    Args:
+        output: That of a source, once the operators behind it are open.
+    """
+    if not isinstance(output, ChainingOutput):
+        return _MANY if getattr(output, "batches", None) is not None else 0
+    target: Any = output.target
+    if isinstance(target, DiscardingSink) or getattr(target, "takes_batches", False):
+        return _MANY
+    if isinstance(target, (FusedOperator, TimestampsOperator)) and target.columns is not None:
+        return batch_rows(target.output) or _FEW
+    return 0
