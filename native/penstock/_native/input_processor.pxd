@@ -14,6 +14,7 @@ cdef class StreamInputProcessor:
     cdef readonly object gate               # owns the handle
     cdef readonly list codecs
     cdef readonly list inputs
+    cdef public list batches                # None without batches
     cdef readonly object handler
     cdef readonly long long records_in
     cdef readonly long long bytes_in
@@ -36,3 +37,4 @@ cdef class StreamInputProcessor:
     cdef int process_element(self, int channel, Codec codec, Input target,
                              const uint8_t *data, size_t size) except -1
     cdef int process_rare(self, int channel, const uint8_t *data, size_t size) except -1
+    cdef int process_batch(self, int channel, bytes payload) except -1

@@ -23,6 +23,7 @@ cdef enum:
     WATERMARK_STATUS = 4
     RECORD_ATTRIBUTES = 5
     INTERNAL_WATERMARK = 6
+    RECORD_BATCH = 7
 
 cdef enum:
     BATCH_NONE = 0
@@ -49,6 +50,8 @@ cdef class StreamInputProcessor:
         records_in: Records handed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
         idle_ns: Nanoseconds for which reading has waited.
+        batches: What decodes the batches of each channel, None for channels without batches; None
+            if no channel has them.
     """
 
     def __cinit__(self, gate, codecs, inputs, handler):
@@ -236,6 +239,8 @@ cdef class StreamInputProcessor:
                 <int64_t>ps_load64(data + 17),
                 <int32_t>ps_load32(data + 25),
             )
+        elif data[0] == RECORD_BATCH and self.batches is not None:
+            self.process_batch(channel, (<const char *>data)[1:size])
         elif data[0] == RECORD_ATTRIBUTES and size == 2:
             self.handler.on_record_attributes(channel, data[1] != 0)
         elif data[0] == INTERNAL_WATERMARK and size == 13:
@@ -246,4 +251,14 @@ cdef class StreamInputProcessor:
             raise CorruptStreamError(f"a record with timestamp of {size} bytes")
         else:
             raise CorruptStreamError(f"unknown element: tag {data[0]}, {size} bytes")
+        return 0
+
+    cdef int process_batch(self, int channel, bytes payload) except -1:
+        """Hands the records of a batch to the channel's input."""
+        cdef object codec = self.batches[channel]
+        if codec is None:
+            raise CorruptStreamError(f"a batch of records on channel {channel}, which has none")
+        batch = codec.decode(payload)
+        self.records_in += len(batch)
+        (<Input>self.inputs[channel]).process_batch(batch)
         return 0

@@ -26,12 +26,14 @@ cdef class RecordWriter(Output):
     cdef PsCursor *cursors                  # one for each channel, then the broadcast one
     cdef Writer writer                      # owns the scratch block
     cdef ComputedRecords computed           # None if the channel or the codec needs the record
+    cdef public object batches              # None if batches are written as records
     cdef bint flush_always
     cdef object random
     cdef object __weakref__
 
     cpdef collect(self, object value, long long timestamp)
     cpdef collect_all(self, object values, long long timestamp)
+    cpdef collect_batch(self, object batch)
     cpdef emit_watermark(self, long long timestamp)
     cpdef emit_status(self, bint idle)
     cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
@@ -45,6 +47,7 @@ cdef class RecordWriter(Output):
     cdef bint write_computed(self, const PsMade *made, long long timestamp) except -1
     cdef inline PsCursor *cursor_of(self, int channel) noexcept
     cdef int write(self, int channel, const uint8_t *data, size_t size) except -1
+    cdef int write_batch(self, int channel, bytes payload, Py_ssize_t records) except -1
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1
     cdef int next_buffer(self, int channel) except -1
     cdef int broadcast(self, bytes payload) except -1

@@ -49,6 +49,8 @@ cdef class RecordWriter(Output):
         records_computed: Those of them that were written from a program's registers, unmade.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
         last_watermark: The last watermark written; the least timestamp before the first one.
+        batches: Splits and encodes batches (``BatchExchange``); None if their records are written
+            one by one.
     """
 
     def __cinit__(self, partition, ChannelSelector selector not None, Codec codec not None):
@@ -93,6 +95,18 @@ cdef class RecordWriter(Output):
             return
         for value in values:
             write_record(self, self.selector.choose(value), value, timestamp)
+
+    cpdef collect_batch(self, object batch):
+        """Writes the records of a batch, as one record for each channel where that is worth it."""
+        cdef object channel, part, payload
+        if self.batches is None:
+            Output.collect_batch(self, batch)
+            return
+        for channel, part, payload in self.batches.split(batch):
+            if payload is None:
+                Output.collect_batch(self, part)
+            else:
+                self.write_batch(channel, payload, len(part))
 
     cdef int collect_computed(
         self, ExpressionIterator values, long long timestamp
@@ -227,6 +241,18 @@ cdef class RecordWriter(Output):
         ps_copy(cursor.data + cursor.position, data, size)
         cursor.position += <unsigned int>size
         ps_commit(cursor)
+        return 0
+
+    cdef int write_batch(self, int channel, bytes payload, Py_ssize_t records) except -1:
+        """Writes a record that is a batch: its bytes, behind their length and the tag."""
+        cdef size_t size = len(payload)
+        if size - LENGTH_BYTES > MAX_RECORD_BYTES:
+            fail_too_large()
+        self.write(channel, <const uint8_t *><const char *>payload, size)
+        self.records_out += records
+        self.bytes_out += size * (self.num_channels if channel == ALL_CHANNELS else 1)
+        if self.flush_always:
+            self.flush_channel(channel)
         return 0
 
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1:

@@ -16,6 +16,7 @@ from penstock.network.stream_element import (
     RECORD,
     RECORD_ATTRIBUTES,
     RECORD_ATTRIBUTES_FORM,
+    RECORD_BATCH,
     RECORD_WITH_TIMESTAMP,
     WATERMARK,
     WATERMARK_FORM,
@@ -43,6 +44,8 @@ class StreamInputProcessor:
     Attributes:
         records_in: Records handed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
+        batches: What decodes the batches of each channel, None for channels without batches; None
+            if no channel has them.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class StreamInputProcessor:
         self.codecs = list(codecs)
         self.inputs = list(inputs)
         self.handler = handler
+        self.batches: list[Any] | None = None
         self.records_in = 0
         self.bytes_in = 0
         self._rest_channel = -1
@@ -156,6 +160,8 @@ class StreamInputProcessor:
             value = codec.decode_at(payload, 9)
             self.records_in += 1
             target.process(value, timestamp)
+        elif tag == RECORD_BATCH and self.batches is not None:
+            self._process_batch(channel, bytes(payload[1:]))
         elif tag == WATERMARK and size == WATERMARK_FORM.size:
             self.handler.on_watermark(channel, WATERMARK_FORM.unpack(payload)[1])
         elif tag == WATERMARK_STATUS and size == WATERMARK_STATUS_FORM.size:
@@ -169,3 +175,13 @@ class StreamInputProcessor:
             self.handler.on_internal_watermark(channel, timestamp, subpartition)
         else:
             raise CorruptStreamError(f"unknown element: tag {tag}, {size} bytes")
+
+    def _process_batch(self, channel: int, payload: bytes) -> None:
+        """Hands the records of a batch to the channel's input."""
+        assert self.batches is not None, "asked before"
+        codec = self.batches[channel]
+        if codec is None:
+            raise CorruptStreamError(f"a batch of records on channel {channel}, which has none")
+        batch = codec.decode(payload)
+        self.records_in += len(batch)
+        self.inputs[channel].process_batch(batch)

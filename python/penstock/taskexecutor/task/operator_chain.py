@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.columns.exchange import BatchExchange, KeyOfBatches, has_batches
 from penstock.datastream.output_tag import OutputTag
 from penstock.expressions.functions import bound_function
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.serialization.codec import codec_for
-from penstock.serialization.key_types import UNDECLARED, sent_key_type
+from penstock.serialization.key_types import UNDECLARED, key_type_of, sent_key_type
 from penstock.taskexecutor.compiled import (
     MAX_TIMESTAMP,
     BroadcastOutput,
@@ -369,8 +370,33 @@ class OperatorChain:
             subtask_index=self._environment.subtask,
         )
         writer = network.RecordWriter(partition, selector, cast("Any", codec_for(declared)))
+        if context.evaluation.has_columns and has_batches(declared):
+            exchange = self._batch_exchange(leaving, context, writer)
+            if exchange is not None:
+                cast("Any", writer).batches = exchange
+                context.metric_group().gauge("numBatchesOut", lambda: exchange.batches)
         self.writers.append(writer)
         return writer
+
+    @staticmethod
+    def _batch_exchange(
+        leaving: NetworkOutput, context: OperatorContext, writer: Any
+    ) -> BatchExchange | None:
+        """Return what writes batches as batches; None if it depends on each record."""
+        spec, declared = leaving.partitioner, cast("Any", leaving.type)
+        if spec.kind in ("FORWARD", "GLOBAL", "BROADCAST"):
+            return BatchExchange(declared, None, is_broadcast=spec.kind == "BROADCAST")
+        if spec.kind != "KEY_GROUP":
+            return None
+        select = bound_function(spec.key_selector, "get_key")
+        evaluation = context.evaluation
+        program = evaluation.over_columns(evaluation.program(select, 1, (declared,)))
+        if program is None:
+            return None
+        key_type: Any = spec.key_type
+        kind = None if key_type is None else key_type_of(key_type).kind
+        keys = KeyOfBatches(program, key_type, kind, spec.max_parallelism, writer.num_channels)
+        return BatchExchange(declared, keys)
 
 
 def _join(outputs: list[Output]) -> Output:

@@ -6,9 +6,15 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.columns.exchange import ReceivedBatches
 from penstock.errors import CorruptCheckpointError, InvalidProgramError
 from penstock.expressions.functions import bound_function
-from penstock.network.stream_element import MIN_TIMESTAMP, RECORD, RECORD_WITH_TIMESTAMP
+from penstock.network.stream_element import (
+    MIN_TIMESTAMP,
+    RECORD,
+    RECORD_BATCH,
+    RECORD_WITH_TIMESTAMP,
+)
 from penstock.serialization.codec import codec_for
 from penstock.serialization.key_types import sent_key_type
 
@@ -57,6 +63,12 @@ class RescaledInput:
         deserializer: Any = network.RecordDeserializer([self._environment.temp_directory()])
         for payload in deserializer.records_of(data):
             tag = payload[0]
+            if tag == RECORD_BATCH:
+                batch = ReceivedBatches(cast("Any", gate.type)).decode(payload[1:])
+                for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+                    if is_own is None or is_own(value):
+                        target.process(value, timestamp)
+                continue
             if tag == RECORD:
                 value, timestamp = codec.decode(payload[1:]), MIN_TIMESTAMP
             elif tag == RECORD_WITH_TIMESTAMP:

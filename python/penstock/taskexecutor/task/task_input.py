@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock import network
+from penstock.columns.exchange import ReceivedBatches, has_batches
 from penstock.common.options import checkpointing
 from penstock.errors import CorruptStreamError
 from penstock.network.events import (
@@ -83,8 +84,11 @@ class TaskInput:
         self._open_channels: dict[int, set[int]] = {}
         codecs: list[Any] = []
         inputs: list[Input] = []
+        batches: list[ReceivedBatches | None] = []
         for index, (input_number, gate) in enumerate(environment.gates):
-            codec = codec_for(cast("Any", chain.gates[index].type))
+            declared = cast("Any", chain.gates[index].type)
+            codec = codec_for(declared)
+            received = ReceivedBatches(declared) if has_batches(declared) else None
             if input_number not in self._inputs:
                 self._inputs[input_number] = operators.get_input(input_number)
                 self._open_channels[input_number] = set()
@@ -94,6 +98,7 @@ class TaskInput:
                 self._open_channels[input_number].add(channel)
                 self._input_of_channel.append(input_number)
                 codecs.append(codec)
+                batches.append(received)
                 inputs.append(self._inputs[input_number])
         self._valves = {
             number: StatusWatermarkValve(
@@ -116,6 +121,8 @@ class TaskInput:
             records = BufferedRecords(self._gate, self.barrier_buffer, environment.temp_directory())
             loop = network.load("StreamInputProcessor", "pure")
             self._processor = loop(records, codecs, inputs, self)
+        if any(batches):
+            self._processor.batches = batches
 
     # As barriers see it ---------------------------------------------------------------------
 
