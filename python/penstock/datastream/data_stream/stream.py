@@ -109,6 +109,33 @@ class DataStream(StreamSettings, Generic[T]):
             operators.Map, "map", "Map", function, result_type(function, output_type)
         )
 
+    def map_batches(
+        self, func: Callable[[Any], Any], schema: Any, *, frame: str | None = None
+    ) -> DataStream[Any]:
+        """Calls a function with some thousand records at a time, as columns (beyond PyFlink).
+
+        The function takes a ``pyarrow.RecordBatch`` and returns one, with any number of rows.  It
+        takes and returns a frame of pandas or Polars if its parameter is annotated so, or
+        ``frame`` says so.  As many rows as there were keep their timestamps in order; others all
+        have the latest one of their batch.  Records that arrive one by one are gathered for at
+        most 50 ms, and never beyond a watermark or a checkpoint.
+
+        Args:
+            func: The function; if it has ``open`` and ``close``, they are called as those of other
+                functions.
+            schema: The rows that it returns: a row type, or a schema of Arrow.
+            frame: "arrow", "pandas" or "polars"; that of the annotation if None, else "arrow".
+
+        Raises:
+            InvalidProgramError: The stream has no declared type, the schema is none, or the
+                function cannot be pickled.
+            WrongArgumentError: The function cannot be called, or no such frame is known.
+            DependencyError: pyarrow is not installed.
+        """
+        from penstock.datastream.data_stream.tables import batches_mapped
+
+        return batches_mapped(self, func, schema, frame)
+
     @overload
     def flat_map(
         self, func: Callable[[T], Iterable[OUT]], output_type: TypeArgument = None

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.batch_functions import frame_of
+from penstock.columns.batch_schema import batch_schema
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.optional_library import optional_library
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.data_stream.stream import DataStream
-from penstock.errors import InvalidProgramError
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_library, arrow_schema, row_type_of
 from penstock.graph import operators
 from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
@@ -101,3 +104,33 @@ def pandas_of(table: Any) -> Any:
 def polars_of(table: Any) -> Any:
     """A table of Arrow as a DataFrame of Polars."""
     return optional_library("polars", "polars", "polars", "to_polars").from_arrow(table)
+
+
+def batches_mapped(
+    stream: DataStream[Any], function: Any, schema: Any, frame: str | None
+) -> DataStream[Any]:
+    """Return the stream of the rows that a function of batches returns; `DataStream.map_batches`.
+
+    Raises:
+        InvalidProgramError: The stream's type or the schema does not say the columns.
+        WrongArgumentError: The function cannot be called, or no such frame is known.
+    """
+    where = "map_batches"
+    if not callable(function):
+        raise WrongArgumentError(f"{where} takes a function, got {function!r}")
+    declared: Any = stream._plain().get_type()
+    if declared is None or isinstance(declared, PickledBytesTypeInfo):
+        raise InvalidProgramError(
+            f"{where}: the elements of {stream.transformation.name!r} have no declared type, so "
+            "nobody knows the columns: declare it with output_type"
+        )
+    batch_schema(declared)
+    result_type = row_type_of(schema, where)
+    batch_schema(result_type)
+    descriptor = operators.MapBatches(
+        shipped(function, where),
+        frame=frame_of(function, frame),
+        declared=declared,
+        result_type=result_type,
+    )
+    return stream._typed_one_input(descriptor, "Map batches", result_type)

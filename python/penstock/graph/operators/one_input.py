@@ -19,6 +19,21 @@ class Map(FunctionDescriptor):
     """One element for each."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MapBatches(FunctionDescriptor):
+    """A function of batches of columns.
+
+    Attributes:
+        frame: What the function takes: "arrow", "pandas" or "polars".
+        declared: The type of the records.
+        result_type: The type of those that it returns.
+    """
+
+    frame: Any
+    declared: Any
+    result_type: Any
+
+
 @dataclass(frozen=True)
 class FlatMap(FunctionDescriptor):
     """Any number of elements for each."""

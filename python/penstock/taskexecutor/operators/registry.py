@@ -28,6 +28,7 @@ _PACKAGE: Final = "penstock.taskexecutor."
 #: it, which takes the context and a descriptor of that class.
 FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.Map: ("operators.stateless", "create_map"),
+    operators.MapBatches: ("operators.map_batches", "create_map_batches"),
     operators.FlatMap: ("operators.stateless", "create_flat_map"),
     operators.Filter: ("operators.stateless", "create_filter"),
     operators.Project: ("operators.stateless", "create_project"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from penstock.expressions import as_tuple, field
+from penstock.expressions.computed import computed
 from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.compiled import (
     FilterOperator,
@@ -42,9 +44,6 @@ def create_filter(context: OperatorContext, descriptor: operators.Filter) -> Str
 def create_project(context: OperatorContext, descriptor: operators.Project) -> StreamOperator:
     """A tuple of some fields of each tuple or row."""
     del context
-    indexes = descriptor.indexes
-
-    def project(value: Any) -> tuple[Any, ...]:
-        return tuple([value[index] for index in indexes])
-
-    return MapOperator(None, project)
+    # As an expression, it is evaluated like functions that only compute.
+    projected = as_tuple(*(field(index) for index in descriptor.indexes))
+    return MapOperator(None, computed(projected, "project", [None]).function)
