@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.serialization import BulkWriter, RowDataBulkWriterFactory
 from penstock.errors import FormatError
 from penstock.formats.arrow_types import arrow_library, arrow_schema, columns_of, of_instants
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from penstock.common.composite_types import RowTypeInfo
+    from penstock.columns.column_batch import ColumnBatch
 
 #: Rows that become a batch of columns.
 _BATCH_ROWS: Final = 8192
@@ -27,6 +28,7 @@ class ColumnWriters(RowDataBulkWriterFactory):
     """
 
     can_be_concatenated = False
+    takes_batches = True
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class ColumnWriters(RowDataBulkWriterFactory):
     def create(self, file: BinaryIO) -> BulkWriter:
         """A writer of one file."""
         schema = arrow_schema(self._written_type)
-        return _ColumnWriter(self._written_type, schema, _OPENERS[self._kind], file, self._options)
+        return ColumnWriter(self._written_type, schema, _OPENERS[self._kind], file, self._options)
 
 
 def _open_parquet(file: BinaryIO, schema: Any, options: dict[str, Any]) -> Any:
@@ -84,7 +86,9 @@ _OPENERS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-class _ColumnWriter(BulkWriter):
+class ColumnWriter(BulkWriter):
+    """Writes the columns of one file."""
+
     def __init__(
         self,
         row_type: RowTypeInfo,
@@ -107,6 +111,36 @@ class _ColumnWriter(BulkWriter):
             raise FormatError(str(misfit)) from None
         if len(self._rows) >= _BATCH_ROWS:
             self.flush()
+
+    def add_batch(self, batch: ColumnBatch) -> bool:
+        """Writes the rows of a batch behind those that were taken.
+
+        Returns:
+            False if its fields are not those of the file as they are, so that nothing was written.
+        """
+        columns = self._columns(batch)
+        if columns is None:
+            return False
+        self.flush()
+        pa = arrow_library("a columnar format")
+        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        return True
+
+    def _columns(self, batch: ColumnBatch) -> list[Any] | None:
+        """Return the columns of a batch in the order and of the types of the file, if it has them.
+
+        A tuple's fields are those of the file in order, a row's have the same names in order.
+        """
+        declared = batch.declared
+        if isinstance(declared, RowTypeInfo):
+            if declared.get_field_names() != self._names:
+                return None
+        elif not isinstance(declared, TupleTypeInfo):
+            return None
+        columns = batch.data.columns
+        if [column.type for column in columns] != list(self._schema.types):
+            return None
+        return list(columns)
 
     def flush(self) -> None:
         """Makes columns of the rows that were taken."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from penstock.expressions.evaluation import Evaluation
 from penstock.graph.chaining import why_not_chainable
+from penstock.graph.explain_columns import ColumnFacts
 from penstock.graph.explain_functions import function_facts
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ _COUNTS: Final[Mapping[str, str]] = {
     "numRecordsIn": "records in",
     "numRecordsEvaluated": "evaluated",
     "numEvaluationsGivenUp": "given up and called",
+    "numBatchesInColumns": "batches in columns",
+    "numBatchesGivenUp": "batches given up",
     "numKeysConverted": "keys converted by a call",
     "numSumsInPlace": "summed in place",
     "numRecordsOut": "records out",
+    "numBatchesOut": "batches out",
     "numRecordsOutComputed": "written without an object",
 }
 
@@ -62,10 +66,12 @@ def explain(
         "",
         "Operators",
     ]
+    columns = ColumnFacts(graph, evaluation)
     for node in graph.nodes.values():
         lines.append(f"  [{node.id}] {node.name}  ({', '.join(_facts(node))})")
         lines.extend(f"      {text}" for text in _inputs(node, graph))
         lines.extend(f"      {text}" for text in function_facts(node, evaluation))
+        lines.extend(f"      {text}" for text in columns.of(node))
     lines += ["", "Vertices (one thread per subtask)"]
     names = {d.id: v.name for v in job.vertices.values() for d in v.produced}
     for number, vertex in enumerate(job.vertices.values(), 1):
@@ -93,7 +99,12 @@ def _counted(
     """One line for each operator of a chain that counted something."""
     for name in dict.fromkeys(config.name for config in vertex.load_chain().operators):
         counted = totals.get((vertex.id, name), {})
-        texts = [f"{counted[key]:,} {what}" for key, what in _COUNTS.items() if key in counted]
+        texts = [
+            f"{counted[key]:,} {what}"
+            for key, what in _COUNTS.items()
+            # Where no batch of columns arrived, nobody wants to know.
+            if key in counted and (counted[key] or not key.startswith("numBatches"))
+        ]
         if texts:
             yield f"{name}: {', '.join(texts)}"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.part_stream import PartStream
 from penstock.connectors.files.writer import FileSinkOperator
 from penstock.errors import FormatError
+from penstock.formats.bulk_writers import ColumnWriter, ColumnWriters
 from penstock.formats.misfit import meant_for, note_place
 
 if TYPE_CHECKING:
@@ -28,12 +30,43 @@ class BulkFileSinkOperator(FileSinkOperator):
         super().__init__(context, descriptor)
         self.factory = descriptor.bulk_writer_factory
         self.writers: dict[str, tuple[BulkWriter, PartStream]] = {}
+        #: Whether batches are written as columns: another assigner looks at the records.
+        self.takes_batches = (
+            isinstance(self.factory, ColumnWriters) and type(self.assigner) is BucketAssigner
+        )
+        #: The batches that were.
+        self.batches = 0
+
+    def open(self) -> None:
+        """Prepares for records."""
+        super().open()
+        if self.context.evaluation.has_columns:
+            self.context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         del timestamp
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, now_ms)
+        writer = self._writer(bucket, now_ms)
+        try:
+            writer.add_element(value)
+        except FormatError as error:
+            note_place(error, self.parts[bucket].final_path)
+            raise
+
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: as columns where the file has them."""
+        if self.takes_batches:
+            now_ms = self.now()
+            writer = self._writer(self.assigner.get_bucket_id(None, now_ms), now_ms)
+            if isinstance(writer, ColumnWriter) and writer.add_batch(batch):
+                self.batches += 1
+                return
+        super().process_batch(batch)
+
+    def _writer(self, bucket: str, now_ms: int) -> BulkWriter:
+        """Return the writer of a bucket's part; a part that is full is ended before."""
         found = self.writers.get(bucket)
         if found is not None and self.parts[bucket].size_bytes > self.limit_bytes:
             self._end_part(bucket)
@@ -44,11 +77,7 @@ class BulkFileSinkOperator(FileSinkOperator):
             found = self.writers[bucket] = (self.factory.create(stream), stream)
         writer, stream = found
         stream.now_ms = now_ms
-        try:
-            writer.add_element(value)
-        except FormatError as error:
-            note_place(error, self.parts[bucket].final_path)
-            raise
+        return writer
 
     def close(self) -> None:
         """Gives up what is open."""

@@ -1,0 +1,175 @@
+"""Says of each operator whether it takes records as batches of columns or one by one, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.columns.batch_schema import inexact_field
+from penstock.columns.evaluation import unsupported_operation
+from penstock.columns.exchange import has_batches
+from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks
+from penstock.expressions.evaluation import Called, Stage
+from penstock.expressions.functions import bound_function
+from penstock.graph import operators
+from penstock.graph.chaining import why_not_chainable
+
+if TYPE_CHECKING:
+    from penstock.expressions.evaluation import Evaluation
+    from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+
+
+#: Kinds of operators that take any batch.
+_TAKING: Final = (operators.DiscardingSink, operators.MapBatches, operators.Project)
+
+
+class _Way(NamedTuple):
+    """The form in which an operator emits records.
+
+    Attributes:
+        in_columns: Whether it emits batches of columns.
+        fact: The line of the explanation; None if no batch ever gets there.
+    """
+
+    in_columns: bool
+    fact: str | None
+
+
+class ColumnFacts:
+    """The lines of a plan about batches of columns."""
+
+    def __init__(self, graph: StreamGraph, evaluation: Evaluation) -> None:
+        """Looks at nothing yet.
+
+        Args:
+            graph: The program.
+            evaluation: What the job's settings say.
+        """
+        self._graph = graph
+        self._evaluation = evaluation
+        self._ways: dict[int, _Way] = {}
+
+    def of(self, node: StreamNode) -> list[str]:
+        """Return the lines of an operator; none if no batch of columns gets there."""
+        if not self._evaluation.has_columns:
+            return []
+        fact = self._way(node).fact
+        edges = [f"records{self._suffix(node, edge)}: {fact}" for edge, fact in self._edges(node)]
+        return edges if fact is None else [*edges, f"records: {fact}"]
+
+    def _suffix(self, node: StreamNode, edge: StreamEdge) -> str:
+        return f" from [{edge.source_id}]" if len(node.in_edges) > 1 else " received"
+
+    def _edges(self, node: StreamNode) -> list[tuple[StreamEdge, str]]:
+        """Return the exchanges behind operators that emit batches, and how records take them."""
+        found = []
+        for edge in node.in_edges:
+            is_exchange = why_not_chainable(edge, self._graph) is not None
+            if is_exchange and self._way(self._graph.nodes[edge.source_id]).in_columns:
+                reason = self._why_no_batches(edge)
+                what = "batches of columns" if reason is None else f"one by one, {reason}"
+                found.append((edge, what))
+        return found
+
+    def _why_no_batches(self, edge: StreamEdge) -> str | None:
+        """Return why the records of an exchange are written one by one; None if they are not."""
+        source = self._graph.nodes[edge.source_id]
+        declared: Any = source.output_type
+        if not has_batches(declared):
+            return "as their declared type has no exact columns"
+        spec = edge.partitioner
+        if spec.kind in ("FORWARD", "GLOBAL", "BROADCAST"):
+            return None
+        if spec.kind != "KEY_GROUP":
+            return f"as {spec.ship_strategy} chooses a channel for each"
+        return self._why_called(bound_function(spec.key_selector, "get_key"), 1, (declared,))
+
+    def _way(self, node: StreamNode) -> _Way:
+        if node.id not in self._ways:
+            self._ways[node.id] = _Way(False, None)  # of a loop
+            self._ways[node.id] = self._decided(node)
+        return self._ways[node.id]
+
+    def _decided(self, node: StreamNode) -> _Way:
+        descriptor = node.descriptor
+        if isinstance(descriptor, (operators.FileSource, operators.ColumnSource)):
+            return self._source(node)
+        if not any(self._has_batches(edge) for edge in node.in_edges):
+            return _Way(False, None)
+        reason = self._why_not(node)
+        if reason is None:
+            return _Way(True, "batches of columns")
+        return _Way(False, f"one by one, {reason}")
+
+    def _has_batches(self, edge: StreamEdge) -> bool:
+        """Return whether batches arrive by an edge."""
+        if not self._way(self._graph.nodes[edge.source_id]).in_columns:
+            return False
+        is_exchange = why_not_chainable(edge, self._graph) is not None
+        return not is_exchange or self._why_no_batches(edge) is None
+
+    def _source(self, node: StreamNode) -> _Way:
+        descriptor: Any = node.descriptor
+        if isinstance(descriptor, operators.ColumnSource):
+            name = inexact_field(descriptor.row_type)
+            if name is not None:
+                return _Way(False, f"one by one, as the field {name!r} has no exact column")
+        elif descriptor.format is None or descriptor.format.in_columns() is descriptor.format:
+            return _Way(False, None)
+        reason = self._why_not_stamped(descriptor.watermark_strategy, (node.output_type,))
+        if reason is None:
+            reason = self._why_not_taken(node)
+        if reason is not None:
+            return _Way(False, f"one by one, {reason}")
+        return _Way(True, "batches of columns")
+
+    def _why_not_taken(self, source: StreamNode) -> str | None:
+        """Return why the one operator behind a source gets no batches; None if it does."""
+        edges = source.out_edges
+        if len(edges) != 1:
+            return "as several operators read them" if edges else None
+        edge = edges[0]
+        if why_not_chainable(edge, self._graph) is not None:
+            return self._why_no_batches(edge)
+        return self._why_not(self._graph.nodes[edge.target_id])
+
+    def _why_not(self, node: StreamNode) -> str | None:
+        """Return why an operator takes the records of batches one by one; None if it does not."""
+        descriptor: Any = node.descriptor
+        if isinstance(descriptor, operators.Map):
+            return self._why_called(bound_function(descriptor.function, "map"), 1, node.input_types)
+        if isinstance(descriptor, operators.Filter):
+            function = bound_function(descriptor.function, "filter")
+            return self._why_called(function, 1, node.input_types)
+        if isinstance(descriptor, operators.Watermarks):
+            return self._why_not_stamped(descriptor.strategy, node.input_types)
+        if isinstance(descriptor, _TAKING):
+            return None
+        if isinstance(descriptor, operators.FileSink) and getattr(
+            descriptor.bulk_writer_factory, "takes_batches", False
+        ):
+            return None
+        return "as its kind of operator takes them"
+
+    def _why_not_stamped(self, strategy: Any, types: Any) -> str | None:
+        # A source without event time has no operator of watermarks.
+        if strategy is None or not (
+            strategy.timestamp_assigner is not None
+            or strategy.idle_timeout_ms is not None
+            or strategy.alignment is not None
+            or strategy.emits_periodically
+        ):
+            return None
+        generator = type(strategy.create_watermark_generator())
+        if generator is not BoundedOutOfOrdernessWatermarks:
+            return f"as {generator.__name__} looks at each"
+        if strategy.timestamp_assigner is None:
+            return None
+        return self._why_called(strategy.timestamp_assigner.extract_timestamp, 2, types[:1])
+
+    def _why_called(self, function: Any, arguments: int, types: Any) -> str | None:
+        """Return why a function is not computed over columns; None if it is."""
+        decided = self._evaluation.decide([Stage(function, types=tuple(types))], arguments)
+        if isinstance(decided, Called):
+            return f"as a function is called: it {decided.reason}"
+        operation = unsupported_operation(decided)
+        return None if operation is None else f"as no kernel of Arrow computes {operation!r}"
