@@ -209,7 +209,7 @@ def stop(
 @click.argument("directory", required=False)
 @click.option("--dispose", metavar="PATH", help="Delete that savepoint instead.")
 @refused_flag("-d", why="deleting a savepoint asks for the whole name: --dispose PATH")
-@refused_flag("-j", "--jarfile", why="a savepoint is deleted without the program's code")
+@click.option("-j", "--jarfile", metavar="FILE", help="Without effect: no code is needed.")
 @_FORMAT
 @_DETACHED
 @cluster_options
@@ -217,6 +217,7 @@ def trigger(
     job: str | None,
     directory: str | None,
     dispose: str | None,
+    jarfile: str | None,
     written: str,
     detached: bool,
     jobmanager: str | None,
@@ -227,6 +228,8 @@ def trigger(
 
     With --dispose, JOB may be named, as on Flink's pages, and is not needed.
     """
+    if jarfile is not None:
+        click.echo(f"--jarfile {jarfile}: has no effect, no code is needed", err=True)
     if dispose is not None:
         if directory is not None or detached:
             raise click.UsageError("--dispose deletes a savepoint, and takes none")
