@@ -169,6 +169,43 @@ class OneMap(KeyedProcessFunction):
         yield value[0], count
 
 
+class DictInValue(KeyedProcessFunction):
+    """Changes a dict of its value in place."""
+
+    def open(self, runtime_context):
+        self.counts = runtime_context.get_state(
+            ValueStateDescriptor("counts", Types.PICKLED_BYTE_ARRAY())
+        )
+
+    def process_element(self, value, ctx):
+        counts = self.counts.value()
+        if counts is None:
+            counts = {}
+        field = value[1] & 3
+        counts[field] = counts.get(field, 0) + 1
+        self.counts.update(counts)
+        yield value[0], counts[field]
+
+
+class ListInMap(KeyedProcessFunction):
+    """Changes a list of its map in place."""
+
+    def open(self, runtime_context):
+        self.latest = runtime_context.get_map_state(
+            MapStateDescriptor("latest", Types.LONG(), Types.PICKLED_BYTE_ARRAY())
+        )
+
+    def process_element(self, value, ctx):
+        field = value[1] & 3
+        latest = self.latest.get(field)
+        if latest is None:
+            latest = []
+        latest.append(value[1])
+        del latest[:-4]
+        self.latest.put(field, latest)
+        yield value[0], latest[0]
+
+
 class SecondField(TimestampAssigner):
     def extract_timestamp(self, value, record_timestamp):
         return value[1]
@@ -188,6 +225,8 @@ PROCESSES = {
     "process": NoState,
     "value-state": OneValue,
     "map-state": OneMap,
+    "dict-in-value": DictInValue,
+    "list-in-map": ListInMap,
     "timers": Timers,
 }
 
@@ -274,8 +313,30 @@ def loop(kind):
         for n in range(BENCH["n"]):
             for _ in process((n % KEYS, n)):
                 pass
+    elif kind in ("dict-in-value", "list-in-map"):
+        process = dict_in_value if kind == "dict-in-value" else list_in_map
+        for n in range(BENCH["n"]):
+            for _ in process(state, (n % KEYS, n)):
+                pass
     else:
         timers()
+
+
+def dict_in_value(state, value):
+    counts = state.get(value[0])
+    if counts is None:
+        counts = state[value[0]] = {}
+    field = value[1] & 3
+    counts[field] = counts.get(field, 0) + 1
+    yield value[0], counts[field]
+
+
+def list_in_map(state, value):
+    lists = state.setdefault(value[0], {})
+    latest = lists.setdefault(value[1] & 3, [])
+    latest.append(value[1])
+    del latest[:-4]
+    yield value[0], latest[0]
 
 
 def timers():

@@ -30,7 +30,8 @@ KINDS = tuple(
     for kind in (
         *("dataclass", "slots", "plain", "plain-slots", "named-tuple", "dict"),
         *("times", "row", "row-by-name"),
-        *("method-key", "process", "value-state", "map-state", "timers"),
+        *("method-key", "process", "value-state", "map-state"),
+        *("dict-in-value", "list-in-map", "timers"),
     )
 )
 WORKLOADS = ("W1", "W2", "W2-built-in", "W3", "W4", "W5")
