@@ -1,0 +1,133 @@
+"""Statements that define: tables, views, functions, databases, and their errors; no job runs."""
+
+import pytest
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.types import DataTypes
+from penstock.table.udf import udf
+
+
+@pytest.fixture
+def tables():
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+
+
+def _rows(result):
+    return [tuple(row) for row in result.collect()]
+
+
+def test_tables_and_views_have_one_namespace(tables):
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'blackhole')")
+    with pytest.raises(ValidationException, match="already exists"):
+        tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'blackhole')")
+    tables.execute_sql("CREATE TEMPORARY TABLE t (b STRING) WITH ('connector' = 'blackhole')")
+    assert tables.from_path("t").get_schema().get_field_names() == ["b"]
+    with pytest.raises(ValidationException, match="Temporary table"):
+        tables.execute_sql("DROP TABLE t")
+    tables.execute_sql("DROP TEMPORARY TABLE t")
+    assert tables.from_path("t").get_schema().get_field_names() == ["a"]
+    tables.execute_sql("CREATE VIEW v AS SELECT 1 AS one")
+    assert tables.list_tables() == ["t", "v"]
+    assert tables.list_views() == ["v"]
+    with pytest.raises(ValidationException, match="does not exist"):
+        tables.execute_sql("DROP TABLE v")
+
+
+def test_columns_are_altered(tables):
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, ts TIMESTAMP(3), b AS a + 1) WITH ('connector' = 'datagen')"
+    )
+    tables.execute_sql("ALTER TABLE t ADD (x STRING FIRST, y BIGINT AFTER a)")
+    tables.execute_sql("ALTER TABLE t ADD WATERMARK FOR ts AS ts - INTERVAL '1' SECOND")
+    names = [row[0] for row in _rows(tables.execute_sql("DESCRIBE t"))]
+    assert names == ["x", "a", "y", "ts", "b"]
+    tables.execute_sql("ALTER TABLE t DROP y")
+    for change, message in (
+        ("DROP a", "computed column `b`"),
+        ("DROP nothing", "nothing"),
+        ("RENAME ts TO a", "already exists"),
+        ("RENAME ts TO time_", "watermark"),
+    ):
+        with pytest.raises(ValidationException, match=message):
+            tables.execute_sql(f"ALTER TABLE t {change}")
+    tables.execute_sql("ALTER TABLE t SET ('number-of-rows' = '5')")
+    shown = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0]
+    assert "'number-of-rows' = '5'" in shown
+    assert "WATERMARK FOR `ts` AS `ts` - INTERVAL '1' SECOND" in shown
+
+
+def test_like_takes_parts_of_another_table(tables):
+    tables.execute_sql(
+        "CREATE TABLE base (a INT, b AS a + 1) WITH ('connector' = 'datagen', "
+        "'rows-per-second' = '5')"
+    )
+    tables.execute_sql(
+        "CREATE TABLE t (c STRING) WITH ('rows-per-second' = '7') "
+        "LIKE base (EXCLUDING GENERATED OVERWRITING OPTIONS)"
+    )
+    assert [row[0] for row in _rows(tables.execute_sql("DESCRIBE t"))] == ["a", "c"]
+    shown = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0]
+    assert "'connector' = 'datagen'" in shown
+    assert "'rows-per-second' = '7'" in shown
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("a INT, a STRING", "duplicate column"),
+        ("a INT, PRIMARY KEY (b) NOT ENFORCED", "'b' does not exist"),
+        ("a INT, PRIMARY KEY (a)", "ENFORCED"),
+        ("a STRING, WATERMARK FOR a AS a", "TIMESTAMP"),
+        ("a INT, WATERMARK FOR ts AS ts", "'ts'"),
+        ("a INT, b AS c + 1", "computed column 'b'"),
+    ],
+)
+def test_wrong_definitions(tables, columns, message):
+    with pytest.raises(TableException, match=message):
+        tables.execute_sql(f"CREATE TABLE t ({columns}) WITH ('connector' = 'datagen')")
+
+
+def test_wrong_insertions(tables):
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, b STRING, c AS a + 1) WITH ('connector' = 'blackhole')"
+    )
+    for statement, message in (
+        ("INSERT INTO t VALUES (1)", "Different number of columns"),
+        ("INSERT INTO t VALUES (1, 2)", "sink column 'b'"),
+        ("INSERT INTO t (a, c) VALUES (1, 2)", "computed column"),
+        ("INSERT INTO t (a, z) VALUES (1, 2)", "Unknown target column 'z'"),
+        ("INSERT INTO nothing VALUES (1)", "nothing"),
+    ):
+        with pytest.raises(ValidationException, match=message):
+            tables.execute_sql(statement)
+
+
+def test_databases_and_catalogs(tables):
+    tables.execute_sql("CREATE DATABASE d")
+    tables.execute_sql("USE d")
+    assert tables.get_current_database() == "d"
+    with pytest.raises(ValidationException, match="currently in use"):
+        tables.execute_sql("DROP DATABASE d")
+    tables.execute_sql("CREATE CATALOG c WITH ('type' = 'generic_in_memory')")
+    tables.execute_sql("USE CATALOG c")
+    assert tables.get_current_database() == "default"
+    assert _rows(tables.execute_sql("SHOW CATALOGS")) == [("c",), ("default_catalog",)]
+    with pytest.raises(ValidationException, match="generic_in_memory"):
+        tables.execute_sql("CREATE CATALOG e WITH ('type' = 'jdbc')")
+
+
+def test_functions_are_found_in_any_case(tables):
+    tables.create_temporary_system_function("Mine", udf(lambda x: x, result_type="INT"))
+    assert tables.list_user_defined_functions() == ["mine"]
+    assert "upper" in tables.list_functions()
+    assert tables.drop_temporary_system_function("MINE")
+    assert not tables.drop_temporary_system_function("mine")
+    with pytest.raises(TypeError, match="result_type"):
+        udf(lambda x: x)
+    with pytest.raises(ValueError, match="func_type"):
+        udf(lambda x: x, result_type=DataTypes.INT(), func_type="fast")
+
+
+def test_settings_are_no_statements_of_a_program(tables):
+    with pytest.raises(TableException, match="get_config"):
+        tables.execute_sql("SET 'parallelism.default' = '2'")
