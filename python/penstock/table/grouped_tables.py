@@ -50,8 +50,13 @@ class GroupedTable:
         return FlatAggregateTable(self._table, self._keys, func)
 
 
-def grouped_select(table: Table, key_trees: Sequence[Any], trees: Sequence[Any]) -> Table:
-    """Return a table with a row for each group."""
+def grouped_select(
+    table: Table,
+    key_trees: Sequence[Any],
+    trees: Sequence[Any],
+    count_window: tuple[int, int] | None = None,
+) -> Table:
+    """Return a table with a row for each group, or for each window of a number of its rows."""
     node = table.plan_node
     key_trees = expanded(key_trees, node.schema, table.resolve)
     keys = tuple(table.resolve(tree) for tree in key_trees)
@@ -73,7 +78,7 @@ def grouped_select(table: Table, key_trees: Sequence[Any], trees: Sequence[Any])
     from penstock.table.table import check_unique
 
     check_unique(names)
-    found = relations.aggregated(node, Grouping(keys), outputs)
+    found = relations.aggregated(node, Grouping(keys), outputs, count_window=count_window)
     made = [found.rewritten(output) for output in outputs]
     return table.derived(n.project(found.node, made, names))
 
@@ -125,6 +130,11 @@ class WindowGroupedTable:
 
         ``col("w").start``, ``.end``, ``.rowtime`` and ``.proctime`` are of the window ``w``.
         """
+        if _is_of_rows(self._window.size):
+            size = self._window.size.options[0]
+            slide = size if self._window.slide is None else self._window.slide.options[0]
+            trees = [tree_of(field) for field in fields]
+            return grouped_select(self._table, self._keys, trees, (size, slide))
         windowed, columns = self._windowed()
         trees = [self._of_window(tree_of(field), columns) for field in fields]
         keys = [*self._keys, *columns.values()]

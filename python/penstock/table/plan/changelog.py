@@ -51,6 +51,8 @@ class Changelog:
                 return _INSERTS if node.bounds is not None else _ALL
             case n.Deduplicate():
                 return _ALL if node.keep_last else _INSERTS
+            case n.CountWindowAggregate():
+                return _INSERTS
             case n.WindowJoin() | n.IntervalJoin() | n.WindowAggregate() | n.Match():
                 return _INSERTS
             case n.TemporalJoin() | n.LookupJoin():

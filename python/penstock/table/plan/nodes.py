@@ -236,6 +236,28 @@ class Aggregate(_OneInput):
 
 
 @dataclass(frozen=True)
+class CountWindowAggregate(_OneInput):
+    """Aggregates of a number of rows of each group, in the order of their arrival.
+
+    Attributes:
+        keys: Positions of the columns that make a group.
+        calls: The aggregates.
+        size: The number of rows of a window.
+        slide: The number of rows between the starts of windows.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    size: int
+    slide: int
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        select = ", ".join(map(str, self.calls))
+        return f"GroupWindowAggregate(size=[{self.size}], slide=[{self.slide}], select=[{select}])"
+
+
+@dataclass(frozen=True)
 class TableAggregate(_OneInput):
     """The rows that a table aggregate function gives for each group, behind the group's keys.
 

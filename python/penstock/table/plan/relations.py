@@ -115,7 +115,12 @@ def as_columns(node: Node, wanted: Sequence[Expression]) -> tuple[Node, list[int
 
 
 def aggregated(
-    input: Node, grouping: Grouping, outputs: Sequence[Expression], *, key_names: Sequence[str] = ()
+    input: Node,
+    grouping: Grouping,
+    outputs: Sequence[Expression],
+    *,
+    key_names: Sequence[str] = (),
+    count_window: tuple[int, int] | None = None,
 ) -> Aggregated:
     """Return the aggregate that expressions need.
 
@@ -124,6 +129,7 @@ def aggregated(
         grouping: The groups.
         outputs: The expressions over the input that the query computes from the groups.
         key_names: Names of the keys, for those that are no columns.
+        count_window: Size and slide of windows over a number of rows; None without such windows.
     """
     calls: list[e.AggregateCall] = []
     for output in outputs:
@@ -149,6 +155,11 @@ def aggregated(
     if grouping.sets is not None:
         return _grouping_sets(projected, grouping, keys, calls, moved)
     found = _group(projected, tuple(range(len(keys))), tuple(moved))
+    if count_window is not None:
+        schema = Schema(found.schema.fields)
+        found = n.CountWindowAggregate(
+            schema, projected, tuple(range(len(keys))), tuple(moved), *count_window
+        )
     replacements = _replacements(found, keys, calls)
     return Aggregated(found, replacements)
 

@@ -247,6 +247,15 @@ class Translation:
         settings["is_updating"] = self._changelog.is_updating(node)
         return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
 
+    @_made.register(n.CountWindowAggregate)
+    def _count_window(self, node: n.CountWindowAggregate) -> Transformation:
+        self._refuse_updates(node.input, node)
+        return self._keyed(
+            self.translate(node.input), node.keys, "count_window", "GroupWindowAggregate", node,
+            input=node.input.schema, output=node.schema, keys=node.keys, calls=node.calls,
+            size=node.size, slide=node.slide,
+        )  # fmt: skip
+
     @_made.register(n.TableAggregate)
     def _table_aggregate(self, node: n.TableAggregate) -> Transformation:
         return self._keyed(

@@ -22,6 +22,7 @@ KINDS: Final = {
     "aggregate": ("aggregate", "GroupAggregateOperator"),
     "final_aggregate": ("aggregate", "FinalAggregateOperator"),
     "table_aggregate": ("table_aggregate", "TableAggregateOperator"),
+    "count_window": ("count_window", "CountWindowOperator"),
     "windows": ("windows", "WindowAssigner"),
     "sessions": ("sessions", "SessionAssigner"),
     "window_aggregate": ("windows", "WindowAggregateOperator"),

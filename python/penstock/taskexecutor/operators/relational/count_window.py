@@ -1,0 +1,77 @@
+"""Aggregates of windows over a number of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes import INSERT
+from penstock.taskexecutor.operators.relational.aggregate import Calls
+from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import key_text
+
+if TYPE_CHECKING:
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class CountWindowOperator(KeyedRelationalOperator):
+    """Emits a window when it has all of its rows; unfinished windows give nothing."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        size: int,
+        slide: int,
+    ) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The columns of the output.
+            keys: Positions of the columns that make a group.
+            calls: The aggregates, over columns.
+            size: The number of rows of a window.
+            slide: The number of rows between the starts of windows.
+        """
+        super().__init__(context, input, output, has_kinds=False, is_updating=False)
+        self.keys = keys
+        self.calls = Calls(context, calls, may_retract=False)
+        self.size = size
+        self.slide = slide
+        #: By key: the number of rows that came, and start and accumulators of each open window.
+        self.windows = context.keyed_state.table("windows", "value").map(None)
+
+    def open(self) -> None:
+        """Open the functions of users."""
+        self.calls.functions.open()
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        self.calls.functions.close()
+
+    def process_columns(self, batch: Any) -> None:
+        """Takes a batch."""
+        columns = [batch.column(i).to_pylist() for i in self.keys]
+        keys = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+        arguments = self.calls.arguments(batch)
+        for row, key in enumerate(keys):
+            text = key_text(key)
+            count, windows = self.windows.get(text) or (0, [])
+            windows = [(start, list(values)) for start, values in windows]
+            if count % self.slide == 0:
+                windows.append((count, self.calls.create()))
+            kept = []
+            for start, values in windows:
+                self.calls.change(values, arguments, row, is_added=True)
+                if count - start + 1 == self.size:
+                    self.changes.add(INSERT, tuple(key) + self.calls.results(values))
+                else:
+                    kept.append((start, values))
+            self.windows.put(text, (count + 1, kept))
+        self.flush()
