@@ -1,6 +1,6 @@
 """ResourceManager: which TaskExecutors there are, and which of their slots go to which job.
 
-It knows nothing of where workers run; a `TaskExecutorDriver` starts them (as local processes, as
+It knows nothing of where workers run; a `ResourceManagerDriver` starts them (as local processes, as
 Spark jobs).  A worker dials in, registers, and its free slots are given to the jobs that declared
 a need.  Everything here runs in the main thread.
 """
@@ -105,7 +105,7 @@ def _how_ended(exit_code: int) -> str:
     return f" by signal {-exit_code} ({number.name}" + (f": {why})" if why else ")")
 
 
-class TaskExecutorDriver(Protocol):
+class ResourceManagerDriver(Protocol):
     """Starts and stops workers somewhere.  Methods are called from one thread at a time."""
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
@@ -124,7 +124,7 @@ class TaskExecutorDriver(Protocol):
         """Ends all workers: waits up to ``grace_s`` for them, then kills; returns when gone."""
 
 
-DriverFactory = Callable[[Callable[[WorkerExit], None]], TaskExecutorDriver]
+DriverFactory = Callable[[Callable[[WorkerExit], None]], ResourceManagerDriver]
 """Makes a driver that reports the end of each worker, from any thread."""
 
 
@@ -199,7 +199,7 @@ class ResourceManager:
 
     def __init__(
         self,
-        driver: TaskExecutorDriver,
+        driver: ResourceManagerDriver,
         slots_per_executor: int | None,
         launch: Callable[[str, int, int, bytes], Mapping[str, object]],
         heartbeat: tuple[int, int],
