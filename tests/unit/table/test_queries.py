@@ -203,3 +203,11 @@ def test_what_streams_refuse(sql, words):
     with pytest.raises(TableException) as caught:
         check(plan(sql), is_streaming=True)
     assert words in str(caught.value)
+
+
+def test_unnest_names_its_columns():
+    sql = "SELECT id, v, i FROM orders CROSS JOIN UNNEST(ARRAY[n, 2]) WITH ORDINALITY AS u(v, i)"
+    made = plan(sql)
+    assert made.schema.names == ["id", "v", "i"]
+    assert find(made, n.Correlate).with_ordinality
+    assert plan("SELECT x FROM UNNEST(ARRAY[1, 2]) AS u(x)").schema.names == ["x"]

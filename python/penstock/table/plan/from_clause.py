@@ -258,7 +258,7 @@ class FromClause:
             raise ValidationException("UNNEST takes one array, map or multiset")
         value = self._queries._expressions(scope).bind(tree.expressions[0])
         kind = value.type
-        offset = tree.args.get("offset")
+        offset = tree.args.get("offset") or None
         if isinstance(kind, types.MapType):
             fields = [Field("key", kind.key_type), Field("value", kind.value_type)]
         elif isinstance(kind, types.ArrayType):
