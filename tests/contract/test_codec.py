@@ -495,3 +495,45 @@ def test_rows_are_written_alike_whichever_objects_their_names_are(kind):
     equal.set_field_names(["".join(list(name)) for name in ("name", "age")])
     other = Row(age=3, name="ann")
     assert codec.encode(equal) == codec.encode(Row(name="ann", age=3)) == codec.encode(other)
+
+
+MIXED = Types.ROW_NAMED(
+    ["a", "b", "c", "d"], [Types.LONG(), Types.INT(), Types.STRING(), Types.DOUBLE()]
+)
+FIELDS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([2**31 - 1, 2**31, -(2**31) - 1, 2**59, 2**60, 2**63 - 1, 2**63]),
+    st.text(max_size=4),
+    st.floats(),
+    st.just(b"x"),
+)
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="only the native codec tells")
+@given(
+    values=st.lists(FIELDS, min_size=3, max_size=5), names=st.sampled_from(["abcd", "abcde", ""])
+)
+def test_what_is_certainly_written_is_written(values, names):
+    row = Row(*values)
+    if names:
+        row.set_field_names(list(names[: len(values)]))
+    for declared, value in (
+        (MIXED, row),
+        (Types.TUPLE(MIXED.get_field_types()), tuple(values)),
+    ):
+        codec = codec_of("native", declared)
+        if codec.certainly_writes(value):
+            assert repr(list(codec.decode(codec.encode(value)))) == repr(list(value))
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="only the native codec tells")
+def test_most_rows_and_tuples_are_certainly_written():
+    row = Row(a=1, b=2, c="x", d=0.5)
+    assert codec_of("native", MIXED).certainly_writes(row)
+    assert codec_of("native", Types.TUPLE(MIXED.get_field_types())).certainly_writes(
+        (1, 2, "x", 0.5)
+    )
+    row.set_row_kind(RowKind.DELETE)
+    assert not codec_of("native", MIXED).certainly_writes(row)

@@ -14,7 +14,9 @@ from penstock._native.basic_codecs cimport (
     BigIntNode, BooleanNode, ByteNode, BytesNode, ConvertedNode, DoubleNode, FloatNode, IntNode,
     LongNode, ShortNode, StringNode,
 )
-from penstock._native.composite_codecs cimport ListNode, MapNode, RowNode, TupleNode
+from penstock._native.composite_codecs cimport (
+    ListNode, MapNode, RowNode, TupleNode, certainly_writes,
+)
 from penstock._native.dynamic_codec cimport DynamicNode
 from penstock._native.failure cimport fail_misfit
 from penstock._native.time_codecs cimport TimestampNode
@@ -117,6 +119,13 @@ cdef class Codec:
             return PyBytes_FromStringAndSize(<const char *>writer.data, writer.position)
         finally:
             free(writer.scratch)
+
+    def certainly_writes(self, value):
+        """Return whether a value is one of the type, where that can be seen without encoding it.
+
+        False says nothing about the value.
+        """
+        return certainly_writes(self.root, value)
 
     def encode_batch(self, values):
         """The values one after the other, each with its length as in a record buffer (M8)."""

@@ -44,6 +44,9 @@ cdef class RowNode(FieldsNode):
     cdef object named(self, object value)
 
 
+cdef bint certainly_writes(CodecNode node, object value) except -1
+
+
 @cython.final
 cdef class ListNode(CodecNode):
     cdef CodecNode element

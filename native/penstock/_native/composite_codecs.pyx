@@ -30,6 +30,7 @@ cdef extern from "Python.h":
     Py_ssize_t PySequence_Fast_GET_SIZE(object values)
     PyObject *PySequence_Fast_GET_ITEM(object values, Py_ssize_t index)
     PyObject *Py_None
+    bint PyFloat_CheckExact(PyObject *value)
     bint PyLong_CheckExact(PyObject *value)
     bint PyUnicode_CheckExact(PyObject *value)
     void PyObject_GC_UnTrack(PyObject *container)
@@ -365,6 +366,45 @@ cdef class RowNode(FieldsNode):
         if row.names is not None or not keeps_fields(self, row.values):
             return None
         return make_row(self.field_names, list(row.values), row.kind)
+
+
+cdef inline bint are_writable(FieldsNode node, object values) noexcept:
+    """Return whether every field, of a tuple or a list, is of a class that is written in place."""
+    cdef PyObject *item
+    cdef int64_t number
+    cdef Py_ssize_t i
+    if PySequence_Fast_GET_SIZE(values) != node.count:
+        return False
+    for i in range(node.count):
+        item = PySequence_Fast_GET_ITEM(values, i)
+        if item == Py_None:
+            continue
+        if node.kinds[i] == TEXT:
+            if not PyUnicode_CheckExact(item):
+                return False
+        elif node.kinds[i] == OTHER:
+            if not PyFloat_CheckExact(item) or (<CodecNode>node.nodes[i]).exact is not float:
+                return False
+        elif not PyLong_CheckExact(item) or not ps_short_int(item, &number):
+            return False
+        elif node.kinds[i] == INT32 and number != <int32_t>number:
+            return False
+    return True
+
+
+cdef bint certainly_writes(CodecNode node, object value) except -1:
+    """Return whether a node writes a value without an error; False where that takes more."""
+    cdef RowBase row
+    if isinstance(node, RowNode):
+        if type(value) is not Row or not isinstance(value, RowBase):
+            return False
+        row = <RowBase>value
+        if row.kind is not INSERT or row.names is not None and not (<RowNode>node).has_names(row):
+            return False
+        return are_writable(<RowNode>node, row.values)
+    return isinstance(node, TupleNode) and PyTuple_CheckExact(value) and are_writable(
+        <TupleNode>node, value
+    )
 
 
 cdef class ListNode(CodecNode):

@@ -108,6 +108,12 @@ cdef bint has_atoms_alone(PyObject *value, int kind) except -1:
             if not is_atom(<object>PyList_GET_ITEM(<object>value, position)):
                 return False
         return True
+    if kind == ROW and isinstance(<object>value, RowBase):
+        # The names may be those of many rows, and nobody changes them.
+        for item_of_row in (<RowBase><object>value).values:
+            if not is_atom(item_of_row):
+                return False
+        return True
     return kind == INSTANCE and is_instance_of_atoms(<object>value)
 
 

@@ -26,4 +26,4 @@ cdef class ClassCheck(ValueCheck):
 
 
 cdef class CodecCheck(ValueCheck):
-    cdef object encode
+    cdef object codec

@@ -442,6 +442,10 @@ class Codec:
         self.encode_into(out, value)
         return bytes(out)
 
+    def certainly_writes(self, value: Any) -> bool:  # noqa: ARG002
+        """Return False: only the native codec can tell without encoding a value."""
+        return False
+
     def encode_into(self, out: bytearray, value: Any) -> None:
         """Appends the bytes of a value; what is appended before an error is void."""
         try:
