@@ -243,10 +243,10 @@ def main(options: list[str] | None = None) -> None:
             rows.append(Row(query, name, arguments.events, None, None, failure))
             print(f"{query} of {name} has no rate: {failure}", file=sys.stderr)
         print_table([row for row in rows if row.query == query], list(chosen))
+        if not (arguments.only or arguments.query or arguments.smoke):
+            write_results(rows, load[0])
     print(f"\nload average before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}")
     print_table(rows, list(chosen))
-    if not (arguments.only or arguments.query or arguments.smoke):
-        write_results(rows, load[0])
     if any(row.failure for row in rows):
         sys.exit(f"{sum(row.failure is not None for row in rows)} queries have no rate")
 
