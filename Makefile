@@ -11,7 +11,7 @@ WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -84,6 +84,9 @@ chaos: $(STAMP)  ## workers die 840 times by kill -9 under twelve jobs, whose st
 	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  PYTHONPATH=tests $(BIN)/python tests/e2e/recovering.py 'local-cluster[2,1,1024]' $$folder $$kind; \
 	  rm -rf "$$folder"; done
+
+coverage: $(STAMP)  ## lines and branches that tests run, in build/coverage (PARTS='python rust' TESTS=…)
+	TESTS='$(TESTS)' sh ci/coverage.sh $(BIN) $(PARTS)
 
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))
