@@ -27,7 +27,7 @@ _MODULES = {
     "Schema": "schema",
     "SqlDialect": "sql_dialect",
     "StatementSet": "statement_set",
-    "StreamTableEnvironment": "table_environment",
+    "StreamTableEnvironment": "stream_table_environment",
     "Table": "table",
     "TableAggregateFunction": "user_functions",
     "TableConfig": "table_config",

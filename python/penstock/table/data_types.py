@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.table import interval_types as intervals
 from penstock.table import logical_types as types
 from penstock.table.type_errors import InvalidTypeError
 
@@ -159,39 +160,39 @@ class DataTypes:
         return types.RowField(name, data_type, description)
 
     @staticmethod
-    def SECOND(precision: int = 6) -> types.Resolution:
+    def SECOND(precision: int = 6) -> intervals.Resolution:
         """Return the resolution of seconds with ``precision`` fractional digits."""
-        return types.Resolution(types.Resolution.IntervalUnit.SECOND, precision)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.SECOND, precision)
 
     @staticmethod
-    def MINUTE() -> types.Resolution:
+    def MINUTE() -> intervals.Resolution:
         """Return the resolution of minutes."""
-        return types.Resolution(types.Resolution.IntervalUnit.MINUTE)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.MINUTE)
 
     @staticmethod
-    def HOUR() -> types.Resolution:
+    def HOUR() -> intervals.Resolution:
         """Return the resolution of hours."""
-        return types.Resolution(types.Resolution.IntervalUnit.HOUR)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.HOUR)
 
     @staticmethod
-    def DAY(precision: int = 2) -> types.Resolution:
+    def DAY(precision: int = 2) -> intervals.Resolution:
         """Return the resolution of days with ``precision`` digits."""
-        return types.Resolution(types.Resolution.IntervalUnit.DAY, precision)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.DAY, precision)
 
     @staticmethod
-    def MONTH() -> types.Resolution:
+    def MONTH() -> intervals.Resolution:
         """Return the resolution of months."""
-        return types.Resolution(types.Resolution.IntervalUnit.MONTH)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.MONTH)
 
     @staticmethod
-    def YEAR(precision: int = 2) -> types.Resolution:
+    def YEAR(precision: int = 2) -> intervals.Resolution:
         """Return the resolution of years with ``precision`` digits."""
-        return types.Resolution(types.Resolution.IntervalUnit.YEAR, precision)
+        return intervals.Resolution(intervals.Resolution.IntervalUnit.YEAR, precision)
 
     @staticmethod
     def INTERVAL(
-        upper_resolution: types.Resolution, lower_resolution: types.Resolution | None = None
-    ) -> types.DayTimeIntervalType | types.YearMonthIntervalType:
+        upper_resolution: intervals.Resolution, lower_resolution: intervals.Resolution | None = None
+    ) -> intervals.DayTimeIntervalType | intervals.YearMonthIntervalType:
         """Return INTERVAL from the larger unit to the smaller one.
 
         Raises:
@@ -199,15 +200,15 @@ class DataTypes:
         """
         upper, lower = upper_resolution, lower_resolution
         name = upper.unit.name if lower is None else f"{upper.unit.name}_TO_{lower.unit.name}"
-        if name in types.YearMonthIntervalType.YearMonthResolution.__members__:
-            resolution = types.YearMonthIntervalType.YearMonthResolution[name]
-            return types.YearMonthIntervalType(
+        if name in intervals.YearMonthIntervalType.YearMonthResolution.__members__:
+            resolution = intervals.YearMonthIntervalType.YearMonthResolution[name]
+            return intervals.YearMonthIntervalType(
                 resolution, upper.precision if upper.precision > 0 else 2
             )
-        if name in types.DayTimeIntervalType.DayTimeResolution.__members__:
+        if name in intervals.DayTimeIntervalType.DayTimeResolution.__members__:
             ends = {end.unit.name: end.precision for end in (upper, lower) if end is not None}
-            return types.DayTimeIntervalType(
-                types.DayTimeIntervalType.DayTimeResolution[name],
+            return intervals.DayTimeIntervalType(
+                intervals.DayTimeIntervalType.DayTimeResolution[name],
                 ends.get("DAY", 2),
                 ends.get("SECOND", 6),
             )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table import types
     from penstock.table.connectors.interfaces import ExecutionContext
-    from penstock.table.table_environment import StreamTableEnvironment
+    from penstock.table.stream_table_environment import StreamTableEnvironment
 
 _ROWTIME = "rowtime"
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))

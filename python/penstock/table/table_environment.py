@@ -1,4 +1,4 @@
-"""TableEnvironment and StreamTableEnvironment: where programs with tables begin."""
+"""TableEnvironment: where programs with tables begin."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.configuration import Configuration
 from penstock.datastream.process_configuration import process_configuration
-from penstock.table.catalog import CatalogBaseTable, CatalogFunction, ObjectIdentifier
+from penstock.table.catalog import CatalogFunction, ObjectIdentifier
 from penstock.table.catalog_manager import CatalogManager
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.module import ModuleEntry
 from penstock.table.planning import Planner, schema_of_node
-from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.table import Table
 from penstock.table.table_config import TableConfig
-from penstock.table.types import DataType, RowField, RowType
-from penstock.table.udf import UserDefinedFunctionWrapper, udaf, udf, udtaf, udtf
-from penstock.table.user_functions import (
-    AggregateFunction,
-    AsyncScalarFunction,
-    ScalarFunction,
-    TableAggregateFunction,
-    TableFunction,
+from penstock.table.table_objects import (
+    described_table,
+    parsed_path,
+    view_of,
+    wrapped_function,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.table.catalog import Catalog, CatalogDescriptor
     from penstock.table.job import TableJobs
     from penstock.table.module import Module
@@ -44,8 +39,19 @@ if TYPE_CHECKING:
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_pipeline import TablePipeline
     from penstock.table.table_result import TableResult
+    from penstock.table.types import DataType, RowType
 
-__all__ = ["StreamTableEnvironment", "TableEnvironment"]
+__all__ = ["TableEnvironment"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return StreamTableEnvironment, which PyFlink's module of this name has, too."""
+    if name == "StreamTableEnvironment":
+        from penstock.table import stream_table_environment
+
+        return stream_table_environment.StreamTableEnvironment
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _SYNTAX: Final = frozenset(
     (
@@ -177,13 +183,13 @@ class TableEnvironment:
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Register a function for all catalogs and databases."""
-        made = CatalogFunction(name, "PYTHON", _wrapped(function))
+        made = CatalogFunction(name, "PYTHON", wrapped_function(function))
         self.catalogs.create_function([name], made, is_system=True)
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Register a function in a database until the program ends."""
-        made = CatalogFunction(path, "PYTHON", _wrapped(function))
-        self.catalogs.create_function(_path(path), made)
+        made = CatalogFunction(path, "PYTHON", wrapped_function(function))
+        self.catalogs.create_function(parsed_path(path), made)
 
     def register_function(self, name: str, function: Any) -> None:
         """Register a function, as PyFlink 1 did; see `create_temporary_system_function`."""
@@ -195,12 +201,12 @@ class TableEnvironment:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function of a database; return whether there was one."""
-        return self.catalogs.drop_function(_path(path), ignore_if_not_exists=True)
+        return self.catalogs.drop_function(parsed_path(path), ignore_if_not_exists=True)
 
     def drop_function(self, path: str) -> bool:
         """Forget a permanent function of a database; return whether there was one."""
         return self.catalogs.drop_function(
-            _path(path), is_temporary=False, ignore_if_not_exists=True
+            parsed_path(path), is_temporary=False, ignore_if_not_exists=True
         )
 
     def list_user_defined_functions(self) -> list[str]:
@@ -224,7 +230,7 @@ class TableEnvironment:
         Raises:
             ValidationException: There is none of that name.
         """
-        node = self.planner.described(_path(path))
+        node = self.planner.described(parsed_path(path))
         if node is None:
             raise ValidationException(f"Table {path} was not found")
         made = Table(node, self)
@@ -234,7 +240,7 @@ class TableEnvironment:
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return the table of a descriptor, which gets no name."""
         identifier = self.catalogs.identifier([self.catalogs.unnamed_path()])
-        return Table(self.planner.scan(identifier, _described(descriptor)), self)
+        return Table(self.planner.scan(identifier, described_table(descriptor)), self)
 
     def create_temporary_table(
         self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
@@ -259,10 +265,10 @@ class TableEnvironment:
     def _create_table(
         self, path: str, descriptor: TableDescriptor, ignore: bool, *, is_temporary: bool
     ) -> bool:
-        table = _described(descriptor)
+        table = described_table(descriptor)
         self.planner.resolved(table)
         return self.catalogs.create_table(
-            self.catalogs.identifier(_path(path)),
+            self.catalogs.identifier(parsed_path(path)),
             table,
             is_temporary=is_temporary,
             ignore_if_exists=ignore,
@@ -297,8 +303,8 @@ class TableEnvironment:
 
     def _create_view(self, path: str, table: Table, is_temporary: bool, ignore: bool) -> bool:
         return self.catalogs.create_table(
-            self.catalogs.identifier(_path(path)),
-            _view_of(table),
+            self.catalogs.identifier(parsed_path(path)),
+            view_of(table),
             is_temporary=is_temporary,
             ignore_if_exists=ignore,
         )
@@ -307,7 +313,7 @@ class TableEnvironment:
         """Name a table by a name of its own, and return the name (beyond PyFlink)."""
         path = self.catalogs.unnamed_path()
         identifier = self.catalogs.identifier([path])
-        self.catalogs.create_table(identifier, _view_of(table), is_temporary=True)
+        self.catalogs.create_table(identifier, view_of(table), is_temporary=True)
         return path
 
     def drop_temporary_table(self, table_path: str) -> bool:
@@ -340,7 +346,7 @@ class TableEnvironment:
 
     def _drop(self, path: str, *, is_view: bool, is_temporary: bool, ignore: bool = True) -> bool:
         return self.catalogs.drop_table(
-            self.catalogs.identifier(_path(path)),
+            self.catalogs.identifier(parsed_path(path)),
             is_view=is_view,
             is_temporary=is_temporary,
             ignore_if_not_exists=ignore,
@@ -492,7 +498,7 @@ class TableEnvironment:
     def schema_of(self, table: Table) -> ResolvedSchema:
         """Return the columns of a table, as declared if it is one of a catalog."""
         if table._path is not None and not table._path.startswith("UnnamedTable$"):
-            found = self.catalogs.find_table(self.catalogs.identifier(_path(table._path)))
+            found = self.catalogs.find_table(self.catalogs.identifier(parsed_path(table._path)))
             if found is not None and not found.is_view:
                 return self.planner.resolved(found)
         return schema_of_node(table.plan_node)
@@ -512,12 +518,12 @@ class TableEnvironment:
             raise TableException("Overwriting a table is not supported: insert into it")
         identifier: ObjectIdentifier | None = None
         if isinstance(target, str):
-            identifier = self.catalogs.identifier(_path(target))
+            identifier = self.catalogs.identifier(parsed_path(target))
             found = self.catalogs.table(identifier, "Sink table")
             name = identifier
         else:
             name = self.catalogs.identifier([self.catalogs.unnamed_path()])
-            found = _described(target, self.schema_of(table))
+            found = described_table(target, self.schema_of(table))
         sink = sink_node(
             name.as_summary_string(),
             table.plan_node,
@@ -568,228 +574,3 @@ class TableEnvironment:
         from penstock.table.explanation import explained
 
         return explained(self, nodes, details)
-
-
-def _path(path: str) -> tuple[str, ...]:
-    """Return the parts of a name, of which those in backquotes may have points.
-
-    Raises:
-        ValidationException: The text is no name.
-    """
-    parts, rest = [], path.strip()
-    while rest:
-        if rest[0] == "`":
-            end = rest.find("`", 1)
-            if end < 0:
-                raise ValidationException(f"Invalid table name: {path!r} has an open quote")
-            parts.append(rest[1:end])
-            rest = rest[end + 1 :]
-        else:
-            part, _, _ = rest.partition(".")
-            parts.append(part.strip())
-            rest = rest[len(part) :]
-        if rest and rest[0] != ".":
-            raise ValidationException(f"Invalid table name: {path!r}")
-        rest = rest[1:]
-    if not parts or not all(parts) or len(parts) > 3:
-        raise ValidationException(f"Invalid table name: {path!r}")
-    return tuple(parts)
-
-
-def _wrapped(function: Any) -> UserDefinedFunctionWrapper:
-    """Return the wrapper of a function.
-
-    Raises:
-        TypeError: The argument is no function.
-    """
-    if isinstance(function, UserDefinedFunctionWrapper):
-        return function
-    makers: tuple[tuple[type, Any], ...] = (
-        (AggregateFunction, udaf),
-        (TableAggregateFunction, udtaf),
-        (TableFunction, udtf),
-        (ScalarFunction, udf),
-        (AsyncScalarFunction, udf),
-    )
-    for kind, make in makers:
-        if isinstance(function, kind):
-            made: UserDefinedFunctionWrapper = make(function)
-            return made
-    raise TypeError(f"Expected a function that udf, udtf, udaf or udtaf made, got {function!r}")
-
-
-def _described(
-    descriptor: TableDescriptor, default: ResolvedSchema | None = None
-) -> CatalogBaseTable:
-    """Return the table of a descriptor.
-
-    Raises:
-        ValidationException: It has no schema.
-    """
-    schema = descriptor.get_schema()
-    if schema is None and default is not None:
-        columns = [DeclaredColumn(c.name, c.data_type) for c in default.columns]
-        schema = Schema(columns)
-    if schema is None:
-        raise ValidationException("Schema missing in descriptor: call schema(...)")
-    return CatalogBaseTable.create_table(
-        schema,
-        descriptor.get_partition_keys(),
-        descriptor.get_options(),
-        descriptor.get_comment(),
-    )
-
-
-def _view_of(table: Table) -> CatalogBaseTable:
-    columns = [
-        DeclaredColumn(column.name, column.data_type)
-        for column in schema_of_node(table.plan_node).columns
-    ]
-    return CatalogBaseTable(Schema(columns), plan=table.plan_node)
-
-
-def row_type(names: Sequence[str], data_types: Sequence[DataType]) -> RowType:
-    """Return the type of rows with columns of these names and types."""
-    pairs = zip(names, data_types, strict=True)
-    return RowType([RowField(name, kind) for name, kind in pairs])
-
-
-class StreamTableEnvironment(TableEnvironment):
-    """A table environment on top of a stream environment, whose streams become tables and back.
-
-    Args:
-        settings: The mode and the built-in catalog.
-        environment: The stream environment.
-    """
-
-    def __init__(
-        self, settings: EnvironmentSettings, environment: StreamExecutionEnvironment
-    ) -> None:
-        super().__init__(settings, environment.get_configuration())
-        self._stream_environment = environment
-
-    @staticmethod
-    def create(  # type: ignore[override]
-        stream_execution_environment: StreamExecutionEnvironment | None = None,
-        environment_settings: EnvironmentSettings | None = None,
-    ) -> StreamTableEnvironment:
-        """Return an environment.
-
-        Args:
-            stream_execution_environment: The stream environment.
-            environment_settings: The settings; the mode of the stream environment by default.
-
-        Raises:
-            ValidationException: There is no stream environment.
-        """
-        if stream_execution_environment is None:
-            from penstock.datastream.stream_execution_environment import (
-                StreamExecutionEnvironment,
-            )
-
-            stream_execution_environment = StreamExecutionEnvironment.get_execution_environment()
-        settings = environment_settings
-        if settings is None:
-            configuration = stream_execution_environment.get_configuration()
-            mode = configuration.get_string("execution.runtime-mode", "STREAMING") or ""
-            settings = EnvironmentSettings(streaming=mode.upper() != "BATCH")
-        made = StreamTableEnvironment(settings, stream_execution_environment)
-        made._config.add_configuration(settings.configuration)
-        return made
-
-    @property
-    def stream_environment(self) -> StreamExecutionEnvironment:
-        """The stream environment beneath (beyond PyFlink)."""
-        return self._stream_environment
-
-    def create_temporary_view(
-        self,
-        view_path: str,
-        table_or_data_stream: Any,
-        *fields_or_schema: Any,
-        ignore_if_exists: bool = False,
-    ) -> None:
-        """Name a table or a stream, so that SQL can read it.
-
-        Args:
-            view_path: The name.
-            table_or_data_stream: The table, or a stream.
-            fields_or_schema: Of a stream: its columns; see `from_data_stream`.
-            ignore_if_exists: Whether a name that is taken is no error.
-
-        Raises:
-            ValidationException: The name is taken.
-        """
-        table = table_or_data_stream
-        if not isinstance(table, Table):
-            table = self.from_data_stream(table, *fields_or_schema)
-        self._create_view(view_path, table, True, ignore_if_exists)
-
-    def from_data_stream(self, data_stream: Any, *fields_or_schema: Any) -> Table:
-        """Return a table of the records of a stream.
-
-        Args:
-            data_stream: The stream.
-            fields_or_schema: A `Schema`, whose physical columns are fields by name; or columns
-                as expressions, by position or by name.
-        """
-        from penstock.table.stream_conversion import table_of_stream
-
-        return table_of_stream(self, data_stream, fields_or_schema)
-
-    def from_changelog_stream(
-        self, data_stream: Any, schema: Schema | None = None, changelog_mode: Any = None
-    ) -> Table:
-        """Return a table of rows that say by their kind how it changes.
-
-        Args:
-            data_stream: The stream of Rows.
-            schema: The columns; those of the stream's type by default.
-            changelog_mode: The kinds that there are; all of them by default.
-        """
-        from penstock.table.stream_conversion import table_of_changes
-
-        return table_of_changes(self, data_stream, schema, changelog_mode)
-
-    def to_data_stream(self, table: Table, target_data_type: DataType | None = None) -> Any:
-        """Return the rows of a table that does not update as a stream of Rows.
-
-        Raises:
-            TableException: The table updates.
-        """
-        from penstock.table.stream_conversion import stream_of_table
-
-        del target_data_type
-        return stream_of_table(self, table)
-
-    def to_changelog_stream(
-        self, table: Table, target_schema: Schema | None = None, changelog_mode: Any = None
-    ) -> Any:
-        """Return the changes of a table as a stream of Rows with their kinds.
-
-        Raises:
-            TableException: The mode does not have all the table's kinds.
-        """
-        from penstock.table.stream_conversion import changes_of_table
-
-        return changes_of_table(self, table, target_schema, changelog_mode)
-
-    def to_append_stream(self, table: Table, type_info: Any) -> Any:
-        """Return the rows of a table that does not update as a stream of a type.
-
-        Raises:
-            TableException: The table updates.
-        """
-        from penstock.table.stream_conversion import appended_stream
-
-        return appended_stream(self, table, type_info)
-
-    def to_retract_stream(self, table: Table, type_info: Any) -> Any:
-        """Return the changes of a table as pairs: True and a new row, or False and an old one."""
-        from penstock.table.stream_conversion import retracted_stream
-
-        return retracted_stream(self, table, type_info)
-
-    def attach(self, sinks: Sequence[Sink]) -> None:
-        """Put insertions into the stream environment's next job (beyond PyFlink)."""
-        self.jobs.add_sinks(sinks, self._stream_environment)

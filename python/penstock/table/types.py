@@ -1,6 +1,11 @@
 """The data types of SQL and the Table API, and ``DataTypes``, which makes them."""
 
 from penstock.table.data_types import DataTypes
+from penstock.table.interval_types import (
+    DayTimeIntervalType,
+    Resolution,
+    YearMonthIntervalType,
+)
 from penstock.table.logical_types import (
     ArrayType,
     AtomicType,
@@ -10,7 +15,6 @@ from penstock.table.logical_types import (
     CharType,
     DataType,
     DateType,
-    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -25,7 +29,6 @@ from penstock.table.logical_types import (
     NullType,
     NumericType,
     RawType,
-    Resolution,
     RowField,
     RowType,
     SmallIntType,
@@ -35,7 +38,6 @@ from penstock.table.logical_types import (
     TinyIntType,
     VarBinaryType,
     VarCharType,
-    YearMonthIntervalType,
     ZonedTimestampType,
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.table import types
-from penstock.table.logical_types import DayTimeIntervalType, YearMonthIntervalType
+from penstock.table.interval_types import DayTimeIntervalType, YearMonthIntervalType
 
 if TYPE_CHECKING:
     from penstock.table.types import DataType
