@@ -1,0 +1,148 @@
+"""Operators of event time: windows, sessions, joins near in time, and what is late."""
+
+import datetime
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+from penstock.table import types
+from penstock.table.plan.schema import Field, Schema
+from unit.table.planning import ROWTIME, TEXT
+from unit.table.running import HarnessTable, RunningQuery
+
+
+def at(seconds):
+    return datetime.datetime(2024, 1, 1) + datetime.timedelta(seconds=seconds)
+
+
+def ms(seconds):
+    return int((at(seconds) - datetime.datetime(1970, 1, 1)).total_seconds() * 1000)
+
+
+def tables():
+    schema = Schema((Field("k", TEXT), Field("n", types.IntType()), Field("ts", ROWTIME)))
+    return [HarnessTable(name, schema, (0,)) for name in ("t", "u")]
+
+
+def rows(*given):
+    return [(k, n, at(seconds)) for k, n, seconds in given]
+
+
+TUMBLE = (
+    "SELECT window_start, k, SUM(n) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
+    "INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k"
+)
+
+
+@pytest.fixture
+def start():
+    running = []
+
+    def begin(sql, **settings):
+        running.append(RunningQuery(sql, tables(), **settings))
+        return running[-1]
+
+    yield begin
+    for query in running:
+        query.close()
+
+
+def test_a_window_is_emitted_once_when_it_ends(start):
+    query = start(TUMBLE)
+    query.give("t", rows(("a", 1, 1), ("b", 2, 9), ("a", 4, 11)))
+    query.harness.process_watermark("t", ms(9))
+    assert query.changes() == []
+    query.harness.process_watermark("t", ms(10) - 1)
+    assert query.changes() == [(0, (at(0), "a", 1)), (0, (at(0), "b", 2))]
+    query.end()
+    assert query.changes()[2:] == [(0, (at(10), "a", 4))]
+
+
+def test_late_rows_are_dropped_and_counted(start):
+    query = start(TUMBLE)
+    query.harness.process_watermark("t", ms(12))
+    query.give("t", rows(("a", 1, 3), ("a", 2, 11)))
+    query.end()
+    assert query.changes() == [(0, (at(10), "a", 2))]
+    metrics = query.harness.metrics("WindowAggregate")
+    assert metrics["numLateRecordsDropped"] == 1
+    assert metrics["numRowsInColumns"] == 2
+
+
+def test_open_windows_survive_a_snapshot(start):
+    first = start(TUMBLE)
+    first.give("t", rows(("a", 1, 1), ("a", 2, 15)))
+    snapshot = first.harness.snapshot(1)
+    second = start(TUMBLE, restored=snapshot)
+    second.give("t", rows(("a", 4, 2)))
+    second.end()
+    assert second.changes() == [(0, (at(0), "a", 5)), (0, (at(10), "a", 2))]
+
+
+def test_windows_that_grow(start):
+    query = start(
+        "SELECT window_end, SUM(n) FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), "
+        "INTERVAL '5' SECOND, INTERVAL '15' SECOND)) GROUP BY window_start, window_end"
+    )
+    query.give("t", rows(("a", 1, 1), ("a", 2, 6)))
+    query.end()
+    assert [row for _, row in query.changes()] == [(at(5), 1), (at(10), 3), (at(15), 3)]
+
+
+def test_a_row_joins_two_sessions(start):
+    query = start(
+        "SELECT window_start, window_end, SUM(n) FROM TABLE(SESSION(TABLE t PARTITION BY k, "
+        "DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k"
+    )
+    query.give("t", rows(("a", 1, 1), ("a", 2, 15), ("b", 4, 5)))
+    query.give("t", rows(("a", 8, 8)))
+    query.end()
+    assert sorted(row for _, row in query.changes()) == [(at(1), at(25), 11), (at(5), at(15), 4)]
+
+
+INTERVAL = (
+    "SELECT t.n, u.n FROM t LEFT JOIN u ON t.k = u.k AND "
+    "u.ts BETWEEN t.ts AND t.ts + INTERVAL '5' SECOND"
+)
+
+
+def test_a_left_row_waits_for_its_partner_until_none_can_come(start):
+    query = start(INTERVAL)
+    query.give("t", rows(("a", 1, 0), ("b", 2, 1)))
+    query.give("u", rows(("a", 10, 5), ("a", 20, 6)))
+    assert query.changes() == [(0, (1, 10))]
+    query.harness.process_watermark("t", ms(10))
+    query.harness.process_watermark("u", ms(10))
+    assert query.changes()[1:] == [(0, (2, None))]
+
+
+def test_the_first_row_of_a_key_by_time(start):
+    query = start(
+        "SELECT k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM t) "
+        "WHERE rn = 1"
+    )
+    query.give("t", rows(("a", 1, 3), ("a", 2, 1), ("b", 3, 4)))
+    query.harness.process_watermark("t", ms(2))
+    assert query.changes() == [(0, ("a", 2))]
+    query.give("t", rows(("a", 9, 5)))
+    query.end()
+    assert query.changes()[1:] == [(0, ("b", 3))]
+
+
+def test_rows_are_ordered_by_time(start):
+    query = start("SELECT n FROM t ORDER BY ts, n DESC")
+    query.give("t", rows(("a", 1, 5), ("a", 2, 1), ("a", 3, 5)))
+    query.end()
+    assert [row for _, row in query.changes()] == [(2,), (3,), (1,)]
+
+
+def test_sums_over_the_rows_before(start):
+    query = start(
+        "SELECT n, SUM(n) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT "
+        "ROW), LAG(n) OVER (PARTITION BY k ORDER BY ts) FROM t"
+    )
+    query.give("t", rows(("a", 1, 1), ("a", 4, 3), ("a", 2, 2)))
+    query.end()
+    assert [row for _, row in query.changes()] == [(1, 1, None), (2, 3, 1), (4, 6, 2)]
