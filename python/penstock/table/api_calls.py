@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
@@ -36,6 +37,13 @@ def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Sco
             case e.UnresolvedCall(function="GET"):
                 value = resolve(environment, binder, part.arguments[0], scope)
                 return _field(binder, value, part.options[0])
+            case e.UnresolvedCall(function="TO_DATE"):
+                # In the Table API, unlike in SQL, a date of a text that is there is NOT NULL.
+                values = [resolve(environment, binder, a, scope) for a in part.arguments]
+                made = binder.call("TO_DATE", values)
+                if any(value.type.is_nullable for value in values):
+                    return made
+                return replace(made, type=made.type.not_null())
             case e.UnresolvedCall(function="SQL"):
                 return environment.sql_expression(part.options[0], scope)
             case e.UnresolvedCall(function="IN TABLE"):
@@ -145,8 +153,6 @@ def whole_row(node: Node) -> e.Expression:
     columns = n.columns(node)
     made = registry.call("ROW", *columns)
     fields = [types.RowField(f.name, f.type) for f in node.schema]
-    from dataclasses import replace
-
     return replace(made, type=types.RowType(fields, nullable=False))
 
 
