@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 from penstock.table import types
 from penstock.table.plan.schema import Field, Schema
 from unit.table.planning import ROWTIME, TEXT
-from unit.table.running import HarnessTable, RunningQuery
+from unit.table.running import HarnessTable, RunningQuery, settled
 
 
 def at(seconds):
@@ -146,3 +146,21 @@ def test_sums_over_the_rows_before(start):
     query.give("t", rows(("a", 1, 1), ("a", 4, 3), ("a", 2, 2)))
     query.end()
     assert [row for _, row in query.changes()] == [(1, 1, None), (2, 3, 1), (4, 6, 2)]
+
+
+def test_the_first_rows_by_time_are_updated(start):
+    query = start("SELECT n FROM t ORDER BY ts LIMIT 1")
+    query.give("t", rows(("a", 1, 5), ("a", 2, 1)))
+    query.end()
+    assert settled(query.changes()) == {(2,): 1}
+
+
+def test_a_union_of_rows_and_changes(start):
+    query = start(
+        "SELECT k, SUM(c) FROM (SELECT k, n AS c FROM t UNION ALL "
+        "SELECT k, CAST(COUNT(*) AS INT) FROM u GROUP BY k) AS both_sides GROUP BY k"
+    )
+    query.give("t", rows(("a", 10, 1)))
+    query.give("u", rows(("a", 0, 1), ("a", 0, 2)))
+    query.end()
+    assert settled(query.changes()) == {("a", 12): 1}

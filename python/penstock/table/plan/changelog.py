@@ -66,9 +66,10 @@ class Changelog:
             case n.Over():
                 return _INSERTS if orders_by_time(node) else _ALL
             case n.Sort():
-                if not node.order or orders_sort_by_time(node):
-                    return inputs
-                return _ALL
+                is_limited = node.limit is not None or node.offset > 0
+                if not node.order:
+                    return inputs if inputs == _INSERTS else _ALL
+                return _ALL if is_limited or not orders_sort_by_time(node) else inputs
         return inputs or _INSERTS
 
     def _of_aggregate(self, node: n.Aggregate) -> frozenset[int]:

@@ -346,8 +346,13 @@ class Translation:
         inputs = []
         for relation in node.relations:
             made = self.translate(relation)
+            if has_kinds and not self._changelog.is_updating(relation):
+                made = self._one(
+                    made, "calc", "Calc", relation,
+                    condition=None, expressions=None, schema=relation.schema,
+                    session=self._context.session, adds_kinds=True,
+                )  # fmt: skip
             inputs.append(made)
-        del has_kinds
         return UnionTransformation(inputs)
 
     def _join_settings(self, node: n.Join) -> dict[str, Any]:

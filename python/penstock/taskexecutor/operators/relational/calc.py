@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.table.functions.evaluation import Evaluator
-from penstock.table.plan.nodes import ROW_KIND
+from penstock.table.plan.nodes import INSERT, ROW_KIND
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, empty_columns
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
@@ -29,6 +29,7 @@ class CalcOperator(RelationalOperator):
         expressions: tuple[Expression, ...] | None,
         schema: Schema,
         session: Session,
+        adds_kinds: bool = False,
     ) -> None:
         """Creates the operator.
 
@@ -38,11 +39,13 @@ class CalcOperator(RelationalOperator):
             expressions: The columns; None for those of the input.
             schema: The columns of the output.
             session: Settings that results depend on.
+            adds_kinds: Whether batches get a column of row kinds; the input has none.
         """
         super().__init__(context)
         self.calls = PythonCalls(context)
         self.evaluator = Evaluator(expressions or (), session, self.calls.call)
         self.condition = condition
+        self.adds_kinds = adds_kinds
         self.expressions = expressions
         self.schemas = {
             has_kinds: arrow_schema(schema, has_kinds=has_kinds) for has_kinds in (False, True)
@@ -70,6 +73,11 @@ class CalcOperator(RelationalOperator):
             batch = batch.filter(mask)
             if not batch.num_rows:
                 return
+        if self.adds_kinds:
+            kinds = pa.repeat(pa.scalar(INSERT, pa.int8()), batch.num_rows)
+            arrays = [*batch.columns, kinds]
+            self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schemas[True]))
+            return
         if self.expressions is None:
             self.emit(batch)
             return
