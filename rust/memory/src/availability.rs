@@ -10,7 +10,7 @@ use crate::network_buffer_pool::NetworkBufferPool;
 use crate::slot::SlotRef;
 use crate::sync::{Arc, Condvar, Deadline, Mutex, lock};
 
-/// What runs when an [`AvailabilityFuture`] is done.  It must be short and must not block.
+/// Callback of a completed [`AvailabilityFuture`].  It must be short and must not block.
 pub type Callback = Box<dyn FnOnce() + Send>;
 
 /// Done when the pool it came from has become available, or was destroyed.
@@ -24,7 +24,7 @@ impl AvailabilityFuture {
     /// A future that is done.
     pub(crate) const DONE: Self = Self { signal: None };
 
-    /// Whether it is done.
+    /// Returns whether it is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.signal
@@ -32,7 +32,7 @@ impl AvailabilityFuture {
             .is_none_or(|signal| lock(&signal.state).done)
     }
 
-    /// Whether both are of the same unavailable period of one pool.
+    /// Returns whether both are of the same unavailable period of one pool.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.signal, &other.signal) {
@@ -65,7 +65,8 @@ impl AvailabilityFuture {
         }
     }
 
-    /// Whether it was done from the beginning, as that of a destroyed pool without segments.
+    /// Returns whether it was done from the beginning, as that of a destroyed pool without
+    /// segments.
     pub(crate) fn is_done_forever(&self) -> bool {
         self.signal.is_none()
     }
@@ -183,7 +184,7 @@ impl AvailabilityHelper {
     }
 }
 
-/// What a change of a pool's state asks for once the pool's lock is released.
+/// Wake-ups to send once the pool's lock is released.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     returned: Vec<(Arc<NetworkBufferPool>, SlotRef)>,

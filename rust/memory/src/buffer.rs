@@ -14,11 +14,11 @@ use crate::slot::SlotRef;
 pub struct Buffer {
     /// This handle is one count of the slot.
     slot: SlotRef,
-    /// Where the buffer's bytes start in the segment.
+    /// Offset of the buffer's bytes in the segment.
     start: u32,
-    /// How many of them were read.
+    /// Number of bytes that were read.
     reader_index: u32,
-    /// How many there are.
+    /// Number of bytes.
     size: u32,
     data_type: DataType,
     compressed: bool,
@@ -51,7 +51,7 @@ impl Buffer {
         self.slot
     }
 
-    /// What the buffer carries.
+    /// Returns the kind of data in the buffer.
     #[must_use]
     pub fn data_type(&self) -> DataType {
         self.data_type
@@ -62,7 +62,7 @@ impl Buffer {
         self.data_type = data_type;
     }
 
-    /// Whether the bytes are compressed.
+    /// Returns whether the bytes are compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.compressed
@@ -73,19 +73,19 @@ impl Buffer {
         self.compressed = compressed;
     }
 
-    /// How many bytes there are, read ones included.
+    /// Returns the number of bytes, read ones included.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size as usize
     }
 
-    /// How many bytes the segment has room for, after this buffer's start.
+    /// Returns the number of bytes the segment has room for, after this buffer's start.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         (self.slot.capacity() - self.start) as usize
     }
 
-    /// Where the buffer's bytes start in their segment.
+    /// Returns the offset of the buffer's bytes in their segment.
     #[must_use]
     pub fn memory_segment_offset(&self) -> usize {
         self.start as usize
@@ -105,7 +105,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes that were read.
     #[must_use]
     pub fn reader_index(&self) -> usize {
         self.reader_index as usize
@@ -184,7 +184,7 @@ impl Buffer {
         unsafe { self.slot.leave_local_pool() }
     }
 
-    /// How many handles on the segment exist; another thread may change it at once.
+    /// Returns the number of handles on the segment; another thread may change it at once.
     #[must_use]
     pub fn ref_count(&self) -> usize {
         self.slot.refs() as usize

@@ -23,9 +23,9 @@ const PIECE_BYTES: usize = 1 << 10;
 pub struct BufferBuilder {
     /// One count of the slot.
     slot: SlotRef,
-    /// How many bytes are written, published or not.
+    /// Number of bytes written, published or not.
     written: u32,
-    /// How many bytes may be written.
+    /// Number of bytes that may be written.
     max_capacity: u32,
     finished: bool,
     has_consumer: bool,
@@ -121,31 +121,31 @@ impl BufferBuilder {
         self.written as usize
     }
 
-    /// Whether [`finish`](Self::finish) was called.
+    /// Returns whether [`finish`](Self::finish) was called.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Whether no byte more fits.
+    /// Returns whether no byte more fits.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.written == self.max_capacity
     }
 
-    /// How many bytes more fit.
+    /// Returns the number of bytes that still fit.
     #[must_use]
     pub fn writable_bytes(&self) -> usize {
         (self.max_capacity - self.written) as usize
     }
 
-    /// How many bytes are written, published or not.
+    /// Returns the number of bytes written, published or not.
     #[must_use]
     pub fn written_bytes(&self) -> usize {
         self.written as usize
     }
 
-    /// How many bytes may be written in all.
+    /// Returns the number of bytes that may be written in all.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.max_capacity as usize

@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::data_type::DataType;
 use crate::position_marker::Position;
 
-/// Where a consumer learns how far the writer has come.
+/// Source of the writer's position for a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// From the marker of the segment's builder.
@@ -24,7 +24,7 @@ pub struct BufferConsumer {
     /// The marker as of the last [`build`](Self::build); newer values are not looked at elsewhere,
     /// so one slice and the flag that goes with it always belong together.
     seen: Position,
-    /// How many bytes were built or skipped.
+    /// Number of bytes that were built or skipped.
     reader_position: u32,
 }
 
@@ -102,43 +102,44 @@ impl BufferConsumer {
         }
     }
 
-    /// Whether the writer was finished as of the last [`build`](Self::build); may be stale false.
+    /// Returns whether the writer was finished as of the last [`build`](Self::build); may be stale
+    /// false.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.seen.is_finished()
     }
 
-    /// Whether a [`build`](Self::build) now would return bytes.
+    /// Returns whether a [`build`](Self::build) now would return bytes.
     #[must_use]
     pub fn is_data_available(&self) -> bool {
         self.reader_position < self.latest().bytes()
     }
 
-    /// How many published bytes are not built yet.
+    /// Returns the number of published bytes that are not built yet.
     #[must_use]
     pub fn readable_bytes(&self) -> usize {
         self.latest().bytes().saturating_sub(self.reader_position) as usize
     }
 
-    /// How many bytes were published so far, built or not.
+    /// Returns the number of bytes published so far, built or not.
     #[must_use]
     pub fn written_bytes(&self) -> usize {
         self.latest().bytes() as usize
     }
 
-    /// Whether nothing was built yet and the consumer starts at the segment's first byte.
+    /// Returns whether nothing was built yet and the consumer starts at the segment's first byte.
     #[must_use]
     pub fn is_start_of_data_buffer(&self) -> bool {
         self.reader_position == 0 && self.data_type().is_buffer()
     }
 
-    /// What the bytes are.
+    /// Returns the kind of the bytes.
     #[must_use]
     pub fn data_type(&self) -> DataType {
         self.segment.data_type()
     }
 
-    /// Whether the bytes are records.
+    /// Returns whether the bytes are records.
     #[must_use]
     pub fn is_buffer(&self) -> bool {
         self.data_type().is_buffer()
@@ -161,7 +162,7 @@ impl BufferConsumer {
 pub struct BufferConsumerWithPartialRecordLength {
     /// The consumer.
     pub consumer: BufferConsumer,
-    /// How many of its first bytes end, or continue, an earlier record.
+    /// Number of its first bytes that end, or continue, an earlier record.
     pub partial_record_length: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a buffer carries.
+//! Kind of data in a buffer.
 
 use std::fmt;
 
@@ -61,19 +61,19 @@ impl DataType {
         self as u8
     }
 
-    /// Whether it carries records.
+    /// Returns whether it carries records.
     #[must_use]
     pub const fn is_buffer(self) -> bool {
         matches!(self, Self::DataBuffer | Self::DataBufferWithClearEnd)
     }
 
-    /// Whether it carries an event.
+    /// Returns whether it carries an event.
     #[must_use]
     pub const fn is_event(self) -> bool {
         !self.is_buffer() && !matches!(self, Self::None)
     }
 
-    /// Whether nothing may follow it on its channel until the consumer resumes the channel.
+    /// Returns whether nothing may follow it on its channel until the consumer resumes the channel.
     #[must_use]
     pub const fn is_blocking_upstream(self) -> bool {
         matches!(
@@ -85,19 +85,19 @@ impl DataType {
         )
     }
 
-    /// Whether it overtakes what is queued before it.
+    /// Returns whether it overtakes what is queued before it.
     #[must_use]
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::PrioritizedEventBuffer)
     }
 
-    /// Whether its arrival is announced ahead of the data queued before it.
+    /// Returns whether its arrival is announced ahead of the data queued before it.
     #[must_use]
     pub const fn requires_announcement(self) -> bool {
         matches!(self, Self::TimeoutableAlignedCheckpointBarrier)
     }
 
-    /// Whether its last record may continue in the next buffer.
+    /// Returns whether its last record may continue in the next buffer.
     #[must_use]
     pub const fn is_partial_record_allowed(self) -> bool {
         matches!(self, Self::DataBuffer)

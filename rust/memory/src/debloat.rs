@@ -1,11 +1,11 @@
-//! How large buffers should be so that what is in flight can be processed in a target time.
+//! Buffer sizes with which in-flight data can be processed in a target time.
 //!
 //! Pure arithmetic: the caller measures throughput and applies the sizes.
 
 /// The bounds and the pace of a [`BufferDebloater`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DebloatOptions {
-    /// How long processing everything in flight may take, in milliseconds.
+    /// Time that processing of all in-flight data may take, in milliseconds.
     pub target_ms: u64,
     /// The smallest buffer size, in bytes.
     pub min_bytes: u32,
@@ -15,7 +15,7 @@ pub struct DebloatOptions {
     pub start_bytes: u32,
     /// The change below which a new size is not announced, in percent of the announced one.
     pub threshold_percent: u32,
-    /// How many samples the moving average spans.
+    /// Number of samples in the moving average.
     pub samples: u32,
 }
 
@@ -123,7 +123,7 @@ impl BufferDebloater {
         self.announced
     }
 
-    /// How long processing everything in flight takes at the measured pace, in milliseconds.
+    /// Returns the time to process all in-flight data at the measured pace, in milliseconds.
     #[must_use]
     pub fn estimated_drain_ms(&self) -> u64 {
         self.drain_ms

@@ -1,4 +1,4 @@
-//! What can go wrong, one small enum per kind of object.
+//! Errors, one small enum per kind of object.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub enum BufferError {
     OutOfBounds {
         /// The first byte asked for.
         index: usize,
-        /// How many bytes were asked for.
+        /// Number of requested bytes.
         length: usize,
-        /// How many bytes there are.
+        /// Number of available bytes.
         size: usize,
     },
     /// Part of a compressed buffer was asked for.
@@ -67,7 +67,7 @@ pub enum PoolError {
     },
     /// Promised segments were not returned by others in time.
     Timeout {
-        /// How long the request waited.
+        /// Time that the request waited.
         timeout: Duration,
     },
     /// An argument that no call should pass; the text names it.
@@ -85,7 +85,7 @@ pub enum PoolError {
     NotShared(String),
     /// Whoever waits was told not to go on.
     Interrupted,
-    /// What should have been gone is still there.
+    /// An object that should have been released still exists.
     PoolsRemain {
         /// Local pools that are still registered.
         pools: usize,
@@ -153,9 +153,9 @@ pub enum SegmentError {
     OutOfBounds {
         /// The first byte asked for.
         index: i64,
-        /// How many bytes were asked for.
+        /// Number of requested bytes.
         length: i64,
-        /// How many bytes there are.
+        /// Number of available bytes.
         size: i64,
     },
     /// The target of a transfer has no room for the bytes.

@@ -1,12 +1,12 @@
-//! What the channels of temporary files have in common: requests that are done in order, by the
-//! caller or by a thread of the file's directory, and a first error that is kept.
+//! Requests of temporary files' channels: done in order, by the caller or by a thread of the file's
+//! directory; the first error is kept.
 
 use std::io;
 
 use crate::io_thread::IoThread;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
-/// Who does the requests of a channel.
+/// Thread that does the requests of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
     /// The caller, before the call returns.
@@ -128,7 +128,7 @@ mod loom_models {
 
     use super::*;
 
-    /// Who waits for a channel sleeps over no end: of one that is done, fails, or is refused.
+    /// A waiter sees every end of a channel: done, failed, or refused.
     #[test]
     fn waiting_channel_sees_every_end() {
         loom::model(|| {

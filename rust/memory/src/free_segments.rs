@@ -9,9 +9,9 @@ use crate::sync::Arc;
 /// By which right somebody takes a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It was promised to him.
+    /// The segment was promised to the requester.
     Promised,
-    /// It was probably promised to him; the network pool is told afterwards if so.
+    /// The segment was probably promised to the requester; the network pool is told afterwards.
     Reserved,
     /// Nobody else was promised it.
     Surplus,
@@ -31,9 +31,9 @@ pub(crate) struct FreeSegments {
     pub(crate) segments: Vec<SlotRef>,
     /// Promised segments that their owners have not taken yet.
     pub(crate) owed: usize,
-    /// Whether there is a segment.
+    /// True if there is a segment.
     pub(crate) availability: AvailabilityHelper,
-    /// Whether there is a segment that is owed to nobody.
+    /// True if there is a segment that is owed to nobody.
     pub(crate) surplus: AvailabilityHelper,
     pub(crate) destroyed: bool,
     /// The memory of all segments; `None` once the pool is destroyed and has the last one back.

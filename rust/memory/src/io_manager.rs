@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::io_thread::IoThread;
 use crate::sync::Arc;
 
-/// How often a directory name may be taken already before giving up.
+/// Number of directory names that may be taken before giving up.
 const NAMING_ATTEMPTS: u32 = 10;
 
 /// The path of one temporary file, and which directory, so which pair of threads, it belongs to.

@@ -10,7 +10,7 @@ use crate::sync::{Mutex, lock};
 /// Requests that may wait; a further one waits for room.
 const QUEUE_LENGTH: usize = 256;
 
-/// What the thread does for one request.
+/// Work of the thread for one request.
 type Request = Box<dyn FnOnce() + Send>;
 
 /// A thread with a bounded queue of requests.

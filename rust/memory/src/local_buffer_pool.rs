@@ -95,7 +95,7 @@ impl LocalBufferPool {
         }
     }
 
-    /// Whether a segment lies ready and no subpartition is at its quota.
+    /// Returns whether a segment lies ready and no subpartition is at its quota.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.inner.state.lock().availability.is_available()
@@ -211,7 +211,7 @@ impl LocalBufferPool {
         state.requested - state.segments.len()
     }
 
-    /// Whether [`lazy_destroy`](Self::lazy_destroy) was called.
+    /// Returns whether [`lazy_destroy`](Self::lazy_destroy) was called.
     #[must_use]
     pub fn is_destroyed(&self) -> bool {
         self.inner.state.lock().destroyed

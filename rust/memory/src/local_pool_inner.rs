@@ -13,7 +13,7 @@ use crate::slot::{NO_CHANNEL, Recycler, SlotRef};
 use crate::sync::Arc;
 use crate::unique_buffer::UniqueBuffer;
 
-/// What the handle, the network pool and the segments in circulation share.
+/// State that the handle, the network pool and the circulating segments share.
 ///
 /// Segments that lie ready keep their reference to the pool (so that requesting one touches no
 /// counter); [`lazy_destroy`](Self::lazy_destroy) breaks that circle.
@@ -34,11 +34,11 @@ pub(crate) struct PoolState {
     channel_counts: Box<[usize]>,
     /// Buffers in use at which a subpartition makes the pool unavailable.
     quotas: Box<[usize]>,
-    /// How many subpartitions have reached their quota.
+    /// Number of subpartitions that have reached their quota.
     channels_at_quota: usize,
     pub(crate) listeners: VecDeque<Arc<dyn BufferListener>>,
     pub(crate) availability: AvailabilityHelper,
-    /// Whether the network pool's next free segment will wake this pool.
+    /// True if the network pool's next free segment will wake this pool.
     waiting_for_network_pool: bool,
     pub(crate) destroyed: bool,
 }

@@ -1,4 +1,4 @@
-//! How large a local pool may be, and what limits its subpartitions.
+//! Size of a local pool, and limits of its subpartitions.
 
 use crate::error::PoolError;
 use crate::slot::NO_CHANNEL;

@@ -37,7 +37,7 @@ use crate::sync::{Arc, Deadline, Mutex, lock};
 /// The longest single wait of a blocking request: so late it learns that it shall not go on.
 const WAIT_SLICE: Duration = Duration::from_millis(200);
 
-/// How long a request for exclusive segments waits unless told otherwise.
+/// Default timeout of a request for exclusive segments.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
 
 /// The network memory of a worker: `n` segments of one size in one region.
@@ -178,19 +178,19 @@ impl NetworkBufferPool {
         self.free.lock().owed
     }
 
-    /// How many local pools are registered.
+    /// Returns the number of registered local pools.
     #[must_use]
     pub fn registered_pools(&self) -> usize {
         lock(&self.factory).pools.len()
     }
 
-    /// Whether [`destroy`](Self::destroy) was called.
+    /// Returns whether [`destroy`](Self::destroy) was called.
     #[must_use]
     pub fn is_destroyed(&self) -> bool {
         self.free.lock().destroyed
     }
 
-    /// Whether a segment is free right now.
+    /// Returns whether a segment is free right now.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.free.lock().availability.is_available()

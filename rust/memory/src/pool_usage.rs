@@ -1,4 +1,4 @@
-//! How much of a network pool its users would like to have, as the log tells it.
+//! Usage of a network pool as requested by its users, for the log.
 
 use crate::network_buffer_pool::{Factory, NetworkBufferPool};
 use crate::sync::lock;

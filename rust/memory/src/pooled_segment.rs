@@ -26,7 +26,7 @@ impl PooledSegment {
         Self { slot, pool }
     }
 
-    /// How many bytes fit.
+    /// Returns the number of bytes that fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slot.capacity() as usize

@@ -1,4 +1,4 @@
-//! How far the writer of a buffer has come, as the reader sees it.
+//! Position of a buffer's writer, as the reader sees it.
 //!
 //! One signed integer says both how many bytes are committed and whether more will come:
 //!
@@ -50,7 +50,7 @@ impl Position {
         self.0
     }
 
-    /// How many bytes are committed.
+    /// Returns the number of committed bytes.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         if self.0 == FINISHED_EMPTY {
@@ -60,7 +60,7 @@ impl Position {
         }
     }
 
-    /// Whether no byte will follow.
+    /// Returns whether no byte will follow.
     #[must_use]
     pub const fn is_finished(self) -> bool {
         self.0 < 0

@@ -1,9 +1,9 @@
-//! How the segments that no pool requires are shared out among the pools that may grow.
+//! Distribution of segments that no pool requires among the pools that may grow.
 //!
 //! Each pool gets the part of the excess that its room to grow is of all pools' room to grow.
 //! The running sum is rounded instead of the single shares, so nothing is lost to rounding.
 
-/// What a pool requires and what it may have at most.
+/// Least and largest size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolBounds {
     /// Segments the pool must always be able to have.

@@ -18,14 +18,14 @@ const PAGE_BYTES: usize = 4 << 10;
 /// Alignment asked of the allocator.  More than this makes it write the zeros itself.
 const ALLOCATOR_ALIGNMENT: usize = 16;
 
-/// Where the bytes are.
+/// Location of the bytes.
 enum Memory {
     /// From the allocator.
     Private {
         allocation: NonNull<u8>,
         layout: Layout,
     },
-    /// Where other processes can read them.
+    /// Memory that other processes can read.
     Shared(Arc<SharedMemory>),
 }
 

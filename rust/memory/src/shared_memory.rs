@@ -16,8 +16,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 /// The size of a file is a multiple of this.
 const PAGE_BYTES: usize = 4 << 10;
-/// What `statfs` calls the file system of sealed files; those of huge pages have another one, and
-/// may have no page where they are read.
+/// Type of the file system of sealed files in `statfs`; that of huge pages differs, and may lack
+/// pages where they are read.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// A mapped file.
@@ -80,7 +80,7 @@ impl SharedMemory {
         Ok(Self { file, mapping })
     }
 
-    /// What [`ForeignMemory::map`] asks for.
+    /// Returns the descriptor for [`ForeignMemory::map`].
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -96,7 +96,7 @@ impl SharedMemory {
         self.mapping.bytes
     }
 
-    /// Where in this memory these bytes lie; `None` when they lie elsewhere.
+    /// Returns the offset of the bytes in this memory; `None` if they lie elsewhere.
     #[must_use]
     pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
         let offset = bytes
@@ -216,7 +216,7 @@ unsafe fn copy_foreign(from: *const u8, into: &mut [u8]) {
     }
 }
 
-/// What lies `index` places behind `from`, as it is right now.
+/// Loads the value `index` places behind `from`, as it is right now.
 ///
 /// # Safety
 /// It can be read there, and `from` is aligned.
@@ -251,7 +251,7 @@ impl SharedFlag {
         SharedMemory::create(size_of::<AtomicU32>()).map(Self)
     }
 
-    /// What [`ForeignFlag::map`] asks for.
+    /// Returns the descriptor for [`ForeignFlag::map`].
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.descriptor()
@@ -279,7 +279,7 @@ impl ForeignFlag {
         ForeignMemory::map(file).map(Self)
     }
 
-    /// Whether it was raised before something that this thread has read.
+    /// Returns whether it was raised before something that this thread has read.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         fence(Ordering::SeqCst);

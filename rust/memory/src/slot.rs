@@ -32,7 +32,7 @@ pub(crate) const NO_CHANNEL: u32 = u32::MAX;
 /// Fewer bytes than this are not worth a pass of their own.
 const MIN_CLAIMED_BYTES: u32 = 4 << 10;
 
-/// Where a slot goes when its last handle is dropped.
+/// Destination of a slot whose last handle is dropped.
 pub(crate) enum Recycler {
     /// Nowhere: the slot is idle in the network pool.
     Idle,
@@ -49,9 +49,9 @@ pub(crate) enum Recycler {
 /// The header of one segment.
 #[repr(align(64))]
 pub(crate) struct SegmentSlot {
-    /// How many handles exist.
+    /// Number of handles.
     refs: AtomicU32,
-    /// How far the segment's builder has come.
+    /// Position of the segment's builder.
     marker: PositionMarker,
     /// The memory: a slice of the network pool's region, or a box of its own.
     data: NonNull<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct SegmentSlot {
     capacity: u32,
     /// The subpartition whose quota the segment counts against.
     channel: UnsafeCell<u32>,
-    /// How many bytes, from the first on, another core has read since a builder last began here.
+    /// Number of leading bytes that another core has read since a builder last began here.
     read_elsewhere: Hint,
     recycler: UnsafeCell<Recycler>,
 }
@@ -215,7 +215,8 @@ impl SlotRef {
         }
     }
 
-    /// Whether there is one handle; if it is the caller's, what other handles did has happened.
+    /// Returns whether there is one handle; if it is the caller's, what other handles did has
+    /// happened.
     #[inline]
     pub(crate) fn has_one_handle(&self) -> bool {
         self.slot().refs.load(Ordering::Acquire) == 1

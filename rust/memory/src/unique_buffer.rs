@@ -12,7 +12,7 @@ use crate::slot::SlotRef;
 pub struct UniqueBuffer {
     /// The only count of the slot.
     slot: SlotRef,
-    /// How many bytes are written.
+    /// Number of bytes written.
     size: u32,
 }
 
@@ -30,13 +30,13 @@ impl UniqueBuffer {
         Self { slot, size: 0 }
     }
 
-    /// How many bytes fit.
+    /// Returns the number of bytes that fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slot.capacity() as usize
     }
 
-    /// How many bytes are written.
+    /// Returns the number of bytes written.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size as usize

@@ -1,4 +1,4 @@
-//! What is committed is read exactly once, in order, while the writer goes on.
+//! Committed bytes are read exactly once, in order, while the writer continues.
 
 #![cfg(not(loom))]
 
@@ -55,8 +55,8 @@ fn finished_is_seen_at_the_next_build() {
     assert_eq!(builder.append(&[1]).unwrap_err(), BufferError::Finished);
 }
 
-/// What another process has read is fetched back for who asks for it: long ranges by a fill, once,
-/// and nothing behind them.
+/// Bytes that another process has read are fetched back on request: long ranges by one fill, and
+/// nothing behind them.
 #[test]
 fn what_was_read_elsewhere_is_fetched_back() {
     const SIZE: usize = 16 << 10;

@@ -63,7 +63,7 @@ fn a_buffer_leaves_for_a_free_segment() {
     assert_eq!(network_pool.available_segments(), 3);
 }
 
-/// What is of no local pool has none to leave.
+/// Buffers of no local pool cannot leave one.
 #[test]
 fn only_buffers_of_local_pools_leave() {
     let mut bytes = Buffer::from_bytes(vec![1, 2], DataType::DataBuffer);
@@ -331,7 +331,7 @@ fn blocked_requester_is_woken_by_recycling() {
     assert_eq!(pool.available_segments(), 1);
 }
 
-/// How often threads race.  Miri is a thousand times slower, and looks at every access.
+/// Number of rounds of racing threads.  Miri is a thousand times slower, and checks every access.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 2_000 };
 
 /// nothing is lost or doubled under concurrent request, recycle, resize and destroy.

@@ -78,7 +78,7 @@ fn last_handle_returns_the_segment() {
     });
 }
 
-/// Who finds that he has the only handle comes after what the others did with theirs.
+/// The owner of the only handle sees everything that the other handles did.
 #[test]
 fn only_handle_follows_the_others() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Where bytes from outside enter, one function for each decoder.
+//! Entry points of bytes from outside, one function for each decoder.
 //!
 //! The fuzz targets call these, and so does `tests/corpus.rs` on the stable compiler.  Any input
 //! may be refused; none may panic, hang, or be accepted as what it is not.
@@ -139,7 +139,7 @@ pub(crate) fn connection(input: &[u8]) {
     }
 }
 
-/// What `connection` says and expects.
+/// Messages that `connection` sends and expects.
 fn client(
     mut stream: impl Read + Write,
     kind: u8,

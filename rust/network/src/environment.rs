@@ -41,25 +41,25 @@ pub struct EnvironmentConfig {
     pub exclusive_buffers_per_channel: usize,
     /// Buffers that the channels of a gate share.
     pub floating_buffers_per_gate: usize,
-    /// How long a request for exclusive buffers may wait.
+    /// Timeout of a request for exclusive buffers.
     pub request_timeout: Duration,
-    /// How long a partition request may wait for the partition.
+    /// Timeout of a partition request.
     pub partition_request_timeout: Duration,
-    /// How long connecting may take.
+    /// Timeout of connecting.
     pub connect_timeout: Duration,
-    /// How long a peer may take to prove itself once it is connected, TLS included.
+    /// Time that a connected peer has to authenticate, TLS included.
     pub handshake_timeout: Duration,
-    /// Whether executors of the same host are reached by Unix sockets and shared memory instead of
+    /// True if executors of the same host are reached by Unix sockets and shared memory instead of
     /// TCP.
     pub same_host_path: bool,
-    /// What is shown on connections to other hosts, which are then encrypted.
+    /// Identity shown on connections to other hosts, which are then encrypted.
     pub tls: Option<TlsIdentity>,
-    /// How gates tell their producers to make buffers smaller, if they do.
+    /// Settings by which gates ask their producers for smaller buffers, if they do.
     pub debloat: Option<DebloatOptions>,
-    /// How buffers for other executors are compressed.
+    /// Compression of buffers for other executors.
     pub compression: Compression,
-    /// Where blocking partitions and records too long for memory are written; empty means the
-    /// system's own place.
+    /// Directories of blocking partitions and of records too long for memory; empty means the
+    /// system's own.
     pub spill_directories: Vec<PathBuf>,
     /// Records that span buffers and are longer than this are gathered in a file, in bytes; less
     /// than 100 KiB counts as 100 KiB.
@@ -92,7 +92,7 @@ impl EnvironmentConfig {
     }
 }
 
-/// Where a channel's partition is.
+/// Location of a channel's partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChannelLocation {
     /// In this executor.
@@ -108,11 +108,11 @@ pub struct ChannelDescriptor {
     pub partition_id: PartitionId,
     /// The subpartition.
     pub subpartition: usize,
-    /// Where it is.
+    /// Location of the partition.
     pub location: ChannelLocation,
 }
 
-/// What partitions, gates and the environment itself share.
+/// State that partitions, gates and the environment share.
 #[derive(Debug)]
 pub(crate) struct EnvironmentCore {
     config: Arc<EnvironmentConfig>,

@@ -6,8 +6,7 @@
 
 use penstock_memory::{BufferError, PoolError};
 
-/// What went wrong in the data plane; the text of each variant names the peer, the partition or
-/// the limit concerned.
+/// Errors of the data plane; the text of each variant names the peer, the partition or the limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The network buffer pool cannot serve a request.
@@ -113,7 +112,7 @@ impl Error {
         }
     }
 
-    /// What an error of the producer's side, with the number `code`, is to the consumer.
+    /// Returns the consumer's error for an error of the producer's side with the number `code`.
     pub(crate) fn at_consumer(code: u16, text: String) -> Self {
         match ErrorCode::from_number(code) {
             Some(ErrorCode::CancelTask) => Self::CancelTask(text),

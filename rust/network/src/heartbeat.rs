@@ -20,7 +20,7 @@ use crate::transport::{TlsIdentity, connect_blocking};
 pub const BEAT_BYTES: usize = 8;
 /// Shortest wait handed to the system: a zero timeout would mean none at all.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// How long the peer may take to shake hands.
+/// Time that the peer has to complete the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Heartbeat {
         self.shared.beats_received.load(Ordering::Acquire)
     }
 
-    /// Whether the stream has ended, by either side.
+    /// Returns whether the stream has ended, by either side.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)

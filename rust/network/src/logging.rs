@@ -1,4 +1,4 @@
-//! Where the log lines of the data plane go.
+//! Output of the data plane's log lines.
 //!
 //! The crate logs through the `log` facade.  A host that has no Rust logger of its own installs a
 //! sink: a function called with level and text, on whichever thread logs, so it must not block.

@@ -475,7 +475,8 @@ pub(crate) fn receive_two(channel: &RemoteInputChannel) {
     }
 }
 
-/// Whether a round of the I/O thread's commands holds an announcement, and the credit it brings.
+/// Returns whether a round of the I/O thread's commands holds an announcement, and the credit it
+/// brings.
 fn announced(commands: Vec<Command>) -> i32 {
     commands
         .into_iter()

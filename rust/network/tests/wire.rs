@@ -263,7 +263,7 @@ proptest! {
         }
     }
 
-    /// What decodes as a reference encodes to the same bytes.
+    /// A reference that decodes encodes to the same bytes.
     #[test]
     fn random_references_do_no_harm(body in prop::collection::vec(any::<u8>(), 38..46)) {
         // Half of them with types and flags that are known.

@@ -11,9 +11,9 @@ use crate::memory::{self, MAX_BYTES};
 use crate::{FrameLayout, InterpreterFrame, ProfileError, Thread};
 
 const MAX_FRAMES: usize = 256;
-/// How much of a frame is read.
+/// Number of bytes read of a frame.
 const FRAME_BYTES: usize = 96;
-/// How long a thread may take: one that waits for a processor, or within the kernel for a disk.
+/// Time that a thread has to answer: it may wait for a processor, or within the kernel for a disk.
 const PATIENCE: Duration = Duration::from_millis(100);
 const NO_FRAME: InterpreterFrame = InterpreterFrame {
     code: 0,
@@ -22,7 +22,7 @@ const NO_FRAME: InterpreterFrame = InterpreterFrame {
 };
 const GLANCE: Duration = Duration::from_micros(20);
 
-/// What a thread was at.
+/// Captured state of a thread.
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) instruction: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Captured {
     pub(crate) frames: Vec<InterpreterFrame>,
 }
 
-/// What the one who asks and the handler hand to each other.
+/// Memory that the asking thread and the handler share.
 struct Area {
     thread: Thread,
     layout: FrameLayout,
@@ -69,7 +69,7 @@ const ANSWERED: i32 = -3;
 /// The signal, once its handler is there; who has the lock asks.
 static SIGNAL: Mutex<Option<i32>> = Mutex::new(None);
 
-/// Whether all that is asked of a frame lies within what is read of it.
+/// Returns whether all that is asked of a frame lies within what is read of it.
 pub(crate) fn fits(layout: &FrameLayout) -> bool {
     let last = FRAME_BYTES - size_of::<u64>();
     [layout.previous, layout.code, layout.instruction]
@@ -149,7 +149,7 @@ pub(crate) fn capture(thread: Thread, layout: &FrameLayout) -> Option<Captured> 
     Some(captured)
 }
 
-/// Whether the area may be written: a thread that began to answer late may be at it still.
+/// Returns whether the area may be written: a thread that began to answer late may be at it still.
 fn is_free() -> bool {
     let begun = Instant::now();
     while ASKED.load(Ordering::Acquire) == ANSWERING {

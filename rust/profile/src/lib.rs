@@ -1,4 +1,4 @@
-//! What threads of this process are at, native code included, without a debugger's rights.
+//! Stacks of this process's threads, native code included, without a debugger's rights.
 //!
 //! A thread that is asked gets a signal, wherever it is.  The handler copies the registers, the
 //! stack and the interpreter's chain of frames into an area made before, by system calls that
@@ -28,7 +28,7 @@ mod sampler;
 pub use error::ProfileError;
 pub use sampler::Sampler;
 
-/// Where an interpreter keeps its frames: offsets in bytes.
+/// Layout of an interpreter's frames: offsets in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameLayout {
     /// In the state of a thread: a pointer to the innermost frame, or to what holds that pointer.
@@ -68,7 +68,7 @@ pub struct InterpreterFrame {
     pub code: u64,
     /// The address of its instruction.
     pub instruction: u64,
-    /// Whether native code called the interpreter with it, rather than another frame.
+    /// True if native code called the interpreter with it, rather than another frame.
     pub is_entry: bool,
 }
 
@@ -81,12 +81,12 @@ pub struct Thread {
     pub state: u64,
 }
 
-/// Where a thread was.
+/// Position of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// Whether it ran or could have: it waited for nothing but a processor.
+    /// True if it ran or could have: it waited for nothing but a processor.
     pub is_running: bool,
-    /// Whether the native stack was followed to its end.
+    /// True if the native stack was followed to its end.
     pub is_complete: bool,
     /// Addresses within the functions of its native stack, innermost first.
     pub native: Vec<u64>,

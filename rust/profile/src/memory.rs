@@ -6,9 +6,9 @@ use std::mem::size_of;
 use crate::ProfileError;
 
 const PAGE: usize = 4096;
-/// How many pages are read at once, one more for a beginning within a page.
+/// Number of pages read at once, with one more for a beginning within a page.
 const MAX_PAGES: usize = 65;
-/// How much [`read`] reads at most.
+/// Largest number of bytes that [`read`] reads.
 pub(crate) const MAX_BYTES: usize = (MAX_PAGES - 1) * PAGE;
 
 /// Copies what is at `address` until memory ends that can be read; returns how much that is.
@@ -63,7 +63,7 @@ pub(crate) fn read_word(address: u64) -> Option<u64> {
     (read(address, &mut bytes) == bytes.len()).then(|| u64::from_ne_bytes(bytes))
 }
 
-/// Whether the system call is allowed.
+/// Checks that the system call is allowed.
 pub(crate) fn check() -> Result<(), ProfileError> {
     let known = 0x5EED_u64;
     let address = (&raw const known).expose_provenance() as u64;

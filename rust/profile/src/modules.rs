@@ -19,15 +19,15 @@ const MAX_SECTION_BYTES: u64 = 256 << 20;
 /// A part of a library that holds code.
 struct Mapped {
     addresses: Range<u64>,
-    /// Where in the file it begins.
+    /// Offset in the file.
     offset: u64,
     path: String,
-    /// What is known of it once it was met; `None` inside where it could not be read.
+    /// The loaded library once it was met; `None` inside if it could not be read.
     loaded: Option<Option<Loaded>>,
 }
 
 struct Loaded {
-    /// What is added to the file's addresses.
+    /// Difference between addresses in memory and those of the file.
     bias: u64,
     /// By their beginning.
     functions: Vec<Function>,
@@ -116,7 +116,7 @@ impl Modules {
             .then_some(last)
     }
 
-    /// What is known of the library of an address.
+    /// Returns the library of an address.
     fn loaded(&mut self, address: u64) -> Option<&Loaded> {
         let index = self.index(address)?;
         let one = &mut self.mapped[index];

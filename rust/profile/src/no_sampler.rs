@@ -1,6 +1,6 @@
 use crate::{FrameLayout, Look, ProfileError, Thread};
 
-/// What there is where nobody knows how to look at threads.
+/// Sampler of platforms on which threads cannot be inspected.
 #[derive(Debug)]
 pub enum Sampler {}
 

@@ -61,7 +61,8 @@ impl Sampler {
     }
 }
 
-/// Whether a thread of this process runs or waits for a processor; `None` when it has ended.
+/// Returns whether a thread of this process runs or waits for a processor; `None` when it has
+/// ended.
 fn is_running(thread_id: i32) -> Option<bool> {
     let text = fs::read(format!("/proc/self/task/{thread_id}/stat")).ok()?;
     // The name before the state is in brackets, and may have brackets itself.

@@ -19,7 +19,7 @@ use crate::waiting::interruptibly_detached;
 /// Version of the table's layout and meaning.
 pub(crate) const ABI_VERSION: u32 = 2;
 
-/// What one buffer of a gate holds; the layout of `PsBatch`.
+/// Contents of a gate's buffer; the layout of `PsBatch`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct PsBatch {

@@ -176,7 +176,7 @@ impl NetworkEnvironment {
         &self.executor_id
     }
 
-    /// Where other executors reach this one.
+    /// Returns the address at which other executors reach this one.
     #[getter]
     fn address(&self) -> (String, u16) {
         let address = self.environment.address();

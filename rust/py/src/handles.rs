@@ -1,4 +1,4 @@
-//! What the opaque pointers of the C function table point to.
+//! Targets of the C function table's opaque pointers.
 
 use std::sync::{Arc, Mutex, TryLockError};
 

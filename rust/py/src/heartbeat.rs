@@ -66,7 +66,7 @@ impl Heartbeat {
         self.heartbeat.beats_received()
     }
 
-    /// Whether the connection has ended, by either side.
+    /// Returns whether the connection has ended, by either side.
     fn is_closed(&self) -> bool {
         self.heartbeat.is_closed()
     }

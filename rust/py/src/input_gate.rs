@@ -15,10 +15,10 @@ use crate::waiting::interruptibly_detached;
 /// Name of the capsules that hold a `GateHandle`.
 const NAME: &CStr = c"penstock.gate";
 
-/// What `take_gathered` returns.
+/// Result of `take_gathered`.
 type Gathered<'py> = (Vec<usize>, Option<(Bound<'py, PyBytes>, u64, u64)>);
 
-/// What one task reads from one exchange, or from several.
+/// Input of one task from one exchange, or from several.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct InputGate {
@@ -38,7 +38,7 @@ impl InputGate {
         Ok(Self { gate, handle })
     }
 
-    /// What reads records from the gate.
+    /// Returns the reader of the gate's records.
     fn reading(&self, py: Python<'_>) -> PyResult<&GateHandle> {
         let handle = self.handle.bind(py).pointer_checked(Some(NAME))?;
         // SAFETY: a capsule of this name holds a `GateHandle`, and `self` holds the capsule.
@@ -236,7 +236,7 @@ impl InputGate {
         (local, found.local_buffers, remote, found.remote_buffers)
     }
 
-    /// Whether every channel has delivered EndOfPartition.
+    /// Returns whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()
     }

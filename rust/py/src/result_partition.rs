@@ -10,7 +10,7 @@ use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
 use crate::waiting::{at_most, interruptibly};
 
-/// What one subtask produces for all consumers of one exchange.
+/// Output of one subtask for all consumers of one exchange.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct ResultPartition {
@@ -219,7 +219,7 @@ impl ResultPartition {
         }
     }
 
-    /// Whether a record can be begun without waiting for a buffer.
+    /// Returns whether a record can be begun without waiting for a buffer.
     fn is_available(&self) -> bool {
         self.partition.is_available()
     }

@@ -19,8 +19,8 @@ type Layout = (
     Option<(usize, u8)>,
 );
 
-/// Whether it runs, whether its native stack is complete, addresses of that, and frames: code,
-/// instruction, whether native code called it.  The innermost are first.
+/// Running or not, complete native stack or not, its addresses, and frames: code, instruction,
+/// called by native code or not.  The innermost are first.
 type Look = (bool, bool, Vec<u64>, Vec<(u64, u64, bool)>);
 
 /// Looks at threads of this process from outside, at any moment of theirs.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// How long a wait goes on before the main thread looks whether a signal has come.
+/// Time that a wait lasts before the main thread checks for signals.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// Waits without the GIL until `wait`, which is told how long, gives something.
@@ -47,7 +47,8 @@ pub(crate) fn interruptibly_detached<T>(
     )
 }
 
-/// Whether this is the main thread, of the interpreter as of the process, also after a fork.
+/// Returns whether this is the main thread, of the interpreter as of the process, also after a
+/// fork.
 fn runs_handlers() -> bool {
     rustix::thread::gettid() == rustix::process::getpid()
 }

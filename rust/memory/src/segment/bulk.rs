@@ -214,7 +214,7 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// Whether `length` bytes are the same.
+    /// Returns whether `length` bytes are the same.
     ///
     /// # Errors
     ///

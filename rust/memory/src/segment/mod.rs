@@ -13,13 +13,13 @@ use std::ptr::NonNull;
 
 use crate::error::SegmentError;
 
-/// What runs once when a segment of foreign memory is freed.
+/// Callback that runs once when a segment of foreign memory is freed.
 pub type Cleaner = Box<dyn FnOnce() + Send>;
 
 const THIS: &str = "this segment";
 const OTHER: &str = "the other segment";
 
-/// Where the bytes of a segment are.
+/// Owner of a segment's bytes.
 enum Backing {
     /// On the heap: an array that callers may ask for.
     Heap(Vec<u8>),
@@ -29,7 +29,7 @@ enum Backing {
         cleaner: Option<Cleaner>,
         may_wrap: bool,
     },
-    /// Where something else keeps them.
+    /// Memory of another owner.
     Foreign(Foreign),
 }
 
@@ -60,7 +60,7 @@ impl Foreign {
     }
 }
 
-/// What the memory of [`MemorySegment::wrap_foreign`] counts as.
+/// Kind of the memory in [`MemorySegment::wrap_foreign`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignKind {
     /// On the heap.
@@ -79,7 +79,7 @@ pub struct MemorySegment {
     backing: Option<Backing>,
     size: usize,
     owner: Option<u64>,
-    /// Whether a second `free` is an error, for tests of ownership.
+    /// True if a second `free` is an error, for tests of ownership.
     strict_free: bool,
 }
 
@@ -167,7 +167,7 @@ impl MemorySegment {
         Self::with_backing(Backing::Foreign(foreign), size)
     }
 
-    /// Whether a byte belongs to both segments.
+    /// Returns whether a byte belongs to both segments.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self.bytes(THIS), other.bytes(OTHER)) {
@@ -214,13 +214,13 @@ impl MemorySegment {
         self.size
     }
 
-    /// Whether [`free`](Self::free) was called.
+    /// Returns whether [`free`](Self::free) was called.
     #[must_use]
     pub fn is_freed(&self) -> bool {
         self.backing.is_none()
     }
 
-    /// Whether the memory is off the heap.
+    /// Returns whether the memory is off the heap.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ pub struct FramingLimits {
     pub max_record_bytes: usize,
     /// Records longer than this are gathered in a file, in bytes.
     pub spill_threshold_bytes: usize,
-    /// Where spill files are made.
+    /// Directories of spill files.
     pub spill_directories: SpillDirectories,
 }
 
@@ -128,7 +128,7 @@ impl RecordDeserializer {
         }
     }
 
-    /// Whether a record has begun and not ended.
+    /// Returns whether a record has begun and not ended.
     #[must_use]
     pub fn has_pending(&self) -> bool {
         !matches!(self.pending, Pending::Nothing)

@@ -13,7 +13,7 @@ const PAGE_BYTES: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     bytes: Vec<u8>,
-    /// How many bytes lie in front of the payload.
+    /// Number of bytes in front of the payload.
     lead: usize,
 }
 

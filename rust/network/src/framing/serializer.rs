@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Memory kept for the next record after a large one, in bytes.
 const KEPT_CAPACITY_BYTES: usize = 128 << 10;
 
-/// How far a copy into a buffer came.
+/// Progress of a copy into a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SerializationResult {
     /// Bytes remain and the buffer is full.
@@ -21,13 +21,13 @@ pub enum SerializationResult {
 }
 
 impl SerializationResult {
-    /// Whether the whole record has been written.
+    /// Returns whether the whole record has been written.
     #[must_use]
     pub fn is_full_record(self) -> bool {
         self != Self::PartialRecordMemorySegmentFull
     }
 
-    /// Whether the buffer has no space left.
+    /// Returns whether the buffer has no space left.
     #[must_use]
     pub fn is_full_buffer(self) -> bool {
         self != Self::FullRecord
@@ -109,7 +109,7 @@ impl RecordSerializer {
         }
     }
 
-    /// Whether length or payload bytes of the current record are still to be copied.
+    /// Returns whether length or payload bytes of the current record are still to be copied.
     #[must_use]
     pub fn has_serialized_data(&self) -> bool {
         self.copied < self.framed.len()

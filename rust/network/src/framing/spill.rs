@@ -20,7 +20,7 @@ const NAME_ATTEMPTS: usize = 10;
 const WRITE_BYTES: usize = 256 << 10;
 /// Files that are kept for later records.
 const SPARE_FILES: usize = 4;
-/// What to do about a file that cannot be written.
+/// Remedy for a file that cannot be written.
 const REMEDY: &str = "make room there or name other folders in io.tmp.dirs";
 /// Longer files are not kept, in bytes.
 const SPARE_FILE_BYTES: u64 = 32 << 20;
@@ -156,7 +156,7 @@ impl Drop for Lent {
 #[derive(Debug)]
 pub(super) struct SpillFile {
     file: Lent,
-    /// What is not written yet, less than [`WRITE_BYTES`].
+    /// Bytes that are not written yet, fewer than [`WRITE_BYTES`].
     staged: Gathered,
     written: usize,
 }

@@ -1,4 +1,4 @@
-//! What a remote channel can take in, and what its producer knows of it (internals M19).
+//! Capacity of a remote channel, and its producer's knowledge of it (internals M19).
 //!
 //! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
 //! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for
@@ -20,7 +20,7 @@ pub(crate) enum Due {
     Now(i32),
 }
 
-/// What a buffer that comes back is an occasion for.
+/// Action that a returned buffer triggers.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
@@ -38,17 +38,17 @@ pub(super) struct Credits {
     pub(super) floating: Vec<UniqueBuffer>,
     /// Buffers that the producer's backlog asks for.
     pub(super) required: usize,
-    /// Whether the channel waits in the floating pool's queue.
+    /// True if the channel waits in the floating pool's queue.
     pub(super) waiting: bool,
     /// Credits the producer holds: initial and announced ones, less the data buffers received.
     pub(super) outstanding: i32,
     /// Credits the producer has not been told of.
     pub(super) unannounced: i32,
-    /// Whether the I/O thread was asked to announce credits and has not done so.
+    /// True if the I/O thread was asked to announce credits and has not done so.
     pub(super) announcing: bool,
-    /// Whether the I/O thread looks after credits that gather.
+    /// True if the I/O thread looks after credits that gather.
     watched: bool,
-    /// Whether credits were announced since it last did.
+    /// True if credits were announced since it last did.
     announced: bool,
 }
 
@@ -73,7 +73,7 @@ impl Credits {
         self.exclusive.len() + self.floating.len()
     }
 
-    /// What to do about credits now that a buffer has come back.
+    /// Decides about credits after a buffer was returned.
     ///
     /// While buffers wait to be read, `queued` of them, credit gathers until it stands for half of
     /// the channel's buffers: each message is a system call and may wake the writer.  A producer
@@ -95,7 +95,7 @@ impl Credits {
         }
     }
 
-    /// What to do about credits now that a buffer was taken to be read, with `queued` behind it.
+    /// Decides about credits after a buffer was taken to be read, with `queued` behind it.
     ///
     /// Of floating buffers that come back the channel does not hear, so one that is read is an
     /// occasion, too, for a producer without credit.
@@ -106,7 +106,7 @@ impl Credits {
         self.on_return(queued)
     }
 
-    /// Whether credits that gather are to be looked at again a tick later, since some were
+    /// Returns whether credits that gather are to be looked at again a tick later, since some were
     /// announced in this one; else those there are have waited long enough.
     pub(super) fn on_tick(&mut self) -> bool {
         self.watched = std::mem::take(&mut self.announced);

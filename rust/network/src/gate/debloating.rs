@@ -1,5 +1,5 @@
-//! How large the buffers of a gate's producers should be (internals M6): what was read while
-//! there was something to read, and the sizes that follow from it.
+//! Buffer sizes for a gate's producers (internals M6), from the bytes read while data was
+//! available.
 
 use std::time::Instant;
 

@@ -16,11 +16,11 @@ pub struct BufferOrEvent {
     pub channel: usize,
     /// Bytes and data type.
     pub buffer: Buffer,
-    /// Whether another buffer could be taken without waiting.
+    /// True if another buffer could be taken without waiting.
     pub more_available: bool,
 }
 
-/// What a gate has to give.
+/// Next item of a gate.
 #[derive(Debug)]
 pub enum Next {
     /// A buffer or an event.
@@ -33,7 +33,7 @@ pub enum Next {
     End,
 }
 
-/// How long a call may wait.
+/// Time that a call may wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     /// Not at all; a pending wake-up stays pending.
@@ -45,8 +45,8 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// How long to wait now, given whether it was `waited` before; `None` when the time is over.
-    /// Who may not wait at all looks once at what has come.
+    /// Returns the time left to wait, given whether it `waited` before; `None` when it is over.  A
+    /// call that may not wait looks once at what has arrived.
     pub(super) fn left(self, waited: &mut bool) -> Option<Option<Duration>> {
         let first = !std::mem::replace(waited, true);
         match self {
@@ -189,8 +189,8 @@ impl InputGate {
         }
     }
 
-    /// Where a byte lies, for as long as the gate does, that is not 0 while `next_urgent` may have
-    /// something: for a reader between two records.  It is written by other threads.
+    /// Returns the address of a byte, valid as long as the gate, that is not 0 while `next_urgent`
+    /// may have something: for a reader between two records.  Other threads write it.
     #[cfg(not(loom))]
     #[must_use]
     pub fn urgent_ptr(&self) -> *const u8 {
@@ -289,7 +289,7 @@ impl InputGate {
         }
     }
 
-    /// Whether every channel has delivered `EndOfPartition`.
+    /// Returns whether every channel has delivered `EndOfPartition`.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match self {

@@ -15,11 +15,11 @@ use crate::partition::{
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 use crate::wire::PartitionId;
 
-/// What a checkpoint wants of the channel; used by its reader alone.
+/// Data of the channel that a checkpoint wants; used by its reader alone.
 #[derive(Debug, Default)]
 struct Persisted {
     persister: ChannelStatePersister,
-    /// What was read before its barrier came.
+    /// Buffers read before its barrier arrived.
     kept: Vec<Vec<u8>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct LocalInputChannel {
     view: OnceLock<SubpartitionView>,
     released: AtomicBool,
     persister: Mutex<Persisted>,
-    /// Whether the persister wants data; so that it is not asked for every buffer.
+    /// True if the persister wants data; so that it is not asked for every buffer.
     persisting: AtomicBool,
     this: Weak<Self>,
 }
@@ -186,14 +186,14 @@ impl LocalInputChannel {
             .store(persister.is_persisting(), Ordering::Relaxed);
     }
 
-    /// What was kept since the last call, and whether that was all.
+    /// Returns the buffers kept since the last call, and whether they are complete.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
         let Persisted { persister, kept } = &mut *self.persister.lock();
         let (_, complete) = persister.take();
         (std::mem::take(kept), complete)
     }
 
-    /// Whether an event that overtakes data comes next.
+    /// Returns whether an event that overtakes data comes next.
     pub(crate) fn has_priority(&self) -> bool {
         !self.released.load(Ordering::Acquire)
             && self.view.get().is_some_and(SubpartitionView::has_priority)

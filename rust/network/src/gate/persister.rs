@@ -1,5 +1,5 @@
-//! What of a channel belongs to an unaligned checkpoint: the data between the state of the task
-//! and the checkpoint's barrier (internals M57).
+//! In-flight data of a channel that belongs to an unaligned checkpoint: between the state of the
+//! task and the checkpoint's barrier (internals M57).
 //!
 //! A barrier overtakes data, so some of it may lie in front of the barrier's place when persisting
 //! starts; without a barrier yet, what arrives until it comes belongs to the checkpoint too.
@@ -69,7 +69,7 @@ impl ChannelStatePersister {
         (start..self.copied, self.expected.is_none())
     }
 
-    /// Whether data that arrives is persisted.
+    /// Returns whether data that arrives is persisted.
     pub(super) fn is_persisting(&self) -> bool {
         self.expected.is_some()
     }

@@ -11,7 +11,7 @@ use super::input_gate::{BufferOrEvent, InputGate, Next, Wait};
 use crate::error::{Error, Result};
 use crate::framing::{FramingLimits, LENGTH_BYTES, RecordDeserializer};
 
-/// What one call gives.
+/// Result of one call.
 #[derive(Debug)]
 pub enum Batch<'a> {
     /// Nothing: the timeout passed.
@@ -87,7 +87,7 @@ pub struct FirstBarrier {
 }
 
 impl Gathering {
-    /// Whether an event is one of these barriers, and not the last one.
+    /// Returns whether an event is one of these barriers, and not the last one.
     fn takes(&self, buffer: &Buffer) -> bool {
         self.left > 1
             && buffer.data_type() == DataType::AlignedCheckpointBarrier
@@ -113,7 +113,7 @@ impl Gathering {
     }
 }
 
-/// What the last taken buffer amounts to.
+/// Meaning of the last taken buffer.
 enum Taken {
     Nothing,
     Woken,

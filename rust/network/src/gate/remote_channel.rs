@@ -26,7 +26,7 @@ pub(crate) const NO_CONNECTION: usize = usize::MAX;
 struct State {
     queue: VecDeque<Buffer>,
     persister: ChannelStatePersister,
-    /// How many entries at the front of `queue` have priority.
+    /// Number of entries with priority at the front of `queue`.
     priority: usize,
     credits: Credits,
     expected_sequence_number: i32,
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl State {
-    /// What to do about credits now that a buffer has come back.
+    /// Decides about credits after a buffer was returned.
     fn on_return(&mut self) -> Occasion {
         self.credits.on_return(self.queue.len())
     }
@@ -69,7 +69,7 @@ pub(crate) struct RemoteInputChannel {
     floating_pool: Arc<LocalBufferPool>,
     transport: Arc<Transport>,
     state: Mutex<State>,
-    /// What was read of a checkpoint's data; used by the reader alone.
+    /// Buffers of a checkpoint that were read; used by the reader alone.
     kept: Mutex<Vec<Vec<u8>>>,
     requested: AtomicBool,
     /// Token of the connection; written by the I/O thread alone.
@@ -88,7 +88,7 @@ impl std::fmt::Debug for RemoteInputChannel {
     }
 }
 
-/// What a remote channel is made of.
+/// Configuration of a remote channel.
 pub(crate) struct RemoteChannelConfig {
     pub(crate) index: usize,
     pub(crate) id: ReceiverId,
@@ -173,7 +173,7 @@ impl RemoteInputChannel {
         }))
     }
 
-    /// Where the reader of the channel's gate waits; `None` when the gate is gone.
+    /// Returns the waiting place of the gate's reader; `None` when the gate is gone.
     pub(crate) fn waiting(&self) -> Option<Arc<Waiting>> {
         self.gate.upgrade().map(|gate| gate.waiting())
     }
@@ -207,7 +207,7 @@ impl RemoteInputChannel {
         }
     }
 
-    /// What was kept since the last call, and whether that was all.
+    /// Returns the buffers kept since the last call, and whether they are complete.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
         let mut state = self.state.lock();
         let (range, complete) = state.persister.take();
@@ -222,7 +222,7 @@ impl RemoteInputChannel {
         (kept, complete)
     }
 
-    /// Whether an event that overtakes data comes next.
+    /// Returns whether an event that overtakes data comes next.
     pub(crate) fn has_priority(&self) -> bool {
         self.state.lock().priority > 0
     }
@@ -476,7 +476,7 @@ impl RemoteInputChannel {
         }
     }
 
-    /// Whether its credits gather on; else it is time to announce them.
+    /// Returns whether its credits gather on; else it is time to announce them.
     pub(crate) fn gathers_on(&self) -> bool {
         self.state.lock().credits.on_tick()
     }

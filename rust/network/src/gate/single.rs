@@ -144,11 +144,11 @@ impl Counts {
     }
 }
 
-/// What a channel gives when polled.
+/// Result of polling a channel.
 #[derive(Debug)]
 pub(crate) struct Polled {
     pub(crate) buffer: Buffer,
-    /// Whether the channel has more right now.
+    /// True if the channel has more right now.
     pub(crate) more: bool,
 }
 
@@ -159,7 +159,7 @@ struct Expected {
     event: Vec<u8>,
     /// When that one came for which the reader was not woken.
     first: Option<Instant>,
-    /// How many are still to come as far as the reader has read; 0 when none are expected.
+    /// Number of records still to come as far as the reader has read; 0 when none are expected.
     left: usize,
     /// Entries of the queue that are such barriers and that the reader was not woken for.
     queued: usize,
@@ -169,7 +169,7 @@ struct Expected {
 struct State {
     queue: VecDeque<u32>,
     expected: Expected,
-    /// How many entries at the front of `queue` have priority.
+    /// Number of entries with priority at the front of `queue`.
     priority: usize,
     queued: Vec<bool>,
     ended: Vec<bool>,
@@ -179,14 +179,14 @@ struct State {
     closed: bool,
     requested: bool,
     error: Option<Error>,
-    /// What was in flight at the checkpoint that the task starts from, and the end of it, channel
-    /// by channel; read before what the channels bring, except for what overtakes data.
+    /// In-flight data of the checkpoint that the task starts from, with its end, channel by
+    /// channel; read before the channels' own data, except for what overtakes data.
     recovered: VecDeque<(usize, Buffer)>,
-    /// What of that a checkpoint has wanted and not taken, by channel.
+    /// Recovered buffers that a pending checkpoint has not yet stored, by channel.
     kept: Vec<Vec<Buffer>>,
 }
 
-/// What there is to read next.
+/// Next source to read.
 enum Ready {
     /// Something of a channel.
     Channel(usize),
@@ -249,7 +249,7 @@ impl SingleInputGate {
         self.channels.len()
     }
 
-    /// Whether a union has been told to read this gate.
+    /// Returns whether a union has been told to read this gate.
     pub(super) fn is_joined(&self) -> bool {
         self.parent.get().is_some()
     }
@@ -267,7 +267,7 @@ impl SingleInputGate {
         Ok(())
     }
 
-    /// Where the one waits who reads this gate.
+    /// Returns the waiting place of this gate's reader.
     pub(crate) fn waiting(&self) -> Arc<Waiting> {
         let union = self.parent.get().and_then(|(union, _)| union.upgrade());
         union.map_or_else(|| Arc::clone(&self.waiting), |union| union.waiting())
@@ -377,12 +377,12 @@ impl SingleInputGate {
         Ok(None)
     }
 
-    /// Whether a channel with something that overtakes data is queued.
+    /// Returns whether a channel with something that overtakes data is queued.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Acquire) != 0
     }
 
-    /// Where `is_urgent` is read by who cannot afford a call.
+    /// Returns the address at which a caller without time for a call reads `is_urgent`.
     #[cfg(not(loom))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()
@@ -490,7 +490,7 @@ impl SingleInputGate {
         Some(debloating.figures())
     }
 
-    /// What was read until now.
+    /// Returns the figures of the data read so far.
     pub(crate) fn received(&self) -> Received {
         self.counts.received()
     }
@@ -696,7 +696,7 @@ impl SingleInputGate {
         }
     }
 
-    /// Whether a poll would not come back empty-handed, as far as known.
+    /// Returns whether a poll would not come back empty-handed, as far as known.
     pub(crate) fn has_news(&self) -> bool {
         let state = self.state.lock();
         !state.queue.is_empty()

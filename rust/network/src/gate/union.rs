@@ -75,7 +75,7 @@ impl UnionInputGate {
         Ok(union)
     }
 
-    /// Where the reader waits.
+    /// Returns the waiting place of the reader.
     pub(crate) fn waiting(&self) -> Arc<Waiting> {
         Arc::clone(&self.waiting)
     }
@@ -103,7 +103,8 @@ impl UnionInputGate {
         self.waiting.notify_all();
     }
 
-    /// Where it is read, by who cannot afford a call, whether something may overtake data.
+    /// Returns the address at which a caller without time for a call sees whether something may
+    /// overtake data.
     #[cfg(not(loom))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()

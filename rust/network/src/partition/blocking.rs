@@ -83,7 +83,7 @@ impl PartitionFile {
     }
 }
 
-/// Where a buffer lies in the file.
+/// Position of a buffer in the file.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     offset: u64,
@@ -312,7 +312,7 @@ impl BlockingSubpartition {
         Ok(())
     }
 
-    /// Whether a reader could poll something, given whether it has credit for data.
+    /// Returns whether a reader could poll something, given whether it has credit for data.
     pub(crate) fn is_available(&self, at: &BlockingPosition, has_credit: bool) -> bool {
         let next = self.readable().and_then(|all| all.get(at.next).copied());
         !at.blocked && next.is_some_and(|next| has_credit || next.data_type.is_event())

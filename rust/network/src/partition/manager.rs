@@ -20,7 +20,7 @@ pub(crate) enum Listener {
     Remote {
         /// The connection's token.
         connection: usize,
-        /// What it asked for.
+        /// The request.
         request: PartitionRequest,
     },
     /// A channel of this executor.

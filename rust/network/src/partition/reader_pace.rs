@@ -1,4 +1,4 @@
-//! How many buffers may wait for a reader: no more than it takes within a second.
+//! Number of buffers that may wait for a reader: at most what it reads in a second.
 //!
 //! A reader that is quick has the whole quota.  What waits for a slow one is in the way of
 //! checkpoint barriers, and nothing is won by it: two buffers keep a reader busy that needs half a
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) const MAX_BUFFERS_PER_CHANNEL: usize = 10;
 /// The least: one that is read and one that is written.
 const MIN_BUFFERS_PER_CHANNEL: usize = 2;
-/// What waits for a reader is to be read within this time.
+/// Time within which a reader should read the buffers that wait for it.
 const TARGET: Duration = Duration::from_secs(1);
 
 /// Follows one reader.
@@ -23,7 +23,7 @@ pub(super) struct ReaderPace {
     /// Full buffers taken since then.
     taken: usize,
     quota: usize,
-    /// Whether nobody has been told of the quota.
+    /// True if nobody has been told of the quota.
     changed: bool,
 }
 
@@ -69,7 +69,7 @@ impl ReaderPace {
         self.since = None;
     }
 
-    /// Whether less may wait than for a quick reader.
+    /// Returns whether less may wait than for a quick reader.
     pub(super) fn is_slow(&self) -> bool {
         self.quota < MAX_BUFFERS_PER_CHANNEL
     }

@@ -22,7 +22,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, Ordering};
 /// An append of so many bytes takes a segment over by itself that another process has read.
 const LONG_APPEND_BYTES: usize = 16 << 10;
 
-/// How a partition is consumed.
+/// Type of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionType {
     /// Consumed while it is produced, unbounded pool.
@@ -54,10 +54,10 @@ impl PartitionType {
 struct Writer {
     builders: OpenBuilders,
     finished: bool,
-    /// Who holds cursors; its buffers must not be recycled under its hands.
+    /// Thread that holds cursors; its buffers must not be recycled meanwhile.
     thread: Option<ThreadId>,
-    /// Whether a long append has come since the last buffer was opened: the next buffer is
-    /// probably for the like.
+    /// True if a long append has come since the last buffer was opened: the next buffer is probably
+    /// for the like.
     appends_long: bool,
 }
 
@@ -357,7 +357,7 @@ impl ResultPartition {
         self.drop_builders();
     }
 
-    /// Whether a buffer lies ready and no subpartition is at its quota.
+    /// Returns whether a buffer lies ready and no subpartition is at its quota.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.shared.pool.is_available()
@@ -384,7 +384,7 @@ impl ResultPartition {
         self.shared.task_events.next(timeout)
     }
 
-    /// How long the writer has waited for buffers inside of records, up to now: hard backpressure.
+    /// Returns the time the writer has waited for buffers inside records: hard backpressure.
     #[must_use]
     pub fn hard_back_pressured(&self) -> Duration {
         self.waits.total()

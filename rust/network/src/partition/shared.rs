@@ -1,4 +1,4 @@
-//! What the writer, the readers and the flusher of one partition share.
+//! State that the writer, the readers and the flusher of one partition share.
 
 use std::time::{Duration, Instant};
 
@@ -104,15 +104,15 @@ impl Subpartition {
 pub(crate) struct PartitionShared {
     pub(crate) id: PartitionId,
     pub(crate) subpartitions: Vec<Subpartition>,
-    /// What a blocking partition is written to.
+    /// File of a blocking partition.
     file: Option<Arc<PartitionFile>>,
     pub(crate) pool: Arc<LocalBufferPool>,
     /// One byte per subpartition and a last one for the broadcast builder; the writer stores 1
     /// after publishing bytes, the flusher swaps in 0 before it flushes.
     dirty: Box<[AtomicU8]>,
-    /// What consumers have sent to the writing task.
+    /// Events that consumers have sent to the writing task.
     pub(crate) task_events: TaskEvents,
-    /// Where its writer waits, if readers come by connections.
+    /// Waiting place of its writer, if readers come by connections.
     writer: Mutex<Option<Arc<Waiting>>>,
     /// Which subpartitions have been consumed or released.
     consumed: Mutex<Consumed>,
@@ -213,7 +213,8 @@ impl PartitionShared {
         self.subpartitions[subpartition].flush();
     }
 
-    /// Where the writer waits for buffers, once readers have come by connections of `transport`.
+    /// Returns the waiting place of the writer, once readers have come by connections of
+    /// `transport`.
     ///
     /// # Errors
     /// As for [`Waiting::remote`].
@@ -333,7 +334,7 @@ impl PartitionShared {
         }
     }
 
-    /// Whether it is written to a file first.
+    /// Returns whether it is written to a file first.
     pub(crate) fn is_blocking(&self) -> bool {
         self.file.is_some()
     }

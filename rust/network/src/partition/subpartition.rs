@@ -57,7 +57,7 @@ pub(crate) struct BufferAndBacklog {
     /// Type of what follows, `None` when nothing can be polled now.
     pub(crate) next_type: DataType,
     pub(crate) sequence_number: i32,
-    /// How many buffers may be written ahead of the reader from now on, if that has changed.
+    /// New limit of buffers written ahead of the reader, if it has changed.
     pub(crate) quota: Option<usize>,
 }
 
@@ -66,12 +66,12 @@ pub(crate) struct BufferAndBacklog {
 pub(crate) enum Released {
     /// Its producer failed, for the reason given.
     Failed(String),
-    /// It was released.
+    /// The subpartition was released.
     Released,
 }
 
 impl Released {
-    /// What a reader is told that comes too late.
+    /// Returns the error for a reader that arrives too late.
     pub(super) fn to_late_reader(&self) -> Error {
         match self {
             Self::Failed(cause) => Error::ProducerFailed(cause.clone()),
@@ -82,7 +82,7 @@ impl Released {
 
 struct State {
     buffers: VecDeque<BufferConsumer>,
-    /// How many of the first elements have priority.
+    /// Number of first elements with priority.
     priority: usize,
     /// Data buffers in `buffers`.
     backlog: usize,
@@ -247,12 +247,12 @@ impl PipelinedSubpartition {
         overtaken
     }
 
-    /// Whether the timeoutable barrier of a checkpoint waits for its reader.
+    /// Returns whether the timeoutable barrier of a checkpoint waits for its reader.
     pub(crate) fn holds_barrier(&self, checkpoint: i64) -> bool {
         self.state.lock().barrier(checkpoint).is_some()
     }
 
-    /// Whether an element with priority comes next.
+    /// Returns whether an element with priority comes next.
     pub(crate) fn has_priority(&self) -> bool {
         let state = self.state.lock();
         state.priority > 0 && !state.blocked
@@ -405,7 +405,7 @@ impl PipelinedSubpartition {
         Ok(())
     }
 
-    /// Whether the reader could poll something, given whether it has credit for data.
+    /// Returns whether the reader could poll something, given whether it has credit for data.
     pub(crate) fn is_available(&self, has_credit: bool) -> bool {
         let state = self.state.lock();
         if has_credit {
@@ -442,7 +442,7 @@ impl PipelinedSubpartition {
     }
 }
 
-/// What is left to read of the data buffers among `waiting`.
+/// Returns the unread bytes of the data buffers among `waiting`.
 fn unread_data<'a>(waiting: impl Iterator<Item = &'a BufferConsumer>) -> Vec<Buffer> {
     waiting
         .filter(|waiting| waiting.is_buffer())
@@ -452,7 +452,7 @@ fn unread_data<'a>(waiting: impl Iterator<Item = &'a BufferConsumer>) -> Vec<Buf
 }
 
 impl State {
-    /// Where the timeoutable barrier of a checkpoint waits.
+    /// Returns the position of a checkpoint's timeoutable barrier.
     fn barrier(&self, checkpoint: i64) -> Option<usize> {
         self.buffers.iter().position(|waiting| {
             waiting.data_type().requires_announcement()
@@ -489,7 +489,7 @@ impl State {
         (self.desired_buffer_size, notify)
     }
 
-    /// What the reader is told when it knows of nothing yet.
+    /// Returns the notification for a reader that knows of nothing yet.
     fn news_of_first(&self) -> Notify {
         let listener = self.listener.clone();
         match self.buffers.front() {

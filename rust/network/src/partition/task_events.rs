@@ -13,7 +13,7 @@ use crate::wire::MAX_CONTROL_FRAME_BYTES;
 
 /// Bytes of events that may wait, overhead included.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// What an event counts beside its own bytes.
+/// Bytes that an event counts beside its own.
 const OVERHEAD_BYTES: usize = 64;
 /// Longest event that fits a message, in bytes: ids and lengths of its frame need the rest.
 pub(crate) const MAX_TASK_EVENT_BYTES: usize = MAX_CONTROL_FRAME_BYTES - 128;
@@ -111,7 +111,7 @@ impl TaskEvents {
     }
 }
 
-/// What the sender of an event hears when its producer is not there.
+/// Returns the error for the sender of an event whose producer is absent.
 pub(crate) fn nobody_listens() -> Error {
     Error::IllegalState("the task event found no task that writes its partition".into())
 }

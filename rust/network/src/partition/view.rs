@@ -1,4 +1,4 @@
-//! What a reader holds of a subpartition, whichever kind it is.
+//! Reader's view of a subpartition of either kind.
 
 use super::blocking::{BlockingPosition, BlockingSubpartition};
 use super::shared::{PartitionShared, Subpartition};
@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex};
 pub(crate) struct SubpartitionView {
     partition: Arc<PartitionShared>,
     index: usize,
-    /// Where this reader stands; pipelined subpartitions keep that themselves.
+    /// Position of this reader; pipelined subpartitions keep their own.
     position: Mutex<BlockingPosition>,
     listener: Mutex<Option<Arc<dyn AvailabilityListener>>>,
 }
@@ -98,7 +98,7 @@ impl SubpartitionView {
         }
     }
 
-    /// Whether something could be polled, given whether there is credit for data.
+    /// Returns whether something could be polled, given whether there is credit for data.
     pub(crate) fn is_available(&self, has_credit: bool) -> bool {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => pipelined.is_available(has_credit),
@@ -108,7 +108,7 @@ impl SubpartitionView {
         }
     }
 
-    /// Whether an event that overtakes data comes next.
+    /// Returns whether an event that overtakes data comes next.
     pub(crate) fn has_priority(&self) -> bool {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => pipelined.has_priority(),

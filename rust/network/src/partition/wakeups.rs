@@ -22,7 +22,7 @@ pub(crate) struct Wakeups {
 
 struct Owed {
     bell: Arc<dyn Doorbell>,
-    /// Whether it is owed a ring.
+    /// True if it is owed a ring.
     ring: bool,
     /// Readers whose news are not left yet.
     readers: Vec<u32>,

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
 use crate::sync::{Arc, Mutex};
 
-/// How long an arrival may wait for another thread than the I/O thread.
+/// Time that an arrival may wait for a thread other than the I/O thread.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The set and the clock.

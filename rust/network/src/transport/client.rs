@@ -147,7 +147,7 @@ impl ClientChannels {
         Ok(copied)
     }
 
-    /// Whether the producer would rather not wait longer for its buffers.
+    /// Returns whether the producer would rather not wait longer for its buffers.
     pub(super) fn owes_many(&self) -> bool {
         let owed = self.borrower.as_ref().map_or(0, Borrower::owed);
         owed >= MAX_OWED_REFERENCES
@@ -161,7 +161,7 @@ impl ClientChannels {
         }
     }
 
-    /// Whether there are credits to announce when the reader is idle.
+    /// Returns whether there are credits to announce when the reader is idle.
     pub(super) fn owes(&self) -> bool {
         !self.owing.is_empty()
     }
@@ -187,7 +187,7 @@ impl ClientChannels {
         }
     }
 
-    /// Where the payload of a buffer goes.
+    /// Returns the target of a buffer's payload.
     fn target(&self, response: &BufferResponse) -> Result<Target> {
         let size = response.size as usize;
         let Some(channel) = self.channels.get(&response.receiver) else {

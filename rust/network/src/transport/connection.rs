@@ -23,7 +23,7 @@ use crate::wire::Message;
 /// Bytes read or written in one turn before other connections have theirs.
 pub(super) const TURN_BYTES: usize = 4 << 20;
 
-/// How far a connection has come.
+/// State of a connection's life.
 pub(super) enum Phase {
     /// The socket is not connected yet.
     Connecting,
@@ -47,7 +47,7 @@ pub(super) enum Side {
     Client(ClientChannels),
 }
 
-/// What a thread that waits has received.
+/// Result of receiving on a waiting thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
     /// All there was.
@@ -71,21 +71,21 @@ pub(super) struct Connection {
     early: Outbound,
     /// The socket may take bytes.
     pub(super) writable: bool,
-    /// Who reads what arrives.
+    /// Decides which thread reads arriving data.
     pub(super) lookout: Lookout,
-    /// Whether the connection is in the I/O thread's list of work.
+    /// True if the connection is in the I/O thread's list of work.
     pub(super) scheduled: bool,
     /// When connecting or the handshake has taken too long.
     pub(super) deadline: Option<Instant>,
     /// When the handshake has, however often it is begun.
     handshake_deadline: Option<Instant>,
-    /// Whether it is the peer that has ended a connection which is not open.
+    /// True if it is the peer that has ended a connection which is not open.
     pub(super) dropped_unopened: bool,
-    /// How often that has happened.
+    /// Number of times that this has happened.
     pub(super) drops: u32,
     /// When to dial again after it.
     pub(super) pause: Option<Instant>,
-    /// What went wrong while another thread was sending; the I/O thread ends the connection.
+    /// Error on another thread that was sending; the I/O thread ends the connection.
     failure: Option<Error>,
 }
 
@@ -180,7 +180,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether connecting has come to its end; the socket is ready for use then.
+    /// Returns whether connecting has come to its end; the socket is ready for use then.
     fn check_connected(&self) -> std::io::Result<bool> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
@@ -234,7 +234,7 @@ impl Connection {
         self.write_up_to(TURN_BYTES)
     }
 
-    /// Whether it is open and nothing waits to be written.
+    /// Returns whether it is open and nothing waits to be written.
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Open) && self.writable && self.outbound.is_empty()
     }
@@ -385,7 +385,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether another turn would find something to do.
+    /// Returns whether another turn would find something to do.
     pub(super) fn has_work(&self) -> bool {
         if matches!(self.phase, Phase::Connecting) {
             return false;
@@ -393,7 +393,7 @@ impl Connection {
         self.lookout.is_readable() || self.has_unsent()
     }
 
-    /// Whether the socket would take something that there is to send.
+    /// Returns whether the socket would take something that there is to send.
     pub(super) fn has_unsent(&self) -> bool {
         let available = match &self.side {
             Side::Server(readers) => readers.has_available(),
@@ -423,7 +423,7 @@ impl Connection {
         ))
     }
 
-    /// Whether this end has connected, and is not let in yet.
+    /// Returns whether this end has connected, and is not let in yet.
     fn shakes_hands(&self) -> bool {
         matches!(self.phase, Phase::AwaitNonce | Phase::AwaitProof(_))
     }
@@ -447,7 +447,7 @@ impl Connection {
     }
 }
 
-/// Whether a control frame is better gathered apart from the staging area.
+/// Returns whether a control frame is better gathered apart from the staging area.
 pub(super) fn exceeds_staging(frame_bytes: usize) -> bool {
     frame_bytes > STAGING_BYTES
 }

@@ -1,5 +1,5 @@
-//! How a connection is opened: both ends prove that they hold the token, and on one host the
-//! server shows the memory where its buffers lie.
+//! Opening of a connection: both ends prove that they hold the token, and on one host the server
+//! passes the memory of its buffers.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! What has been read from a connection, and where the bytes of the frame in progress go.
+//! Data read from a connection, and the target of the frame in progress.
 //!
 //! Headers and control frames pass through a staging area.  Payload is read straight into the
 //! buffer of the channel it is for: one vectored read fills what is left of the payload and
@@ -18,7 +18,7 @@ const HANDSHAKE_BYTES: usize = 128;
 /// Payloads from this size on are read apart from what follows them, in bytes.
 const LARGE_PAYLOAD_BYTES: usize = 4 << 10;
 
-/// Where a payload goes.
+/// Target of a payload.
 pub(super) enum Target {
     /// Into a buffer of its channel.
     Pooled(UniqueBuffer),
@@ -28,7 +28,7 @@ pub(super) enum Target {
     Skip,
 }
 
-/// What a payload belongs to.
+/// Owner of a payload.
 #[derive(Clone, Copy)]
 pub(super) enum PayloadKind {
     /// A buffer or an event.
@@ -66,7 +66,7 @@ pub(super) struct Inbound {
     start: usize,
     end: usize,
     payload: Option<Payload>,
-    /// Whether the last payload was large.
+    /// True if the last payload was large.
     large: bool,
 }
 
@@ -127,7 +127,7 @@ impl Inbound {
         if whole { self.payload.take() } else { None }
     }
 
-    /// Whether a payload has begun and is not whole.
+    /// Returns whether a payload has begun and is not whole.
     pub(super) fn in_payload(&self) -> bool {
         self.payload.is_some()
     }

@@ -42,14 +42,14 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Connections that may be open at once; further ones are refused.
 const MAX_CONNECTIONS: usize = 4096;
 
-/// What connections need of their surroundings.
+/// Surroundings of connections.
 pub(super) struct Context {
     pub(super) transport: Arc<Transport>,
     pub(super) manager: Arc<PartitionManager>,
     pub(super) config: Arc<EnvironmentConfig>,
-    /// How connections between hosts are encrypted, if they are.
+    /// Encryption of connections between hosts, if any.
     pub(super) tls: Option<Tls>,
-    /// Where the pool's buffers lie, if consumers of this host may read them there.
+    /// Memory of the pool's buffers, if consumers of this host may read them there.
     pub(super) memory: Option<Arc<SharedMemory>>,
 }
 
@@ -381,7 +381,7 @@ impl IoThread {
     }
 }
 
-/// What a producing executor has not done in time: one that is slow is not lost.
+/// Returns the step a producing executor has not completed in time: a slow one is not lost.
 fn too_late(connection: &Connection) -> String {
     let peer = connection.peer;
     if connection.drops > 0 {

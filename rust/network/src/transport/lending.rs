@@ -25,18 +25,18 @@ const MIN_LENT_BYTES: usize = 512;
 pub(super) struct Lender {
     memory: Arc<SharedMemory>,
     flag: SharedFlag,
-    /// Whether the consumer has said that it has mapped both.
+    /// True if the consumer has said that it has mapped both.
     accepted: bool,
-    /// What the consumer has not returned, oldest first.
+    /// Buffers that the consumer has not returned, oldest first.
     lent: VecDeque<Lent>,
-    /// How many of these are missing from a local pool.
+    /// Number of these that a local pool misses.
     missed: usize,
 }
 
 /// A buffer that the consumer copies.
 struct Lent {
     _buffer: Buffer,
-    /// Whether its local pool has no other in its place.
+    /// True if its local pool has no other in its place.
     missed: bool,
 }
 
@@ -51,7 +51,7 @@ impl Lender {
         })
     }
 
-    /// What the consumer is shown.
+    /// Returns the descriptors that the consumer receives.
     pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {
         [self.memory.descriptor(), self.flag.descriptor()]
     }
@@ -67,7 +67,7 @@ impl Lender {
         Ok(())
     }
 
-    /// Where the consumer finds the bytes of `buffer`, if it is to be lent.
+    /// Returns the offset at which the consumer finds the bytes of `buffer`, if it is to be lent.
     pub(super) fn offset_of(&self, buffer: &Buffer) -> Option<u64> {
         let lends = self.accepted
             && buffer.size() >= MIN_LENT_BYTES
@@ -77,7 +77,7 @@ impl Lender {
         Some(offset as u64)
     }
 
-    /// Whether a pool is in want of what the consumer has not returned.
+    /// Returns whether a pool is in want of what the consumer has not returned.
     pub(super) fn is_missed(&self) -> bool {
         self.missed > 0
     }
@@ -176,7 +176,7 @@ impl Borrower {
         Ok(())
     }
 
-    /// How many references to return.
+    /// Returns the number of references to return.
     pub(super) fn owed(&self) -> i32 {
         self.owed
     }

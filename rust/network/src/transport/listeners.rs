@@ -1,4 +1,4 @@
-//! Where connections come in: the data port and the same-host socket beside it.
+//! Listeners of the data port and of the same-host socket beside it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ impl Listeners {
         Ok((listeners, address))
     }
 
-    /// Whether somebody may be waiting and can be accepted.
+    /// Returns whether somebody may be waiting and can be accepted.
     pub(super) fn is_ready(&self) -> bool {
         self.paused_until.is_none() && (self.tcp_ready || self.same_host_ready)
     }
@@ -159,7 +159,7 @@ fn next<L: AsFd, T>(
     Ok(None)
 }
 
-/// Whether somebody waits to be accepted; true if the system does not tell.
+/// Returns whether somebody waits to be accepted; true if the system does not tell.
 fn is_awaited(listener: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))

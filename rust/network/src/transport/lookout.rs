@@ -1,4 +1,4 @@
-//! Who reads what arrives on a connection, and how the I/O thread learns that there is something.
+//! Decides which thread reads arriving data, and how the I/O thread is notified.
 //!
 //! One machine for each connection, changed under the connection's lock only.  It does nothing by
 //! itself: whoever reports an event carries out the [`Step`] that comes back.  The I/O thread's
@@ -11,32 +11,32 @@
 use super::socket_set::SocketSet;
 use crate::sync::Arc;
 
-/// How the I/O thread learns that a connection has something to read.
+/// Notification of the I/O thread about data to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// By its poll: the connection is not open yet, or has not been read to its end since.
     Poll,
     /// By its set, where the socket is.
     Set,
-    /// It looks at every tick.
+    /// The I/O thread looks at every tick.
     Ticks,
-    /// It is about to read what nobody has come for.
+    /// The I/O thread is about to read data that no thread has come for.
     Turn,
 }
 
-/// What happens to a connection.
+/// Event of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A turn of the I/O thread has read an open connection to its end.
     ReadToEnd {
-        /// Whether the I/O thread is to hear of the next arrival at once: at the consuming end
+        /// True if the I/O thread is to hear of the next arrival at once: at the consuming end
         /// always; at the producing end when what has come let something be sent, or when somebody
         /// waits for more.
         wanted: bool,
     },
     /// The set of the I/O thread has reported an arrival.
     Arrived {
-        /// Whether it is the business of readers: at the consuming end, while there are channels.
+        /// True if it is the business of readers: at the consuming end, while there are channels.
         for_readers: bool,
     },
     /// A thread that waits has received a part, or comes for credit as a writer.
@@ -49,7 +49,7 @@ pub(super) enum Event {
     OutOfCredit,
 }
 
-/// What whoever reports an event has to do.
+/// Action after an event.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -67,12 +67,12 @@ pub(super) enum Step {
     Turn,
 }
 
-/// What a state needs to know to answer an event.
+/// Facts that a state needs to answer an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
-    /// Whether somebody has read since the state was entered, or since the last look at it.
+    /// True if somebody has read since the state was entered, or since the last look at it.
     read: bool,
-    /// Whether writers come for what arrives.
+    /// True if writers come for what arrives.
     for_writers: bool,
 }
 
@@ -106,11 +106,11 @@ pub(super) struct Lookout {
     known: Known,
     /// The I/O thread's set, once the poll leaves reading to the sets.
     set: Option<Arc<SocketSet>>,
-    /// Whether a thread that waits has read more frames than it handles at once.
+    /// True if a thread that waits has read more frames than it handles at once.
     unhandled: bool,
-    /// Whether a turn of the I/O thread has something to read.
+    /// True if a turn of the I/O thread has something to read.
     readable: bool,
-    /// Whether that turn reads until there is nothing more: the peer may have closed its side,
+    /// True if that turn reads until there is nothing more: the peer may have closed its side,
     /// which is not announced again.
     to_the_end: bool,
 }
@@ -166,22 +166,23 @@ impl Lookout {
         self.set.as_ref().filter(|_| self.state == State::Set)
     }
 
-    /// Whether arrivals are the poll's to report, and nobody else's.
+    /// Returns whether arrivals are the poll's to report, and nobody else's.
     pub(super) fn polls(&self) -> bool {
         self.state == State::Poll
     }
 
-    /// Whether the I/O thread leaves what arrives to others, until the next tick.
+    /// Returns whether the I/O thread leaves what arrives to others, until the next tick.
     pub(super) fn ticks(&self) -> bool {
         self.state == State::Ticks
     }
 
-    /// Whether it depends on who is in want of more how the I/O thread hears of the next arrival.
+    /// Returns whether it depends on who is in want of more how the I/O thread hears of the next
+    /// arrival.
     pub(super) fn depends_on_wants(&self) -> bool {
         self.state == State::Set && self.known.read
     }
 
-    /// Whether the I/O thread is to be told that others come for what arrives
+    /// Returns whether the I/O thread is to be told that others come for what arrives
     /// (`Command::Watch`), now that a thread that waits has received, perhaps only a part.
     pub(super) fn is_left_to_others(&self, part: bool) -> bool {
         self.state == State::Set && (part || self.known.for_writers)
@@ -192,7 +193,7 @@ impl Lookout {
         self.known.for_writers = true;
     }
 
-    /// Whether a turn has something to read.
+    /// Returns whether a turn has something to read.
     pub(super) fn is_readable(&self) -> bool {
         self.readable
     }
@@ -223,12 +224,12 @@ impl Lookout {
         self.readable = false;
     }
 
-    /// Whether something was read and not handled.
+    /// Returns whether something was read and not handled.
     pub(super) fn has_unhandled(&self) -> bool {
         self.unhandled
     }
 
-    /// Whether something was read and is to be handled now.
+    /// Returns whether something was read and is to be handled now.
     pub(super) fn take_unhandled(&mut self) -> bool {
         std::mem::take(&mut self.unhandled)
     }

@@ -69,7 +69,7 @@ fn client(channel: &Arc<RemoteInputChannel>) -> (Arc<Mutex<Connection>>, UnixStr
     (shared, far)
 }
 
-/// What connections need of their surroundings.
+/// Returns the surroundings of connections.
 fn context(transport: &Arc<Transport>) -> Arc<Context> {
     Arc::new(Context {
         transport: Arc::clone(transport),
@@ -117,7 +117,7 @@ fn encoded(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// What the I/O thread does for a connection.
+/// Runs the I/O thread's turn for a connection.
 fn turn(shared: &Mutex<Connection>, context: &Context) {
     let mut connection = shared.lock();
     connection.lookout.on_polled(true, true);

@@ -60,7 +60,7 @@ use crate::sync::Waker;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::wire::PartitionRequest;
 
-/// What other threads ask of the I/O thread.
+/// Request of another thread to the I/O thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Connect if need be and ask for the channel's subpartition.
@@ -87,7 +87,7 @@ pub(crate) enum Command {
     Attach {
         /// The reader's connection.
         connection: usize,
-        /// What it asked for.
+        /// The request.
         request: PartitionRequest,
         /// The partition.
         partition: Arc<PartitionShared>,
@@ -165,7 +165,7 @@ impl Transport {
         })
     }
 
-    /// What the I/O thread does to get commands, its sockets apart: sleeps until there are some.
+    /// Waits for commands as the I/O thread does, without sockets: sleeps until there are some.
     #[cfg(all(test, loom))]
     pub(crate) fn wait_for_commands(&self) -> Vec<Command> {
         let mut commands = Vec::new();
@@ -187,7 +187,7 @@ impl Transport {
         self.waker.ring_by(bell);
     }
 
-    /// What it does to get commands after `sleep`, which the bell ends; skipped when some are there.
+    /// Returns commands after `sleep`, which the bell ends; skips it if some are there.
     #[cfg(all(test, loom))]
     pub(crate) fn take_commands_or(&self, sleep: impl FnOnce()) -> Vec<Command> {
         if self.park() {

@@ -1,4 +1,4 @@
-//! How news of subpartitions reach the connection of their readers.
+//! Notifications of subpartitions on their way to the readers' connection.
 //!
 //! News are readers' numbers in a list of the connection, each at most once; whoever finds the
 //! list empty owes a ring.  Ringing sends at once, on the thread that rings, when the connection
@@ -104,7 +104,7 @@ impl ReaderListener {
         self.posted.swap(false, Ordering::AcqRel);
     }
 
-    /// Whether there were no news that nobody has looked after yet; there are now.
+    /// Returns whether there were no news that nobody has looked after yet; there are now.
     fn post(&self) -> bool {
         !self.posted.swap(true, Ordering::AcqRel)
     }

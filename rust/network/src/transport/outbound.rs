@@ -1,4 +1,4 @@
-//! What waits to be written to a connection.
+//! Data that waits to be written to a connection.
 //!
 //! Many frames leave in one vectored write; payload goes from the pool's segment to the kernel
 //! without a copy, headers lie in the frames themselves.
@@ -58,7 +58,7 @@ impl Outbound {
         self.frames.is_empty()
     }
 
-    /// Whether a pool is in want of buffers that the peer has not returned.
+    /// Returns whether a pool is in want of buffers that the peer has not returned.
     pub(super) fn misses_buffers(&self) -> bool {
         self.lender.as_ref().is_some_and(Lender::is_missed)
     }

@@ -16,7 +16,7 @@ use mio::net::{UnixListener, UnixStream};
 
 use super::listeners::BACKLOG;
 
-/// What every name begins with; the pure runtime uses the same.
+/// Prefix of every name; the pure runtime uses the same.
 const NAME_PREFIX: &str = "penstock-data/";
 /// So many ports are tried for one whose name is free.
 pub(super) const BIND_ATTEMPTS: usize = 16;
@@ -71,7 +71,7 @@ fn dial(address: SocketAddr) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Whether the process at the other end is this user's.
+/// Returns whether the process at the other end is this user's.
 pub(super) fn is_own(stream: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(stream)
         .is_ok_and(|peer| peer.uid == rustix::process::geteuid())
@@ -83,7 +83,7 @@ pub(super) fn prepare(stream: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// What an executor that listens on all addresses calls `address`, if that is one of this host's.
+/// Returns the wildcard address of this host's executor that listens on all addresses.
 fn wildcard(address: SocketAddr) -> Option<SocketAddr> {
     // Only an address of one's own can be bound.
     UdpSocket::bind((address.ip(), 0)).ok()?;

@@ -25,9 +25,9 @@ use super::lending::DESCRIPTORS;
 pub(super) struct SameHostStream {
     stream: UnixStream,
     registration: Option<(Registry, Token)>,
-    /// Whether the poll reports arrivals.
+    /// True if the poll reports arrivals.
     reads: bool,
-    /// Whether the poll reports room.
+    /// True if the poll reports room.
     awaits_room: bool,
     /// Descriptors that came, while it is time for them.
     descriptors: Option<Vec<OwnedFd>>,
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// How often room was announced since the last call.
+    /// Returns the number of announcements of room since the last call.
     fn announced(poll: &mut Poll) -> usize {
         let mut events = Events::with_capacity(8);
         poll.poll(&mut events, Some(Duration::ZERO)).unwrap();

@@ -30,9 +30,9 @@ struct Reader {
     subpartition: usize,
     credits: i32,
     initial_credit: i32,
-    /// Whether it is in the queue of those with something to send.
+    /// True if it is in the queue of those with something to send.
     queued: bool,
-    /// Whether an event was sent behind which nothing leaves before the consumer says so.
+    /// True if an event was sent behind which nothing leaves before the consumer says so.
     blocked: bool,
     compression: Compression,
     /// The partition, once it is registered, and the ear at it.
@@ -44,7 +44,7 @@ impl Reader {
         self.initial_credit == 0 && self.credits == 0
     }
 
-    /// Whether it could send something if the consumer said a word.
+    /// Returns whether it could send something if the consumer said a word.
     fn waits(&self) -> bool {
         let has_more = |(view, _): &(SubpartitionView, _)| view.is_available(true);
         !self.queued && (self.blocked || self.view.as_ref().is_some_and(has_more))
@@ -95,7 +95,7 @@ impl ServerReaders {
         }
     }
 
-    /// Whether some reader waits for the consumer, as far as is known.
+    /// Returns whether some reader waits for the consumer, as far as is known.
     pub(super) fn wait(&self) -> bool {
         self.numbers.len() > MAX_ASKED_READERS || self.readers.iter().flatten().any(Reader::waits)
     }
@@ -105,22 +105,22 @@ impl ServerReaders {
         self.waiting = self.wait();
     }
 
-    /// Whether a reader has come to wait for the consumer since the last call.
+    /// Returns whether a reader has come to wait for the consumer since the last call.
     pub(super) fn take_waiting(&mut self) -> bool {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether a reader has spent its last credit since the last call.
+    /// Returns whether a reader has spent its last credit since the last call.
     pub(super) fn take_spent(&mut self) -> bool {
         std::mem::take(&mut self.spent)
     }
 
-    /// Whether what the consumer has said since the last call made a difference at once.
+    /// Returns whether what the consumer has said since the last call made a difference at once.
     pub(super) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Where the writers wait whose partitions have come to be read since the last call.
+    /// Returns the waiting places of writers whose partitions gained readers since the last call.
     pub(super) fn take_attached(&mut self) -> Result<Vec<Arc<Waiting>>> {
         let transport = &self.context.transport;
         let attached = self.attached.drain(..);

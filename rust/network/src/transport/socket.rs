@@ -44,7 +44,7 @@ impl Socket {
         }
     }
 
-    /// Whether connecting has come to its end; an error when it has failed.
+    /// Returns whether connecting has come to its end; an error when it has failed.
     pub(super) fn check_connected(&self) -> io::Result<bool> {
         let connected = match self {
             Self::Tcp(stream) => stream.peer_addr().map(drop),
@@ -89,7 +89,7 @@ impl Socket {
         }
     }
 
-    /// Whether `flush` has something to do: bytes that no `write` will announce again.
+    /// Returns whether `flush` has something to do: bytes that no `write` will announce again.
     pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::SameHost(_) => false,
@@ -177,7 +177,7 @@ impl Source for Socket {
     }
 }
 
-/// Who is at the other end, for messages.
+/// Peer of a connection, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     /// An executor with this data port, or whoever connected from this address.

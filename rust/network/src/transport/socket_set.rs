@@ -15,7 +15,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
-/// What `wait` reports for the bell; no connection has this token.
+/// Token of the bell in `wait`; no connection has it.
 const BELL: u64 = u64::MAX;
 /// Sockets reported at once; the others are first the next time.
 pub(super) const MAX_READY: usize = 32;

@@ -26,7 +26,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Bytes that are encrypted before the socket must take some.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// What an executor shows to others, and expects of them.
+/// Identity that an executor shows to others, and expects of them.
 #[derive(Clone)]
 pub struct TlsIdentity {
     /// The job's certificate: X.509, DER.
@@ -160,7 +160,7 @@ impl TlsStream {
         self.stream.get_mut()
     }
 
-    /// Whether bytes wait for the socket that `write` has taken, or the handshake has made.
+    /// Returns whether bytes wait for the socket that `write` has taken, or the handshake has made.
     pub(super) fn wants_write(&self) -> bool {
         self.session.wants_write()
     }

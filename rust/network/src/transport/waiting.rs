@@ -1,6 +1,5 @@
-//! Where the reader of a gate waits: for news from other threads, and at the sockets that its
-//! channels hang on; and where the writer of a partition waits for buffers: until its pool has one,
-//! and at the sockets that its readers hang on.
+//! Waiting places of a gate's reader, for notifications from other threads and at its channels'
+//! sockets, and of a partition's writer, for buffers of its pool and at its readers' sockets.
 //!
 //! A thread that waits receives by itself.  A record then comes with one wake-up of a thread, the
 //! one that it is for, and its bytes are in the cache of the core that uses them; and credit that
@@ -47,7 +46,7 @@ struct Sockets {
     role: Mutex<Role>,
 }
 
-/// How to come by a connection that another thread has.
+/// Strategy for a connection that another thread has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     Waits,
@@ -187,7 +186,7 @@ impl Waiting {
         }
     }
 
-    /// Whether `attend` would change nothing.
+    /// Returns whether `attend` would change nothing.
     pub(super) fn attends(&self, token: usize) -> bool {
         match &self.sockets {
             Some(sockets) => sockets.connections.lock().contains_key(&token),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Buffers smaller than this are sent as they are, in bytes.
 const MIN_BYTES: usize = 64;
 
-/// How the payload of data buffers is compressed.
+/// Compression of data buffers' payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Not at all.

@@ -8,7 +8,7 @@ use super::{PartitionId, ReceiverId};
 pub enum Message {
     /// A channel failed, or, without a receiver, the whole connection.
     ErrorResponse {
-        /// What happened at the producer.
+        /// Error at the producer.
         error: ErrorBody,
         /// The channel concerned; `None` is fatal for the connection.
         receiver: Option<ReceiverId>,
@@ -33,7 +33,7 @@ pub enum Message {
     CloseRequest,
     /// The consumer has obtained buffers.
     AddCredit {
-        /// How many; positive.
+        /// Number of credits; positive.
         credit: i32,
         /// The channel.
         receiver: ReceiverId,
@@ -75,7 +75,7 @@ pub enum Message {
     UseSharedMemory,
     /// The consumer has what the oldest references referred to.
     ReturnReferences {
-        /// How many; positive.
+        /// Number of references; positive.
         count: i32,
     },
 }

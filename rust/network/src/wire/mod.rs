@@ -125,7 +125,7 @@ pub struct BufferResponse {
     pub backlog: i32,
     /// Ordinal of the data type.
     pub data_type: u8,
-    /// Whether the payload is compressed.
+    /// True if the payload is compressed.
     pub compressed: bool,
     /// Payload bytes that follow.
     pub size: u32,
@@ -208,7 +208,7 @@ impl BufferResponse {
 pub struct BufferReference {
     /// The fields of the buffer, whose payload does not follow.
     pub response: BufferResponse,
-    /// Where in that memory the payload begins.
+    /// Offset of the payload in that memory.
     pub offset: u64,
 }
 

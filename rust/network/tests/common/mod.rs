@@ -1,5 +1,5 @@
-//! What the tests of the public interface share: environments, partitions and a writer that
-//! frames records the way the native RecordWriter does.
+//! Helpers of the tests of the public interface: environments, partitions and a writer that frames
+//! records as the native RecordWriter does.
 
 #![allow(dead_code, reason = "every test binary uses its own part")]
 

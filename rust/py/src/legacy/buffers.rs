@@ -96,13 +96,13 @@ impl BufferBuilder {
             .with(py, |builder| Ok(builder.writable_bytes()))
     }
 
-    /// Whether nothing more fits.
+    /// Returns whether nothing more fits.
     #[getter]
     fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
         self.builder.with(py, |builder| Ok(builder.is_full()))
     }
 
-    /// Whether `finish` was called.
+    /// Returns whether `finish` was called.
     #[getter]
     fn is_finished(&self, py: Python<'_>) -> PyResult<bool> {
         self.builder.with(py, |builder| Ok(builder.is_finished()))
@@ -227,13 +227,13 @@ impl BufferConsumer {
         })
     }
 
-    /// Whether the writer had finished when `build` was last called.
+    /// Returns whether the writer had finished when `build` was last called.
     #[getter]
     fn is_finished(&self, py: Python<'_>) -> PyResult<bool> {
         self.held.with(py, |held| Ok(held.consumer.is_finished()))
     }
 
-    /// Whether published bytes wait to be built.
+    /// Returns whether published bytes wait to be built.
     #[getter]
     fn is_data_available(&self, py: Python<'_>) -> PyResult<bool> {
         self.held

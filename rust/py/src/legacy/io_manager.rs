@@ -264,7 +264,7 @@ impl BufferFileWriter {
 #[derive(Debug)]
 pub(crate) struct BufferFileReader {
     reader: Open<memory::BufferFileReader>,
-    /// What each request found; a request that failed hangs up.
+    /// Result of each request; a request that failed hangs up.
     requested: Mutex<VecDeque<Receiver<Option<Buffer>>>>,
 }
 

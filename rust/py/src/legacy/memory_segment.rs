@@ -93,7 +93,7 @@ impl MemorySegment {
         Self::share(&mapping, Some(size), kind, owner)
     }
 
-    /// What `choose` takes of the Python objects, if `check` finds that the segment gives it.
+    /// Returns the part that `choose` takes of the Python objects, if `check` allows it.
     fn give<'py>(
         &self,
         py: Python<'py>,
@@ -118,7 +118,7 @@ impl MemorySegment {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the two share a byte.
+    /// Returns whether the two share a byte.
     fn overlaps(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.lock().overlaps(&other.lock())
     }
@@ -261,13 +261,13 @@ impl MemorySegment {
         self.lock().size()
     }
 
-    /// Whether `free` was called.
+    /// Returns whether `free` was called.
     #[getter]
     fn is_freed(&self) -> bool {
         self.lock().is_freed()
     }
 
-    /// Whether the memory is off the heap.
+    /// Returns whether the memory is off the heap.
     #[getter]
     fn is_off_heap(&self, py: Python<'_>) -> PyResult<bool> {
         self.lock()
@@ -500,7 +500,7 @@ impl MemorySegment {
         })
     }
 
-    /// Whether two ranges hold the same bytes.
+    /// Returns whether two ranges hold the same bytes.
     fn equal_to(
         &self,
         py: Python<'_>,

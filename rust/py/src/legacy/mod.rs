@@ -1,5 +1,5 @@
-//! What only users of the older interface need: memory, pools, buffers, temporary files and records,
-//! each by itself.  Tasks and their operators come through the environment and the C functions.
+//! The older interface: memory, pools, buffers, temporary files and records, each by itself.  Tasks
+//! and their operators use the environment and the C functions.
 
 pub(crate) mod buffers;
 pub(crate) mod io_manager;

@@ -25,7 +25,7 @@ pub(crate) struct AvailabilityFuture {
 
 #[pymethods]
 impl AvailabilityFuture {
-    /// Whether it is completed.
+    /// Returns whether it is completed.
     #[getter]
     fn is_done(&self) -> bool {
         self.future.is_done()
@@ -161,7 +161,7 @@ impl NetworkBufferPool {
         self.pool.owed_segments()
     }
 
-    /// Whether `destroy` was called.
+    /// Returns whether `destroy` was called.
     #[getter]
     fn is_destroyed(&self) -> bool {
         self.pool.is_destroyed()
@@ -314,13 +314,13 @@ impl LocalBufferPool {
         self.pool.used_segments()
     }
 
-    /// Whether the pool was destroyed.
+    /// Returns whether the pool was destroyed.
     #[getter]
     fn is_destroyed(&self) -> bool {
         self.pool.is_destroyed()
     }
 
-    /// Whether a segment lies ready and no subpartition is at its quota.
+    /// Returns whether a segment lies ready and no subpartition is at its quota.
     #[getter]
     fn is_available(&self) -> bool {
         self.pool.is_available()

@@ -32,7 +32,7 @@ impl RecordSerializer {
         }
     }
 
-    /// Whether bytes of the present record are still to be copied.
+    /// Returns whether bytes of the present record are still to be copied.
     #[getter]
     fn has_serialized_data(&self) -> bool {
         locked(&self.state).has_serialized_data()
@@ -77,7 +77,7 @@ impl RecordDeserializer {
         }
     }
 
-    /// Whether a record was begun and not ended.
+    /// Returns whether a record was begun and not ended.
     #[getter]
     fn has_pending_bytes(&self) -> bool {
         locked(&self.state).has_pending()

@@ -1,4 +1,4 @@
-//! How a connection receives: on the I/O thread, or on the thread that waits for what comes.
+//! Receiving of a connection: on the I/O thread, or on the thread that waits for data.
 
 use std::io::ErrorKind;
 
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Whether the reader that receives is to `send_owed` before it sleeps.
+    /// Returns whether the reader that receives is to `send_owed` before it sleeps.
     pub(in crate::transport) fn owes(&self) -> bool {
         matches!(&self.side, Side::Client(channels) if channels.owes())
     }

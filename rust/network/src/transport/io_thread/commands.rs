@@ -1,4 +1,4 @@
-//! What other threads ask of the I/O thread.
+//! Requests of other threads to the I/O thread.
 
 use super::{IoThread, schedule};
 use crate::gate::RemoteInputChannel;

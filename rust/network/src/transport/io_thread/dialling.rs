@@ -1,5 +1,5 @@
-//! How connections to other executors are made: at once, and again when the other end drops one
-//! before it is open.
+//! Connecting to other executors: at once, and again when the other end drops a connection before
+//! it is open.
 //!
 //! A port that is besieged drops connections that have proved nothing, and may take one of ours
 //! for such.  Whoever holds the token comes again, within the one deadline of its handshake; an
@@ -19,9 +19,9 @@ use crate::transport::same_host;
 use crate::transport::same_host_stream::SameHostStream;
 use crate::transport::socket::{Peer, Socket};
 
-/// How long to stay away after the first time; doubled with each.
+/// First delay after a dropped connection; doubled with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// How often it is doubled.
+/// Number of doublings.
 const DOUBLINGS: u32 = 5;
 
 impl IoThread {

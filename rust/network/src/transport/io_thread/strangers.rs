@@ -1,4 +1,4 @@
-//! Who may wait at the doors: accepted connections that have not proved the token yet.
+//! Admission of accepted connections that have not proved the token yet.
 //!
 //! Whoever holds the token proves it within milliseconds.  So there is a bound on the others, and
 //! where it is exceeded the oldest connection of the address with the most goes: however many
@@ -18,12 +18,12 @@ use crate::transport::socket::{Peer, Socket};
 const MAX_STRANGERS: usize = 256;
 /// Connections taken from the kernel before those that are there already are heard again.
 const ACCEPTS_PER_ROUND: usize = 16;
-/// How long to wait after the system had nothing left to accept a connection with.
+/// Pause when the system has no descriptors left to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time between two lines about strangers.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What counts as one address: of IPv6 the network, in which a host takes what it likes; `None`
+/// Returns the unit that counts as one address: for IPv6 the network, which a host controls; `None`
 /// for this host's processes.
 fn origin_of(peer: Peer) -> Option<IpAddr> {
     let Peer::Address(address) = peer else {

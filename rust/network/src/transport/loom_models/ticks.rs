@@ -27,7 +27,7 @@ use crate::transport::socket_set::SocketSet;
 use crate::transport::{Command, Transport, Waiting};
 use crate::wire::{BUFFER_RESPONSE_BYTES, Message, ReceiverId};
 
-/// What the I/O thread has of one connection.
+/// The I/O thread's state of one connection.
 struct Io {
     poll: Poll,
     backstop: Backstop,

@@ -1,4 +1,4 @@
-//! What consumers say.
+//! Messages of consumers.
 
 use std::time::Instant;
 

@@ -15,13 +15,13 @@ enum Handle {
     Shared(memory::Buffer),
 }
 
-/// What one Python object sees of a segment.
+/// View of a Python object on a segment.
 #[derive(Debug)]
 struct Part {
     handle: Handle,
     /// Most bytes it may hold.
     capacity: usize,
-    /// What the capacity can be raised to.
+    /// Largest capacity that can be set.
     limit: usize,
 }
 
@@ -155,7 +155,7 @@ impl Buffer {
         })
     }
 
-    /// What a handle says, which looking at it leaves as it is.
+    /// Reads from a handle without changing it.
     fn look<R>(
         &self,
         py: Python<'_>,
@@ -219,7 +219,7 @@ impl Buffer {
         self.with_part(py, |part| part.set_capacity(capacity))
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
         self.with_part(py, |part| Ok(part.size()))
@@ -232,7 +232,7 @@ impl Buffer {
         self.with_part(py, |part| part.set_size(size))
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes that were read.
     #[getter]
     fn reader_index(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, |_| 0, memory::Buffer::reader_index)
@@ -248,13 +248,13 @@ impl Buffer {
         })
     }
 
-    /// How many bytes are not read yet.
+    /// Returns the number of bytes that are not read yet.
     #[getter]
     fn readable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, UniqueBuffer::size, |buffer| buffer.readable().len())
     }
 
-    /// Where the bytes begin in the segment.
+    /// Returns the offset of the bytes in the segment.
     #[getter]
     fn memory_segment_offset(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, |_| 0, memory::Buffer::memory_segment_offset)
@@ -267,7 +267,7 @@ impl Buffer {
             .map(|kind| kind as u8)
     }
 
-    /// Whether the bytes are compressed.
+    /// Returns whether the bytes are compressed.
     #[getter]
     fn is_compressed(&self, py: Python<'_>) -> PyResult<bool> {
         self.look(py, |_| false, memory::Buffer::is_compressed)
@@ -281,7 +281,7 @@ impl Buffer {
         })
     }
 
-    /// Whether the segment went back.
+    /// Returns whether the segment went back.
     #[getter]
     fn is_recycled(&self) -> bool {
         self.family.lock().is_none()
