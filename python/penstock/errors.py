@@ -145,7 +145,7 @@ class StateBackendError(PenstockError, OSError):
 
 
 class FormatError(PenstockError, ValueError):
-    """Bytes are no element of the declared type, or the other way; names the field and the bytes.
+    """Bytes are no record of the declared type, or the other way; names the field and the bytes.
 
     From a file or a topic, a note or the message names the place.
     """

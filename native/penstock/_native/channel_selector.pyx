@@ -27,7 +27,7 @@ cdef extern from "Python.h":
 
 
 cdef class ChannelSelector:
-    """Chooses a channel for each element; this one always chooses channel 0."""
+    """Chooses a channel for each record; this one always chooses channel 0."""
 
     def __cinit__(self, int num_channels, *args):
         self.num_channels = num_channels
@@ -37,7 +37,7 @@ cdef class ChannelSelector:
         return 0
 
     def select(self, value):
-        """The channel of an element, or −1 for all."""
+        """The channel of a record, or −1 for all."""
         return self.choose(value)
 
 
@@ -81,7 +81,7 @@ cdef class ShuffleSelector(ChannelSelector):
 
 
 cdef class KeyGroupSelector(ChannelSelector):
-    """KEY_GROUP: the subtask that owns the key group of the element's key."""
+    """KEY_GROUP: the subtask that owns the key group of the record's key."""
 
     def __cinit__(
         self, int num_channels, key_selector, key_type, int max_parallelism, Codec elements
@@ -123,7 +123,7 @@ cdef class KeyGroupSelector(ChannelSelector):
             return self.key_selector(value)
 
     cdef object received(self, object value):
-        """An element as it comes out at the receiver."""
+        """A record as it comes out at the receiver."""
         cdef object named
         if isinstance(self.elements.root, RowNode):
             named = (<RowNode>self.elements.root).named(value)
@@ -152,7 +152,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         return self.channels[ps_murmur(hash) % self.max_parallelism]
 
     cdef int choose_by_key(self, const PsValue *key) noexcept:
-        """As `choose`, of an element with this key, which it keeps; -2 if it must be asked."""
+        """As `choose`, of a record with this key, which it keeps; -2 if it must be asked."""
         cdef int64_t number
         if ps_as_number(key, &number):
             if self.convert is not None and not (self.exact is int and self.holds(number)):
@@ -185,7 +185,7 @@ cdef class KeyGroupSelector(ChannelSelector):
 
 
 cdef class CustomSelector(ChannelSelector):
-    """CUSTOM: what the user's partitioner says of the element's key."""
+    """CUSTOM: what the user's partitioner says of the record's key."""
 
     def __cinit__(self, int num_channels, key_selector, function):
         self.key_selector = key_selector

@@ -124,7 +124,7 @@ if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
 
 @cython.final
 cdef class Expression:
-    """A function of elements, evaluated by its program wherever that can be done."""
+    """A function of records, evaluated by its program wherever that can be done."""
 
     def __cinit__(self, function, program, dropped=None, function_of_all=None):
         """Joins a function with its program.
@@ -132,7 +132,7 @@ cdef class Expression:
         Args:
             function: What the program computes.
             program: A ``Program``.
-            dropped: What the function returns where the program drops the element.
+            dropped: What the function returns where the program drops the record.
             function_of_all: What the function returns for each of many, undropped; None if there
                 is no faster way than to call it for each.
         """
@@ -326,7 +326,7 @@ cdef class ExpressionIterator:
         raise StopIteration
 
     cdef object next_of_integers(self):
-        """As `__next__`, without an object for an element that is dropped."""
+        """As `__next__`, without an object for a record that is dropped."""
         cdef PsProgram *program = &self.expression.machine
         cdef IntegerRun integers = self.integers
         cdef PsValue found
@@ -399,7 +399,7 @@ cdef class ExpressionIterator:
         try:
             return self.expression.function(value)
         except StopIteration as error:
-            # To whoever asks for the next element it would be the end of all elements.
+            # To whoever asks for the next record it would be the end of all records.
             raise RuntimeError("a function raised StopIteration") from error
 
 

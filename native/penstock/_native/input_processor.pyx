@@ -48,7 +48,7 @@ cdef class StreamInputProcessor:
 
     Attributes:
         records_in: Records handed to the inputs.
-        bytes_in: Bytes of elements and events read, lengths included.
+        bytes_in: Bytes of records and events read, lengths included.
         idle_ns: Nanoseconds for which reading has waited.
         batches: What decodes the batches of each channel, None for channels without batches; None
             if no channel has them.
@@ -84,7 +84,7 @@ cdef class StreamInputProcessor:
             the end of all channels.
 
         Raises:
-            CorruptStreamError: the bytes are not those of elements.
+            CorruptStreamError: the bytes are not those of records.
             NetworkError: a channel failed.
             CancelTaskError: the gate was closed.
         """

@@ -49,7 +49,7 @@ cdef enum:
 
 @cython.final
 cdef class Procedure:
-    """A process function of keyed elements or of their timers."""
+    """A process function of keyed records or of their timers."""
 
     def __cinit__(self, function, procedure, InternalTimerService timers not None,
                   KeyContext state not None):
@@ -70,15 +70,15 @@ cdef class Procedure:
             self.actions[i] = action
 
     cpdef int run(self, object value, long long timestamp) except -1:
-        """Does for an element of the current key, or a timer's time, what the function does.
+        """Does for a record of the current key, or a timer's time, what the function does.
 
         Args:
-            value: The element, or the time as an object.
-            timestamp: That of the element or timer, in ms.
+            value: The record, or the time as an object.
+            timestamp: That of the record or timer, in ms.
 
         Returns:
             0 when nothing was done and the function is to be called, 1 when all is done, 2 when
-            one element is left, for `taken`.
+            one record is left, for `taken`.
         """
         cdef PsProgram *program
         cdef PsMade made
@@ -115,7 +115,7 @@ cdef class Procedure:
         return outcome
 
     cpdef object taken(self):
-        """The element that was emitted last, which is forgotten."""
+        """The record that was emitted last, which is forgotten."""
         cdef object emitted = self.emitted
         self.emitted = None
         return emitted

@@ -1,7 +1,7 @@
 """The native record writer, twin of ``penstock.network.pure.record_writer``.
 
 A record is encoded straight into the open buffer of its channel: four bytes kept free for the
-length, the element's tag, the value.  When the buffer ends first, the encoder moves what it has to
+length, the record's tag, the value.  When the buffer ends first, the encoder moves what it has to
 a scratch block (see ``wire.pxd``), and the finished record goes out from there: into the next
 buffer when little of the present one is lost by that, else across both.  So small records do not
 span buffers, which saves the reader a copy, and nothing is allocated per record.
@@ -47,7 +47,7 @@ cdef class RecordWriter(Output):
     Attributes:
         records_out: Records given to :meth:`collect`.
         records_computed: Those of them that were written from a program's registers, unmade.
-        bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
+        bytes_out: Bytes written for all records, a broadcast one counted for each channel.
         last_watermark: The last watermark written; the least timestamp before the first one.
         batches: Splits and encodes batches (``BatchExchange``); None if their records are written
             one by one.
@@ -234,7 +234,7 @@ cdef class RecordWriter(Output):
         return &self.cursors[self.num_channels if channel == ALL_CHANNELS else channel]
 
     cdef int write(self, int channel, const uint8_t *data, size_t size) except -1:
-        """Writes a framed element."""
+        """Writes a framed record."""
         cdef PsCursor *cursor = self.cursor_of(channel)
         if size > cursor.capacity - cursor.position:
             return self.write_beyond(channel, data, size)
@@ -256,7 +256,7 @@ cdef class RecordWriter(Output):
         return 0
 
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1:
-        """Writes a framed element that the open buffer has no room for."""
+        """Writes a framed record that the open buffer has no room for."""
         cdef PsCursor *cursor = self.cursor_of(channel)
         cdef int32_t status
         if (cursor.capacity - cursor.position) * WASTE_FRACTION <= cursor.capacity:
@@ -318,7 +318,7 @@ cdef class RecordWriter(Output):
 
 
 cdef inline int begin_record(RecordWriter self, int channel, long long timestamp) except -1:
-    """Lets the writer write at the end of a channel's open buffer, behind the element's tag."""
+    """Lets the writer write at the end of a channel's open buffer, behind the record's tag."""
     cdef PsCursor *cursor = self.cursor_of(channel)
     cdef Writer *writer = &self.writer
     writer.data = cursor.data + cursor.position

@@ -1,4 +1,4 @@
-"""Elements that a program computes, timestamped and written without being made.
+"""Records that a program computes, timestamped and written without being made.
 
 Between the function that makes a tuple and the exchange there may be an operator that takes the
 timestamp of one of its fields: both read the registers of the machine.
@@ -15,7 +15,7 @@ from penstock._native.registers cimport PsMade, ps_end
 
 @cython.final
 cdef class StampedRecords:
-    """Writes what it can of the elements of an iterator, and gives the others.
+    """Writes what it can of the records of an iterator, and gives the others.
 
     Attributes:
         count: How many it has written since `rest_of`.
@@ -28,10 +28,10 @@ cdef class StampedRecords:
         self.stamps = stamps
 
     def rest_of(self, values, long long timestamp):
-        """An iterator over those of some elements that are not written when it comes to them.
+        """An iterator over those of some records that are not written when it comes to them.
 
         Args:
-            values: The elements, each of them asked for when the one before has been written.
+            values: The records, each of them asked for when the one before has been written.
             timestamp: That they have so far, in ms.
         """
         self.count = 0
@@ -79,7 +79,7 @@ def stamped_records(output, stamps):
     """Return a writer of records whose timestamps an expression computes.
 
     Returns:
-        None if no element can be written there without being made.
+        None if no record can be written there without being made.
     """
     if type(output) is not RecordWriter or (<RecordWriter>output).computed is None:
         return None

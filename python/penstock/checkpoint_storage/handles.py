@@ -97,7 +97,7 @@ class PartitionableState(msgspec.Struct, frozen=True):
 
     Attributes:
         mode: ``split``, ``union`` or ``broadcast``: how it is spread over other subtasks.
-        offsets: Where each element begins in the stream.
+        offsets: Where each record begins in the stream.
     """
 
     mode: str
@@ -109,7 +109,7 @@ class OperatorStateHandle(msgspec.Struct, frozen=True):
 
     Attributes:
         states: By name.
-        stream: The stream that holds the elements of all of them.
+        stream: The stream that holds the records of all of them.
     """
 
     states: dict[str, PartitionableState]

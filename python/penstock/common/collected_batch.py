@@ -1,4 +1,4 @@
-"""Elements on their way from a collect sink to the driver: each with its length in front."""
+"""Records on their way from a collect sink to the driver: each with its length in front."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from penstock.errors import CorruptStreamError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Bytes of the element, big-endian.
+#: Bytes of the record, big-endian.
 _LENGTH: Final = struct.Struct(">I")
 
 
 def append_element(batch: bytearray, element: bytes) -> None:
-    """Puts an encoded element at the end of a batch."""
+    """Puts an encoded record at the end of a batch."""
     batch += _LENGTH.pack(len(element))
     batch += element
 
 
 def elements_of(batch: bytes) -> Iterator[bytes]:
-    """The encoded elements of a batch.
+    """The encoded records of a batch.
 
     Raises:
-        CorruptStreamError: The batch ends within an element.
+        CorruptStreamError: The batch ends within a record.
     """
     position = 0
     while position < len(batch):

@@ -111,7 +111,7 @@ class CollectResults(Protocol):
     """The results of one collect sink."""
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """The next batch, None at the end: elements as [length, i32 big-endian][codec bytes]."""
+        """The next batch, None at the end: records as [length, i32 big-endian][codec bytes]."""
 
     def close(self) -> None:
         """Takes no more results."""
@@ -159,7 +159,7 @@ class JobClient(NoJavaMembers):
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Has the sources stop, takes a savepoint behind their last elements, and ends the job.
+        """Has the sources stop, takes a savepoint behind their last records, and ends the job.
 
         Args:
             advance_to_end_of_event_time: Whether event time comes to its end before, so that all

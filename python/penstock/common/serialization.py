@@ -32,7 +32,7 @@ __all__ = [
 
 
 class SerializationSchema(NoJavaMembers):
-    """Turns elements into bytes."""
+    """Turns records into bytes."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
         """Makes a schema; subclasses say how.
@@ -44,12 +44,12 @@ class SerializationSchema(NoJavaMembers):
             requires_jvm("SerializationSchema(j_serialization_schema)", "subclass it in Python")
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes of an element."""
+        """The bytes of a record."""
         raise NotImplementedError(f"{type(self).__name__}.serialize")
 
 
 class DeserializationSchema(NoJavaMembers):
-    """Turns bytes into elements."""
+    """Turns bytes into records."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
         """Makes a schema; subclasses say how.
@@ -61,7 +61,7 @@ class DeserializationSchema(NoJavaMembers):
             requires_jvm("DeserializationSchema(j_deserialization_schema)", "subclass it in Python")
 
     def deserialize(self, message: bytes) -> Any:
-        """The element of a message."""
+        """The record of a message."""
         raise NotImplementedError(f"{type(self).__name__}.deserialize")
 
 
@@ -106,7 +106,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         super().__init__()
 
     def serialize(self, element: bytes) -> bytes:
-        """The element itself."""
+        """The record itself."""
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:
@@ -116,10 +116,10 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 @checks_arguments
 class Encoder(NoJavaMembers):
-    """Writes elements into a file, one after the other."""
+    """Writes records into a file, one after the other."""
 
     def __init__(self, charset_name: str) -> None:
-        """Makes an encoder of one line per element.
+        """Makes an encoder of one line per record.
 
         Raises:
             InvalidProgramError: Python does not know the charset.
@@ -137,11 +137,11 @@ class Encoder(NoJavaMembers):
 
 
 class BulkWriter(ABC):
-    """Writes the elements of one file, which is of use when it is finished (beyond PyFlink)."""
+    """Writes the records of one file, which is of use when it is finished (beyond PyFlink)."""
 
     @abstractmethod
     def add_element(self, element: Any) -> None:
-        """Takes an element; it may be written later."""
+        """Takes a record; it may be written later."""
 
     @abstractmethod
     def flush(self) -> None:

@@ -20,11 +20,11 @@ class TypeSerializer(ABC, Generic[T]):
 
     @abstractmethod
     def serialize(self, element: T, stream: BytesIO) -> None:
-        """Writes an element at the stream's position."""
+        """Writes a record at the stream's position."""
 
     @abstractmethod
     def deserialize(self, stream: BytesIO) -> T:
-        """Reads one element from the stream's position."""
+        """Reads one record from the stream's position."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -1,4 +1,4 @@
-"""Watermark generators: what turns elements and time into watermarks.
+"""Watermark generators: what turns records and time into watermarks.
 
 A generator is called by the operator that assigns timestamps, in the task's own thread.
 """
@@ -29,11 +29,11 @@ class WatermarkOutput(ABC):
 
 
 class WatermarkGenerator(ABC):
-    """Emits watermarks on elements, periodically, or both."""
+    """Emits watermarks on records, periodically, or both."""
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for every element with its timestamp in ms."""
+        """Called for every record with its timestamp in ms."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
@@ -69,7 +69,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class IngestionTimeWatermarks(WatermarkGenerator):
-    """Trails the clock, which is also what gives the elements their timestamps, by 1 ms."""
+    """Trails the clock, which is also what gives the records their timestamps, by 1 ms."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Does nothing."""

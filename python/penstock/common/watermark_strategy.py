@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class TimestampAssigner(ABC):
-    """Gives elements their timestamp."""
+    """Gives records their timestamp."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
-        """The timestamp of an element.
+        """The timestamp of a record.
 
         Args:
-            value: The element.
+            value: The record.
             record_timestamp: Its timestamp so far in ms, or -2**63 when it has none.
 
         Returns:
@@ -57,10 +57,10 @@ class WatermarkAlignment:
 
 
 class IngestionTimeAssigner(TimestampAssigner):
-    """Gives elements the time of the machine's clock; it never goes back."""
+    """Gives records the time of the machine's clock; it never goes back."""
 
     def __init__(self) -> None:
-        """Starts before any element."""
+        """Starts before any record."""
         self._last_ms = -(2**63)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
@@ -73,8 +73,8 @@ class WatermarkStrategy(MissingMethods):
     """Strategy that assigns timestamps and generates watermarks.
 
     Attributes:
-        timestamp_assigner: Gives elements their timestamp; None keeps the one they have.
-        idle_timeout_ms: After so long without elements the input counts as idle; None never.
+        timestamp_assigner: Gives records their timestamp; None keeps the one they have.
+        idle_timeout_ms: After so long without records the input counts as idle; None never.
         alignment: Limits how far sources drift apart, or None.
     """
 
@@ -92,7 +92,7 @@ class WatermarkStrategy(MissingMethods):
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
-        """For elements that come later than others by a bound at most.
+        """For records that come later than others by a bound at most.
 
         Raises:
             InvalidProgramError: The bound is negative or no Duration.
@@ -118,7 +118,7 @@ class WatermarkStrategy(MissingMethods):
 
     @staticmethod
     def for_ingestion_time() -> WatermarkStrategy:
-        """Event time is when elements arrive: they get the clock's time (beyond PyFlink)."""
+        """Event time is when records arrive: they get the clock's time (beyond PyFlink)."""
         strategy = WatermarkStrategy(IngestionTimeWatermarks)
         return strategy.with_timestamp_assigner(IngestionTimeAssigner())
 
@@ -130,7 +130,7 @@ class WatermarkStrategy(MissingMethods):
         """
         as_assigner = getattr(timestamp_assigner, "__timestamp_assigner__", None)
         if as_assigner is not None:
-            # An expression: what is computed of elements.
+            # An expression: what is computed of records.
             timestamp_assigner = as_assigner()
         if not isinstance(timestamp_assigner, TimestampAssigner):
             raise InvalidProgramError(

@@ -1,4 +1,4 @@
-"""A sink that takes every element and keeps none: for measurements, and to end a stream."""
+"""A sink that takes every record and keeps none: for measurements, and to end a stream."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class DiscardingSink(Sink):
         super().__init__(None)
 
     def sink_operator(self) -> operators.DiscardingSink:
-        """The operator that drops elements."""
+        """The operator that drops records."""
         return operators.DiscardingSink()

@@ -134,7 +134,7 @@ class DeadLetters:
 
         Args:
             output: The reader's.
-            failure: Why no element can be made; raised with a note where it fails the job.
+            failure: Why no record can be made; raised with a note where it fails the job.
             what: What it cannot be made of, for the note and the log.
             origin: As in `dead_letter`.
             position: As in `dead_letter`.

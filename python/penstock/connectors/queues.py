@@ -1,7 +1,7 @@
 """Queues and asynchronous iterators of the program as sources (beyond PyFlink).
 
 They stay in the process that runs the program: the source's enumerator, which runs there too, takes
-elements in batches and sends them to the one reader as it asks for them.  Batches are numbered, and
+records in batches and sends them to the one reader as it asks for them.  Batches are numbered, and
 kept until a checkpoint holds that they were read, so that a reader that fails gets them again.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _BATCH_ELEMENTS: Final = 1000
-#: How long a call waits for elements, after which the job may end.
+#: How long a call waits for records, after which the job may end.
 _WAIT_S: Final = 0.1
 #: When so many are kept nothing is taken until a checkpoint is complete.
 _MOST_KEPT: Final = 1_000_000
@@ -50,7 +50,7 @@ class _Elements(Protocol):
     """Supply of records."""
 
     def take(self, limit: int, timeout_s: float) -> tuple[list[Any], bool]:
-        """Some elements, none when none come in time; and whether there will be no others."""
+        """Some records, none when none come in time; and whether there will be no others."""
 
 
 class _QueueElements:
@@ -119,7 +119,7 @@ class _AsyncElements:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Elements on their way to the reader.
+    """Records on their way to the reader.
 
     Attributes:
         number: Batches are numbered from 0.
@@ -157,7 +157,7 @@ class _Read:
 
 
 class Feed:
-    """Batches of elements, with those that may be asked for again."""
+    """Batches of records, with those that may be asked for again."""
 
     def __init__(self, elements: _Elements) -> None:
         """Takes nothing yet."""
@@ -218,7 +218,7 @@ class QueueSplit(SourceSplit):
 class QueueSource(PythonSource[Any, QueueSplit]):
     """Reads what the program puts into a queue, or what an asynchronous iterator gives.
 
-    One subtask reads; those beyond end at once.  With checkpoints each element is read once as long
+    One subtask reads; those beyond end at once.  With checkpoints each record is read once as long
     as the program lives; without them what is under way when a task fails is lost.
     """
 
@@ -229,11 +229,11 @@ class QueueSource(PythonSource[Any, QueueSplit]):
 
     @staticmethod
     def of_queue(elements: Any, end: Any = None) -> QueueSource:
-        """The elements of a queue.
+        """The records of a queue.
 
         Args:
             elements: A ``queue.Queue``, or what has its ``get``.
-            end: The element, compared by identity, behind which the source ends.
+            end: The record, compared by identity, behind which the source ends.
 
         Raises:
             WrongArgumentError: It is no queue.
@@ -271,7 +271,7 @@ class QueueSource(PythonSource[Any, QueueSplit]):
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[QueueSplit]
     ) -> SplitEnumerator[QueueSplit]:
-        """Makes what takes elements from the queue."""
+        """Makes what takes records from the queue."""
         return _FeedingEnumerator(enum_context, [QueueSplit()], self._feed_id)
 
     def restore_enumerator(

@@ -102,7 +102,7 @@ class SingleSplitReader(SourceReader[S], Generic[S]):
 
     @abstractmethod
     def poll_split(self, split: S, output: ReaderOutput) -> InputStatus:
-        """Emits at most a few elements of the split without blocking, and notes it there."""
+        """Emits at most a few records of the split without blocking, and notes it there."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
         """Return the read position of the split."""

@@ -187,16 +187,16 @@ class SourceOutput(ABC):
 
     @abstractmethod
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits an element, with its timestamp in ms if it has one."""
+        """Emits a record, with its timestamp in ms if it has one."""
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits elements of one timestamp, as `collect` does each, and in less time."""
+        """Emits records of one timestamp, as `collect` does each, and in less time."""
         for record in records:
             self.collect(record, timestamp)
 
     @abstractmethod
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits an element, without timestamp, to a side output; dropped where nobody reads it."""
+        """Emits a record, without timestamp, to a side output; dropped where nobody reads it."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
@@ -208,7 +208,7 @@ class SourceOutput(ABC):
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Ends `mark_idle`; the next element does so as well."""
+        """Ends `mark_idle`; the next record does so as well."""
 
 
 class ReaderOutput(SourceOutput):
@@ -266,7 +266,7 @@ class SourceReader(ABC, Generic[S]):
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits at most a few elements without blocking, and says how to go on."""
+        """Emits at most a few records without blocking, and says how to go on."""
 
     def is_available(self) -> Future[Any] | None:
         """A future that is done when `poll_next` is worth calling after NOTHING_AVAILABLE.

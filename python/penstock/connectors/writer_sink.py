@@ -32,7 +32,7 @@ StateT = TypeVar("StateT")
 
 
 class SinkWriter(ABC, Generic[T]):
-    """Writes the elements of one subtask."""
+    """Writes the records of one subtask."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -43,11 +43,11 @@ class SinkWriter(ABC, Generic[T]):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The element's timestamp in ms, None when it has none."""
+            """The record's timestamp in ms, None when it has none."""
 
     @abstractmethod
     def write(self, element: T, context: SinkWriter.Context) -> None:
-        """Takes an element; it may be kept until `flush`."""
+        """Takes a record; it may be kept until `flush`."""
 
     def write_watermark(self, watermark: int) -> None:
         """Event time reached ``watermark``, in ms."""
@@ -57,7 +57,7 @@ class SinkWriter(ABC, Generic[T]):
         """Writes whatever is kept; afterwards nothing taken so far can be lost.
 
         Args:
-            end_of_input: Whether no element follows.
+            end_of_input: Whether no record follows.
         """
 
     def close(self) -> None:

@@ -41,12 +41,12 @@ class AsyncDataStream:
         """Emits results as soon as they are there, but never across a watermark.
 
         Args:
-            data_stream: The elements.
+            data_stream: The records.
             async_function: Its calls overlap.
             timeout: After how long the function's `timeout` is asked instead.
-            capacity: How many elements and watermarks may wait in the operator: those whose
+            capacity: How many records and watermarks may wait in the operator: those whose
                 calls are under way, and those that are answered and wait for others before them.
-                A full operator takes no further element.
+                A full operator takes no further record.
             output_type: The type of the results.
 
         Raises:
@@ -85,7 +85,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Emits results in the order of their elements; see `unordered_wait`."""
+        """Emits results in the order of their records; see `unordered_wait`."""
         return _wait(
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _ORDERED
         )

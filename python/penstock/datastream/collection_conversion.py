@@ -1,6 +1,6 @@
 """Values of the program as values of a declared type, by the rules of PyFlink's collections.
 
-PyFlink pickles the elements of `from_collection` and lets Java make values of the declared type of
+PyFlink pickles the records of `from_collection` and lets Java make values of the declared type of
 them: stricter than the codecs between tasks in some places, more generous in others.
 """
 

@@ -17,7 +17,7 @@ from penstock.errors import InvalidProgramError
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
-#: What has no elements yet, and how it gets them.
+#: What has no records yet, and how it gets them.
 _NOT_HERE: Final = {
     ("polars", "LazyFrame"): "call collect() on it",
     ("pyspark", "DataFrame"): "give it to from_spark(), or call collect() on it",

@@ -187,7 +187,7 @@ class StateTtlConfig:
 
             Args:
                 cleanup_size: How many entries are looked at each time.
-                run_cleanup_for_every_record: Whether each element causes a look as well.
+                run_cleanup_for_every_record: Whether each record causes a look as well.
             """
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = (
@@ -265,7 +265,7 @@ class StateTtlConfig:
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Return whether each element causes a look as well."""
+                """Return whether each record causes a look as well."""
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):

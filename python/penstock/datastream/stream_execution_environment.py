@@ -180,7 +180,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers.
+        """Sets when output is flushed, in ms: 0 after each record, -1 only full buffers.
 
         Raises:
             ConfigurationError: It is less than -1.
@@ -192,7 +192,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self
 
     def get_buffer_timeout(self) -> int:
-        """When output is flushed, in ms: 0 after each element, -1 only full buffers."""
+        """When output is flushed, in ms: 0 after each record, -1 only full buffers."""
         if not pipeline.BUFFER_TIMEOUT_ENABLED.read(self._configuration):
             return -1
         return pipeline.BUFFER_TIMEOUT.read(self._configuration)
@@ -382,7 +382,7 @@ class StreamExecutionEnvironment(MissingMethods):
     def from_collection(
         self, collection: Collection[T], type_info: TypeArgument = None
     ) -> DataStream[T]:
-        """Elements that the program has already; the source has one subtask.
+        """Records that the program has already; the source has one subtask.
 
         Args:
             collection: The elements; they are encoded here, so a value that does not fit its
@@ -391,7 +391,7 @@ class StreamExecutionEnvironment(MissingMethods):
 
         Raises:
             InvalidProgramError: The collection is none.
-            SerializationError: An element does not fit the type.
+            SerializationError: A record does not fit the type.
         """
         from penstock.serialization.class_reference import noting_classes
 
@@ -464,13 +464,13 @@ class StreamExecutionEnvironment(MissingMethods):
     ) -> DataStream[Any]:
         """Create a stream of values that the program queues while the job runs (beyond PyFlink).
 
-        With checkpoints each element is read once as long as the program lives; without them
+        With checkpoints each record is read once as long as the program lives; without them
         what is under way when a task fails is lost.
 
         Args:
             queue: A ``queue.Queue``, or what has its ``get``; it stays in this process.
             type_info: The type of the elements.
-            end: The element, compared by identity, behind which the stream ends.
+            end: The record, compared by identity, behind which the stream ends.
 
         Raises:
             WrongArgumentError: It is no queue.
@@ -526,7 +526,7 @@ class StreamExecutionEnvironment(MissingMethods):
         source_name: str,
         type_info: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Elements of a source.
+        """Records of a source.
 
         Args:
             source: A connector's source, or one of the user's own.
@@ -563,7 +563,7 @@ class StreamExecutionEnvironment(MissingMethods):
         source_name: str = "Custom Source",
         type_info: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Elements of a source function; one subtask unless it is a ParallelSourceFunction."""
+        """Records of a source function; one subtask unless it is a ParallelSourceFunction."""
         check_function(source_func, SourceFunction, "add_source", or_callable=False)
         source = source_func._as_source()
         if source is not None:

@@ -52,7 +52,7 @@ class FlinkKafkaConsumerBase(SourceFunction):
 
         Args:
             topics: A topic, or several.
-            deserialization_schema: Makes elements of the values of records.
+            deserialization_schema: Makes records of the values of records.
             properties: Those of Kafka's consumer; ``bootstrap.servers`` at least.
 
         Raises:
@@ -178,7 +178,7 @@ class FlinkKafkaProducerBase(SinkFunction):
 
         Args:
             topic: The topic.
-            serialization_schema: Makes values of elements.
+            serialization_schema: Makes values of records.
             producer_config: The properties of Kafka's producer; ``bootstrap.servers`` at least.
             kafka_producer_pool_size: Without effect.
             semantic: What is promised when the job fails and goes on.
@@ -222,7 +222,7 @@ class FlinkKafkaProducerBase(SinkFunction):
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Set whether records have the timestamps of their elements, else that of the writing."""
+        """Set whether records have the timestamps of their records, else that of the writing."""
         self._writes_timestamps = write_timestamp_to_kafka
         return self
 

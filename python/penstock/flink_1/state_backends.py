@@ -46,7 +46,7 @@ class MemoryStateBackend(HashMapStateBackend):
         return self._max_state_size or _DEFAULT_MAX_STATE_SIZE
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return True: snapshots are written while elements go on."""
+        """Return True: snapshots are written while records go on."""
         return True
 
     def write_to(self, configuration: Configuration) -> None:
@@ -99,7 +99,7 @@ class FsStateBackend(HashMapStateBackend):
         return 4096 if self._write_buffer_size is None else self._write_buffer_size
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return True: snapshots are written while elements go on."""
+        """Return True: snapshots are written while records go on."""
         return True
 
     def write_to(self, configuration: Configuration) -> None:

@@ -30,8 +30,8 @@ class ChainedOutput:
     Attributes:
         target: Index of the receiving operator in the chain.
         input_number: Input of the receiver, from 0.
-        tag: Output tag whose elements are passed; None for the main output.
-        selected_names: Names of a split whose elements are passed; empty for all.
+        tag: Output tag whose records are passed; None for the main output.
+        selected_names: Names of a split whose records are passed; empty for all.
     """
 
     target: int
@@ -47,10 +47,10 @@ class NetworkOutput:
     Attributes:
         partition: Index into the vertex' produced data sets, and into the partitions of a
             deployed subtask.
-        partitioner: How the elements are spread over the partition's subpartitions.
-        tag: Output tag whose elements leave here; None for the main output.
-        type: TypeInformation of these elements, or None.
-        selected_names: Names of a split whose elements leave here; empty for all.
+        partitioner: How the records are spread over the partition's subpartitions.
+        tag: Output tag whose records leave here; None for the main output.
+        type: TypeInformation of these records, or None.
+        selected_names: Names of a split whose records leave here; empty for all.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
     """
 
@@ -73,12 +73,12 @@ class OperatorConfig:
         descriptor: What the operator does.
         input_types: TypeInformation per input; the input number is the index.
         output_type: TypeInformation of the main output, or None.
-        key_selectors: Per input, element → key or None; empty when nothing is keyed.
+        key_selectors: Per input, record → key or None; empty when nothing is keyed.
         key_type: TypeInformation of the key, or None.
         chained_outputs: Outputs that stay in the chain.
         network_outputs: Outputs that leave it.
         buffer_timeout_ms: Flush interval of its network outputs; -1 and 0 as in Flink.
-        output_selectors: Selectors of a split; an element's names are those of all of them.
+        output_selectors: Selectors of a split; a record's names are those of all of them.
         location: The line of the user's program that made it, or None.
     """
 
@@ -104,10 +104,10 @@ class GateConfig:
     Attributes:
         dataset_id: IntermediateDataSetID of the data set read, 16 bytes.
         input_number: Input of the chain's head, from 0; a union gives several gates one number.
-        type: TypeInformation of the elements, or None.
+        type: TypeInformation of the records, or None.
         distribution: How producers and consumers are wired.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
-        origins: What decides the event time of the elements.
+        origins: What decides the event time of the records.
     """
 
     dataset_id: bytes

@@ -47,7 +47,7 @@ class PartitionerSpec:
 
     Attributes:
         kind: Name of a `PartitionerKind`.
-        key_selector: For KEY_GROUP and CUSTOM: element → key.
+        key_selector: For KEY_GROUP and CUSTOM: record → key.
         key_type: TypeInformation of the key, or None when it is not declared.
         function: For CUSTOM: the user's Partitioner, (key, number of channels) → channel.
         max_parallelism: For KEY_GROUP: number of key groups; 0 until the graph has settled it.
@@ -68,12 +68,12 @@ class PartitionerSpec:
 
     @property
     def is_forward(self) -> bool:
-        """Return whether element and consumer stay on the same subtask index."""
+        """Return whether record and consumer stay on the same subtask index."""
         return self.kind == "FORWARD"
 
     @property
     def is_broadcast(self) -> bool:
-        """Return whether every consumer receives every element."""
+        """Return whether every consumer receives every record."""
         return self.kind == "BROADCAST"
 
     @property
@@ -102,7 +102,7 @@ GLOBAL = PartitionerSpec("GLOBAL")
 
 
 def key_group(key_selector: object, key_type: object | None = None) -> PartitionerSpec:
-    """Returns the partitioner of ``key_by``: elements of one key go to one subtask."""
+    """Returns the partitioner of ``key_by``: records of one key go to one subtask."""
     return PartitionerSpec("KEY_GROUP", key_selector, key_type)
 
 

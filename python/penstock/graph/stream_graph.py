@@ -1,9 +1,9 @@
-"""The StreamGraph: one node per operator, one edge per way that elements travel between two.
+"""The StreamGraph: one node per operator, one edge per way that records travel between two.
 
 Partitioners, output tags and selections have no node of their own.  While the graph is built they
 are virtual nodes; adding an edge resolves them into properties of that edge.  Of several
 partitioners (or tags, or selections) in a row the most downstream one counts, but FORWARD leaves
-elements in the subtask that a key or a function of the user's has chosen.
+records in the subtask that a key or a function of the user's has chosen.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class IllegalGraphStateError(PenstockError, RuntimeError):
 
 @dataclass
 class StreamEdge:
-    """Elements of one operator that reach one input of another.
+    """Records of one operator that reach one input of another.
 
     Attributes:
         source_id: Node that emits.
         target_id: Node that receives.
         input_number: Input of the receiver, from 0.
-        partitioner: How the elements are spread.
+        partitioner: How the records are spread.
         exchange_mode: How the data is handed over.
-        tag: Output tag whose elements travel here; None for the main output.
-        selected_names: Names of a split whose elements travel here; empty for all.
+        tag: Output tag whose records travel here; None for the main output.
+        selected_names: Names of a split whose records travel here; empty for all.
         unique_number: Tells apart several edges between the same two nodes.
         buffer_timeout_ms: Flush interval of the emitting node.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
@@ -159,12 +159,12 @@ class StreamGraph:
         self._virtual[virtual_id] = _VirtualNode(original_id, tag=tag)
 
     def add_virtual_select(self, original_id: int, virtual_id: int, names: Sequence[str]) -> None:
-        """Adds a node that stands for the elements of `original_id` marked with the names."""
+        """Adds a node that stands for the records of `original_id` marked with the names."""
         self._require_new_id(virtual_id)
         self._virtual[virtual_id] = _VirtualNode(original_id, selected_names=tuple(names))
 
     def add_output_selector(self, node_id: int, selector: object) -> None:
-        """Makes the operator behind a node mark its elements with names (split)."""
+        """Makes the operator behind a node mark its records with names (split)."""
         self.nodes[self._operator_behind(node_id)].output_selectors.append(selector)
 
     def tag_type(self, node_id: int, tag: str) -> object | None:

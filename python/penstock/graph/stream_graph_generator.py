@@ -326,7 +326,7 @@ class StreamGraphGenerator:
         parallelism = feedback.parallelism
         if parallelism == t.PARALLELISM_DEFAULT:
             parallelism = self._settings.parallelism
-        # Head and tail hand the elements over in memory, so their subtasks share a slot.
+        # Head and tail hand the records over in memory, so their subtasks share a slot.
         iteration = f"iteration-{number}"
         name = f"{'IterationSource' if is_head else 'IterationSink'}-{number}"
         node = self._graph.add_node(

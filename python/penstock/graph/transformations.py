@@ -1,7 +1,7 @@
 """The logical program: one Transformation per DataStream, linked by object identity.
 
 A Transformation says what the user asked for and nothing about how it will run.  Some become an
-operator (`PhysicalTransformation`), the others only describe how the elements travel between
+operator (`PhysicalTransformation`), the others only describe how the records travel between
 operators and end up as properties of edges.  The StreamGraphGenerator turns them into a
 StreamGraph.
 """
@@ -47,14 +47,14 @@ class Transformation:
         id: Unique in this process and increasing in the order of creation.
         location: The line of the user's program that made it, or None.
         name: What plans, metrics and thread names show.
-        output_type: TypeInformation of the elements, or None when it is not declared.
+        output_type: TypeInformation of the records, or None when it is not declared.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
         has_own_parallelism: Whether the program chose it, or nothing else is possible: no default
             of the job is meant.
         max_parallelism: Number of key groups, or -1 to follow the job or be derived.
         uid: The user's name of the operator's state, or None.
         uid_hash: 32 hex digits under which the state may also be found, or None.
-        buffer_timeout_ms: Flush interval: 0 after each element, -1 only full buffers,
+        buffer_timeout_ms: Flush interval: 0 after each record, -1 only full buffers,
             `BUFFER_TIMEOUT_DEFAULT` for the job's default.
         slot_sharing_group: Name of the group, or None to inherit it from the inputs.
         co_location_key: Operators with the same key share slots subtask by subtask.
@@ -86,7 +86,7 @@ class Transformation:
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
-        """The transformations whose elements this one takes, in the order of input numbers."""
+        """The transformations whose records this one takes, in the order of input numbers."""
         return ()
 
     def set_parallelism(self, parallelism: int) -> None:
@@ -129,7 +129,7 @@ class Transformation:
         self.uid_hash = uid_hash
 
     def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Sets the flush interval: 0 after each element, -1 only full buffers, or ms.
+        """Sets the flush interval: 0 after each record, -1 only full buffers, or ms.
 
         Raises:
             InvalidProgramError: If it is below -1.
@@ -246,7 +246,7 @@ class CommitterTransformation(SinkTransformation):
 
 
 class LegacySinkTransformation(SinkTransformation):
-    """A sink function called once per element."""
+    """A sink function called once per record."""
 
 
 class GlobalCommitterTransformation(CommitterTransformation):
@@ -254,7 +254,7 @@ class GlobalCommitterTransformation(CommitterTransformation):
 
 
 class CacheTransformation(OneInputTransformation):
-    """Keeps the elements of its input for later jobs of the same environment."""
+    """Keeps the records of its input for later jobs of the same environment."""
 
 
 class TwoInputTransformation(PhysicalTransformation):
@@ -350,7 +350,7 @@ class KeyedMultipleInputTransformation(MultipleInputTransformation):
 
 
 class UnionTransformation(Transformation):
-    """All elements of several inputs of one type; no operator of its own."""
+    """All records of several inputs of one type; no operator of its own."""
 
     def __init__(self, inputs: Sequence[Transformation]) -> None:
         if not inputs:
@@ -378,7 +378,7 @@ class _EdgeTransformation(Transformation):
 
 
 class PartitionTransformation(_EdgeTransformation):
-    """Spreads the elements of its input by a partitioner."""
+    """Spreads the records of its input by a partitioner."""
 
     def __init__(
         self,
@@ -392,7 +392,7 @@ class PartitionTransformation(_EdgeTransformation):
 
 
 class SideOutputTransformation(_EdgeTransformation):
-    """The elements that an operator emitted to one output tag."""
+    """The records that an operator emitted to one output tag."""
 
     def __init__(self, input: Transformation, tag: str, output_type: object | None) -> None:
         super().__init__(input, "SideOutput", output_type)
@@ -400,7 +400,7 @@ class SideOutputTransformation(_EdgeTransformation):
 
 
 class SplitTransformation(_EdgeTransformation):
-    """Marks each element with the names that a selector gives it (older form)."""
+    """Marks each record with the names that a selector gives it (older form)."""
 
     def __init__(self, input: Transformation, output_selector: object) -> None:
         super().__init__(input, "Split", input.output_type)
@@ -408,7 +408,7 @@ class SplitTransformation(_EdgeTransformation):
 
 
 class SelectTransformation(_EdgeTransformation):
-    """The elements that a split marked with one of the given names."""
+    """The records that a split marked with one of the given names."""
 
     def __init__(self, input: Transformation, selected_names: Sequence[str]) -> None:
         super().__init__(input, "Select", input.output_type)
@@ -416,10 +416,10 @@ class SelectTransformation(_EdgeTransformation):
 
 
 class FeedbackTransformation(_EdgeTransformation):
-    """The head of an iteration: elements of `input` and of the feedback edges.
+    """The head of an iteration: records of `input` and of the feedback edges.
 
     Attributes:
-        feedback_edges: Transformations whose elements return to the head.
+        feedback_edges: Transformations whose records return to the head.
         wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
             ends by itself only when its input has ended and the loop is empty.
     """
@@ -445,10 +445,10 @@ class FeedbackTransformation(_EdgeTransformation):
 
 
 class CoFeedbackTransformation(Transformation):
-    """The second input of a co-iteration: only the elements that feedback edges bring.
+    """The second input of a co-iteration: only the records that feedback edges bring.
 
     Attributes:
-        feedback_edges: Transformations whose elements return.
+        feedback_edges: Transformations whose records return.
         wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
             ends by itself only when its input has ended and the loop is empty.
     """

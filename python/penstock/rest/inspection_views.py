@@ -161,7 +161,7 @@ async def state(call: Call) -> Json:
     """``/jobs/:jobid/state``: what the keyed states of ``operator`` have of ``key``.
 
     The operator is named by its uid, id or name; ``state`` by its name, and without it only the
-    names and kinds of the operator's states are told.  Tasks look between two elements.
+    names and kinds of the operator's states are told.  Tasks look between two records.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":

@@ -100,7 +100,7 @@ def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
 
 
 def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
-    """Runs the program, which writes the elements as Parquet, and gives a DataFrame of the files.
+    """Runs the program, which writes the records as Parquet, and gives a DataFrame of the files.
 
     Raises:
         InvalidProgramError: A source may have no end, the columns are not known, or there is no
@@ -123,7 +123,7 @@ def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, sch
     stream.sink_to(sink)
     environment.execute("to_spark")
     if "://" not in folder:
-        # Without elements there is no file; an empty folder is an empty DataFrame.
+        # Without records there is no file; an empty folder is an empty DataFrame.
         Path(folder).mkdir(parents=True, exist_ok=True)
     from pyspark.sql.pandas.types import from_arrow_schema
 

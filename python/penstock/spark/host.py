@@ -96,6 +96,6 @@ class HostingTask:
         self._launch = dict(launch)
 
     def __call__(self, elements: Iterable[object]) -> Iterator[dict[str, Any]]:
-        """Hosts one TaskExecutor; the elements of the partition say nothing."""
+        """Hosts one TaskExecutor; the records of the partition say nothing."""
         read_to_the_end(elements)
         return host_task_executor(self._launch)

@@ -45,7 +45,7 @@ class _OperatorTestHarness:
 
         Args:
             descriptor: What the operator does.
-            key_selectors: Per input, element → key; empty when nothing is keyed.
+            key_selectors: Per input, record → key; empty when nothing is keyed.
             configuration: The job's configuration.
             key_type: Declared type of the key.
             subtask: Number of the subtask, from 0.
@@ -107,12 +107,12 @@ class _OperatorTestHarness:
 
     @property
     def records(self) -> list[CollectedRecord]:
-        """The main elements emitted so far, with their timestamps."""
+        """The main records emitted so far, with their timestamps."""
         return list(self.output.records)
 
     @property
     def values(self) -> list[Any]:
-        """The main elements emitted so far."""
+        """The main records emitted so far."""
         return [record.value for record in self.output.records]
 
     @property
@@ -140,7 +140,7 @@ class _OperatorTestHarness:
         return serialised(self.begin_snapshot(checkpoint_id, timestamp))
 
     def begin_snapshot(self, checkpoint_id: int, timestamp: int = 0) -> RunningSnapshot:
-        """Takes a checkpoint as a task does, which is serialised while elements are processed.
+        """Takes a checkpoint as a task does, which is serialised while records are processed.
 
         Args:
             checkpoint_id: Number of the checkpoint.
@@ -178,7 +178,7 @@ class OneInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with one input."""
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the operator an element; ``timestamp`` in ms, None for none."""
+        """Gives the operator a record; ``timestamp`` in ms, None for none."""
         self._process(0, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
@@ -209,7 +209,7 @@ class MultipleInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with any number of inputs, counted from 0."""
 
     def process_element(self, input_number: int, value: Any, timestamp: int | None = None) -> None:
-        """Gives an input an element; ``timestamp`` in ms, None for none."""
+        """Gives an input a record; ``timestamp`` in ms, None for none."""
         self._process(input_number, value, timestamp)
 
     def process_watermark(self, input_number: int, timestamp: int) -> None:
@@ -225,11 +225,11 @@ class TwoInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with two inputs."""
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the first input an element."""
+        """Gives the first input a record."""
         self._process(0, value, timestamp)
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the second input an element."""
+        """Gives the second input a record."""
         self._process(1, value, timestamp)
 
     def process_watermark1(self, timestamp: int) -> None:

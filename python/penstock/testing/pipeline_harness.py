@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class PipelineTestHarness:
     """A program of which the test is the sources, the sinks and the clock.
 
-    Every operator has one subtask, whatever its parallelism, and hands elements to the next one by
+    Every operator has one subtask, whatever its parallelism, and hands records to the next one by
     a direct call.  Build the program on `environment`, from `source` to `sink`; then use the
     harness in a ``with`` statement, or call `open` and `close`.
 
@@ -123,7 +123,7 @@ class PipelineTestHarness:
             raise failure
 
     def process_element(self, source: str, value: Any, timestamp: int | None = None) -> None:
-        """Emits an element of a source; ``timestamp`` in ms, None for none."""
+        """Emits a record of a source; ``timestamp`` in ms, None for none."""
         self._input(source).process(value, MIN_TIMESTAMP if timestamp is None else timestamp)
 
     def process_watermark(self, source: str, timestamp: int) -> None:
@@ -181,7 +181,7 @@ class PipelineTestHarness:
         return self._outputs[sink]
 
     def values(self, sink: str) -> list[Any]:
-        """The elements that a stream has emitted."""
+        """The records that a stream has emitted."""
         return [record.value for record in self._outputs[sink].records]
 
     def metrics(self, operator: str) -> dict[str, int | float | str]:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 class _Pass(MultipleInputProcessFunction):
     def process_element(self, input_number: int, value: Any, ctx: Any) -> Any:  # noqa: ARG002
-        """The element itself."""
+        """The record itself."""
         return (value,)
 
 
 def passing(num_inputs: int = 1) -> operators.OperatorDescriptor:
-    """Joins streams: elements keep their timestamps, the slowest decides the watermark."""
+    """Joins streams: records keep their timestamps, the slowest decides the watermark."""
     return operators.MultipleInputProcess(_Pass(), num_inputs=num_inputs)
 
 

@@ -1,1 +1,1 @@
-"""Elements that are made, not read: of numbers, as fast as is asked for."""
+"""Records that are made, not read: of numbers, as fast as is asked for."""

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from penstock.graph import operators
 
-#: A source that is asked for more elements a second than this emits several at a time.
+#: A source that is asked for more records a second than this emits several at a time.
 _SHORTEST_WAIT_MS: Final = 1.0
 
 
 class RateLimiter(ABC):
-    """Says how many elements a subtask may emit now."""
+    """Says how many records a subtask may emit now."""
 
     @abstractmethod
     def available(self) -> int:
@@ -43,7 +43,7 @@ class PerSecond(RateLimiter):
     """A bucket that fills evenly and holds what fits into a second."""
 
     def __init__(self, records_per_second: float, now_ms: Callable[[], int]) -> None:
-        """Starts with one element.
+        """Starts with one record.
 
         Args:
             records_per_second: Of this subtask.
@@ -56,7 +56,7 @@ class PerSecond(RateLimiter):
         self._at_ms = now_ms()
 
     def available(self) -> int:
-        """The whole elements in the bucket."""
+        """The whole records in the bucket."""
         now_ms = self._now_ms()
         # A clock that was set back makes nothing available, nor takes anything.
         passed_ms = max(0, now_ms - self._at_ms)
@@ -69,7 +69,7 @@ class PerSecond(RateLimiter):
         self._filled -= number
 
     def due_ms(self) -> float:
-        """Until the bucket holds an element."""
+        """Until the bucket holds a record."""
         return max(_SHORTEST_WAIT_MS, (1 - self._filled) / self._per_ms)
 
     def notify_checkpoint_complete(self) -> None:

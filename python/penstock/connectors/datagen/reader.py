@@ -1,4 +1,4 @@
-"""Elements that a function makes of numbers, at a limited rate if that is asked for."""
+"""Records that a function makes of numbers, at a limited rate if that is asked for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def create_data_generator_source(
     context: OperatorContext, descriptor: operators.DataGeneratorSource
 ) -> StreamOperator:
-    """The elements of this subtask's numbers."""
+    """The records of this subtask's numbers."""
     return with_watermarks(context, descriptor, GeneratedElements(descriptor))
 
 
@@ -50,7 +50,7 @@ class GeneratedElements(DividedNumberSequence):
         super().setup(context, ChainingOutput(entry))
 
     def open(self) -> None:
-        """Prepares for elements.
+        """Prepares for records.
 
         Raises:
             InvalidProgramError: The rate per checkpoint is one that this job cannot keep.
@@ -60,7 +60,7 @@ class GeneratedElements(DividedNumberSequence):
         super().open()
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         if self.wait.cancelled:
             return END_OF_DATA
         limiter = self.limiter
@@ -74,13 +74,13 @@ class GeneratedElements(DividedNumberSequence):
         return super().emit_next(allowed)
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until an element is due, a message came, or the time is over."""
+        """Blocks until a record is due, a message came, or the time is over."""
         due_ms = 0.0 if self.limiter is None else self.limiter.due_ms()
         self.wait.wait(min(timeout_ms, due_ms))
 
     @property
     def hears_of_completion(self) -> bool:
-        """Return whether elements wait for checkpoints."""
+        """Return whether records wait for checkpoints."""
         return isinstance(self.limiter, PerCheckpoint)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

@@ -1,4 +1,4 @@
-"""DataGeneratorSource: elements that a function makes of numbers (beyond PyFlink)."""
+"""DataGeneratorSource: records that a function makes of numbers (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
 
 class GeneratorFunction(Function):
-    """Makes an element of its number."""
+    """Makes a record of its number."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
-        """The element of a number, from 0."""
+        """The record of a number, from 0."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """So many elements a second; what was left of the last second may be made up for.
+        """So many records a second; what was left of the last second may be made up for.
 
         Args:
             records_per_second: Of all subtasks together; each has an equal share.
@@ -58,7 +58,7 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
-        """So many elements between two checkpoints that are complete.
+        """So many records between two checkpoints that are complete.
 
         Args:
             records_per_checkpoint: Of all subtasks together, at least one for each.
@@ -82,7 +82,7 @@ class RateLimiterStrategy:
 class DataGeneratorSource(Source):
     """Source that maps the numbers from 0 to ``count - 1``, divided among the subtasks.
 
-    A checkpoint holds the numbers that are left, so that a job that goes on makes each element
+    A checkpoint holds the numbers that are left, so that a job that goes on makes each record
     once, at any parallelism.  A function that only computes is evaluated without a call.
     """
 
@@ -96,8 +96,8 @@ class DataGeneratorSource(Source):
         """Makes a source.
 
         Args:
-            generator_function: Makes an element of its number.
-            count: How many elements there are; ``sys.maxsize`` for a source that is stopped.
+            generator_function: Makes a record of its number.
+            count: How many records there are; ``sys.maxsize`` for a source that is stopped.
             rate_limiter_strategy: How fast the source may be; as fast as can be when None.
             type_info: The type of the elements; any Python value when None.
 
@@ -129,7 +129,7 @@ class DataGeneratorSource(Source):
         self._type = type_info
 
     def source_operator(self) -> operators.DataGeneratorSource:
-        """Makes the elements."""
+        """Makes the records."""
         return operators.DataGeneratorSource(
             function=self._function,
             count=self._count,

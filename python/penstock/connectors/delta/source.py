@@ -89,7 +89,7 @@ class DeltaSource:
     ) -> DeltaChangesSource:
         """A source of the rows that the table has, and then of what later versions change.
 
-        The elements are rows with kinds: INSERT of what is added, and of what a version removes
+        The records are rows with kinds: INSERT of what is added, and of what a version removes
         DELETE; an update is a DELETE of the old and an INSERT of the new row, and where the table
         keeps its changes (``delta.enableChangeDataFeed``) an UPDATE_BEFORE and an UPDATE_AFTER.
         Rows of a version have the time of its commit as their timestamp, those of the snapshot

@@ -136,14 +136,14 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
     def set_deserializer(
         self, deserializer: KafkaRecordDeserializationSchema
     ) -> DynamicKafkaSourceBuilder:
-        """Makes elements of whole records."""
+        """Makes records of whole records."""
         self._each.set_deserializer(deserializer)
         return self
 
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> DynamicKafkaSourceBuilder:
-        """Makes elements of the records' values."""
+        """Makes records of the records' values."""
         self._each.set_value_only_deserializer(deserialization_schema)
         return self
 

@@ -15,7 +15,7 @@ from penstock.errors import InvalidProgramError
 
 @checks_arguments
 class BucketAssigner:
-    """Chooses the folder, below the sink's, of an element; subclasses have a `get_bucket_id`."""
+    """Chooses the folder, below the sink's, of a record; subclasses have a `get_bucket_id`."""
 
     def __init__(self, strftime_format: str | None = None, timezone_id: str | None = None) -> None:
         """Makes an assigner; of those that are not of a subclass the static methods."""
@@ -34,7 +34,7 @@ class BucketAssigner:
     def date_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
-        """Puts elements into a folder named after the time at which they are written.
+        """Puts records into a folder named after the time at which they are written.
 
         Args:
             format_str: Java's pattern: of its letters y M d H m s, and quoted text.
@@ -51,7 +51,7 @@ class BucketAssigner:
         return BucketAssigner(_strftime_format(format_str), timezone_id)
 
     def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:  # noqa: ARG002
-        """Return the folder of an element, relative to the sink's; empty for that itself."""
+        """Return the folder of a record, relative to the sink's; empty for that itself."""
         if self._strftime_format is None:
             return ""
         second = processing_time_ms // 1000

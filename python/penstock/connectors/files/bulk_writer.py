@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BulkFileSinkOperator(FileSinkOperator):
-    """Gives elements to the bulk writer of their bucket's part.
+    """Gives records to the bulk writer of their bucket's part.
 
     Nothing of a bulk writer can be kept by a checkpoint: so every part ends with each, as Flink
     has it too.
@@ -44,7 +44,7 @@ class BulkFileSinkOperator(FileSinkOperator):
             self.context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         del timestamp
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, now_ms)

@@ -131,7 +131,7 @@ class FileCompactor:
 
     @staticmethod
     def record_wise_file_compactor(read_format: FileFormat) -> FileCompactor:
-        """Reads the elements of the files, and writes them as the sink does (beyond PyFlink).
+        """Reads the records of the files, and writes them as the sink does (beyond PyFlink).
 
         Args:
             read_format: What a `FileSource` would read the files with.

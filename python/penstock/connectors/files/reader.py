@@ -1,4 +1,4 @@
-"""Elements of files, divided among the subtasks by ranges of bytes."""
+"""Records of files, divided among the subtasks by ranges of bytes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 def create_file_source(
     context: OperatorContext, descriptor: operators.FileSource
 ) -> StreamOperator:
-    """The elements of this subtask's splits."""
+    """The records of this subtask's splits."""
     source: FileElements
     interval_ms = descriptor.discovery_interval_ms
     if interval_ms is None:
@@ -60,11 +60,11 @@ def create_file_source(
 
 
 class _BatchSource(SourceOperator):
-    """Whatever `SplitElements` give, many elements at once.
+    """Whatever `SplitElements` give, many records at once.
 
     Attributes:
         side_output: Takes dead letters; the source's own output if None.
-        has_dead_letters: Whether some may be among the elements, or marks of what is left out.
+        has_dead_letters: Whether some may be among the records, or marks of what is left out.
         errors: Counts them.
     """
 
@@ -82,7 +82,7 @@ class _BatchSource(SourceOperator):
         self.batch_turns = Turns(BATCH_TURN_NS)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking, or more of them in columns."""
+        """Emits at most about ``limit`` records without blocking, or more of them in columns."""
         elements = self.elements
         if elements is not None and elements.are_columns:
             self.batch_turns.emit(batch_limit(limit), self._emit)
@@ -129,7 +129,7 @@ class FileElements(SplitBySplit, _BatchSource):
         self.files: Stores = context.environment.files if store is None else OneStore(store)
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         if self.has_dead_letters:
             group = self.context.runtime_context.get_metrics_group()
             self.errors = group.counter("numRecordsInErrors")
@@ -158,7 +158,7 @@ class FileElements(SplitBySplit, _BatchSource):
         return split.place
 
     def rest(self) -> FileSplit:
-        """The split that is being read, from the next element on."""
+        """The split that is being read, from the next record on."""
         assert self.elements is not None, "begun"
         return self.elements.rest()
 
@@ -193,7 +193,7 @@ class ContinuousFileElements(FileElements):
         return ()
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         status = super().emit_next(limit)
         if status != END_OF_DATA:
             return status

@@ -1,4 +1,4 @@
-"""FileSink: elements written into files."""
+"""FileSink: records written into files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Starts a sink that writes element after element.
+        """Starts a sink that writes record after record.
 
         Raises:
             InvalidProgramError: The encoder is none.
@@ -101,7 +101,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Sets the folder of an element."""
+            """Sets the folder of a record."""
             self._bucket_assigner = bucket_assigner
             return self
 
@@ -177,7 +177,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     @checks_arguments
     class RowFormatBuilder(BaseBuilder):
-        """A sink that writes element after element."""
+        """A sink that writes record after record."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Sets when a new file begins."""

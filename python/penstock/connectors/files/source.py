@@ -1,4 +1,4 @@
-"""FileSource: elements read from files."""
+"""FileSource: records read from files."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class FileSource(Source):
         return self._discovery_interval_ms is None
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the format's elements."""
+        """The type of the format's records."""
         return self._format.get_produced_type()
 
 
@@ -161,7 +161,7 @@ class FileSourceBuilder(NoJavaMembers):
             partition_columns: Fields, with their types, for folders called ``name=value``.
 
         Raises:
-            InvalidProgramError: The elements are no rows, or a name is one of their fields.
+            InvalidProgramError: The records are no rows, or a name is one of their fields.
         """
         self._format = WithPathColumns(self._format, path_column, partition_columns or {})
         return self

@@ -1,4 +1,4 @@
-"""Files: which there are, how they are cut, and the elements of a piece."""
+"""Files: which there are, how they are cut, and the records of a piece."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLOCK_BYTES = BLOCK_BYTES
 #: Smaller files are not cut: opening one twice costs more than it gains.
 _SMALLEST_SPLIT_BYTES = 4 * 1024 * 1024
 
-#: Of a file that several subtasks read.  The splits of a file whose elements are in order of time
+#: Of a file that several subtasks read.  The splits of a file whose records are in order of time
 #: are read side by side: what is ahead of event time waits in windows, and is no more than these.
 _SPLIT_BYTES = 8 * 1024 * 1024
 
@@ -40,13 +40,13 @@ _MOST_SPLITS = 1024
 
 
 class FileSplit(NamedTuple):
-    """A range of bytes of a file; the elements that begin in it belong to it.
+    """A range of bytes of a file; the records that begin in it belong to it.
 
     Attributes:
         path: The file.
         start: The first byte.
         end: Behind the last byte.
-        skip: The number of its elements that were read already.
+        skip: The number of its records that were read already.
         place: Its place in the order of all splits; 0 where files are read as they appear.
     """
 
@@ -195,14 +195,14 @@ def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:
 
 
 class SplitElements:
-    """The elements of a split, read in batches."""
+    """The records of a split, read in batches."""
 
     def __init__(self, split: FileSplit, file_format: FileFormat, files: Stores) -> None:
         """Opens nothing yet.
 
         Args:
             split: What to read.
-            file_format: How elements lie in it.
+            file_format: How records lie in it.
             files: Where the files of stores are.
         """
         self._split = split
@@ -210,7 +210,7 @@ class SplitElements:
         self._files = files
         self._batches = self._read()
         self._batch: Batch | None = None
-        #: The elements of the batch that were not taken yet.
+        #: The records of the batch that were not taken yet.
         self._left: Iterator[Any] = iter(())
         self.is_exhausted = False
 
@@ -218,9 +218,9 @@ class SplitElements:
         return chain.from_iterable(self._batches)
 
     def take(self, limit: int) -> tuple[int, Iterable[Any]]:
-        """At most so many of the elements that come next and their number, fewer of a batch's end.
+        """At most so many of the records that come next and their number, fewer of a batch's end.
 
-        There are none where the split, or a batch without elements, has ended.
+        There are none where the split, or a batch without records, has ended.
         """
         if length_hint(self._left) == 0:
             next(self._batches, None)
@@ -236,7 +236,7 @@ class SplitElements:
         return isinstance(self._left, BatchRun)
 
     def rest(self) -> FileSplit:
-        """The split from the element that follows the last one taken."""
+        """The split from the record that follows the last one taken."""
         batch = self._batch
         if batch is None:
             return self._split

@@ -41,7 +41,7 @@ class StreamingFileSink(SinkFunction):
     def for_row_format(
         base_path: str, encoder: Encoder
     ) -> StreamingFileSink.DefaultRowFormatBuilder:
-        """Starts a sink that writes element after element.
+        """Starts a sink that writes record after record.
 
         Raises:
             WrongArgumentError: The encoder is none.

@@ -1,4 +1,4 @@
-"""The writer of FileSink: encoded elements in part files below a folder."""
+"""The writer of FileSink: encoded records in part files below a folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[An
 
 
 class FileSinkOperator(CommittableEmitter):
-    """Writes elements into the open part file of their bucket; subclasses say how.
+    """Writes records into the open part file of their bucket; subclasses say how.
 
     A part file is in progress while it is written, pending when its policy has ended it, and
     finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
@@ -103,7 +103,7 @@ class FileSinkOperator(CommittableEmitter):
             self.parts[held.bucket] = part
 
     def open(self) -> None:
-        """Makes sure that files can be written before the first element comes."""
+        """Makes sure that files can be written before the first record comes."""
         try:
             self.folder.check()
         except OSError as error:
@@ -185,7 +185,7 @@ class FileSinkOperator(CommittableEmitter):
         return self.is_restored and self.folder.has_hidden(bucket, name)
 
     def _check_bucket(self, bucket: Any) -> None:
-        """Refuses what an assigner has made of an element, if it is no folder below the sink's."""
+        """Refuses what an assigner has made of a record, if it is no folder below the sink's."""
         if (
             isinstance(bucket, str)
             and not bucket.startswith("/")
@@ -214,7 +214,7 @@ class FileSinkOperator(CommittableEmitter):
 
 
 class RowFileSinkOperator(FileSinkOperator):
-    """Writes the bytes of each element."""
+    """Writes the bytes of each record."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
         """Creates the sink."""
@@ -223,7 +223,7 @@ class RowFileSinkOperator(FileSinkOperator):
         self.encode = _encode_function(context, descriptor.encoder)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         del timestamp
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, now_ms)

@@ -1,4 +1,4 @@
-"""HttpSink: posts batches of elements to a web service, a webhook (beyond PyFlink)."""
+"""HttpSink: posts batches of records to a web service, a webhook (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @checks_arguments
 class HttpSink(PythonSink[Any]):
-    """Posts elements, at least once: before each checkpoint all that came before it is taken.
+    """Posts records, at least once: before each checkpoint all that came before it is taken.
 
     A subtask keeps its connection, and waits for the answer to each batch.
     """
@@ -52,7 +52,7 @@ class HttpSink(PythonSink[Any]):
         Args:
             url: Where to post to, ``http://user:password@host/path`` or ``https://…``.
             headers: Sent with each request; the type of the content is JSON unless they say so.
-            batch_size: The most elements of a request.
+            batch_size: The most records of a request.
             max_retries: How often a request is tried again when there is no answer, or one of 429
                 or 500 and above.
             retry_delay_ms: Before the first of them; twice as long before each further one.
@@ -113,7 +113,7 @@ class _HttpWriter(SinkWriter[Any]):
         self._threads = ServerThreads("http-sink")
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keeps an element until there are enough of them."""
+        """Keeps a record until there are enough of them."""
         del context
         self._elements.append(element)
         if len(self._elements) >= self._sink.batch_size:

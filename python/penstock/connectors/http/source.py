@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Elements that are emitted by one call, between which the task looks at nothing else.
+#: Records that are emitted by one call, between which the task looks at nothing else.
 _STEP: Final = 1000
 
 
@@ -48,7 +48,7 @@ class HttpSplit(SourceSplit):
 
     Attributes:
         cursor: What was asked for last; None at the start.
-        taken: How many elements of its answer were emitted.
+        taken: How many records of its answer were emitted.
     """
 
     cursor: Any = None
@@ -74,10 +74,10 @@ class _Page:
 
 @checks_arguments
 class HttpSource(SingleSplitSource[HttpSplit]):
-    """Reads a service that answers with elements in JSON, and goes on behind them.
+    """Reads a service that answers with records in JSON, and goes on behind them.
 
-    A checkpoint holds the cursor of the last answer, and how many of its elements were read: each
-    element is read once if the service answers a cursor with the same elements as before, and
+    A checkpoint holds the cursor of the last answer, and how many of its records were read: each
+    record is read once if the service answers a cursor with the same records as before, and
     perhaps more behind them.  One subtask reads; those beyond end at once.
     """
 
@@ -101,14 +101,14 @@ class HttpSource(SingleSplitSource[HttpSplit]):
 
         Args:
             url: What to get, ``http://user:password@host/path`` or ``https://…``.
-            cursor_parameter: The parameter of the URL that says behind which element to go on;
-                without one each answer has all elements, and new ones behind the old.
-            cursor: What that parameter is next: the name of a field of the last element, or a
+            cursor_parameter: The parameter of the URL that says behind which record to go on;
+                without one each answer has all records, and new ones behind the old.
+            cursor: What that parameter is next: the name of a field of the last record, or a
                 function of the whole answer, which gives None while there is nothing further.
             records: Where the array of elements is, in an answer that is an object; without it
                 the answer is the array.
-            lines: Whether each line of an answer is an element (NDJSON).
-            schema: Makes an element of its JSON; without one elements are what JSON has for them.
+            lines: Whether each line of an answer is a record (NDJSON).
+            schema: Makes a record of its JSON; without one records are what JSON has for them.
             headers: Sent with each request.
             bounded: Whether the source ends when an answer has nothing new.
             interval_ms: When to ask again after such an answer.
@@ -191,7 +191,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
         self._delay_s = 0.0
 
     def poll_split(self, split: HttpSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some elements."""
+        """Emits some records."""
         if self._page is None:
             if not self._asking.is_done():
                 return InputStatus.NOTHING_AVAILABLE

@@ -202,7 +202,7 @@ class HybridSource(SplitState, SourceOperator):
                 yield number, found
 
     def emit_next(self, limit: int) -> int:
-        """Emits elements of the current source, or goes on to the next one."""
+        """Emits records of the current source, or goes on to the next one."""
         source = self.parts[self.current][1]
         status: int = source.emit_next(limit)
         if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):

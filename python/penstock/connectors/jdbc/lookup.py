@@ -1,4 +1,4 @@
-"""JdbcLookup: asks a database about each element (beyond PyFlink).
+"""JdbcLookup: asks a database about each record (beyond PyFlink).
 
 It has its name in `penstock.connectors.jdbc.sink` as well.
 """
@@ -46,8 +46,8 @@ class JdbcLookup(AsyncFunction[Any, Any]):
 
         Args:
             sql: A query with a ``?`` for each value.
-            parameters: Makes the values of an element, in their order.
-            result: Makes the elements to emit of the element and the rows, which have the names
+            parameters: Makes the values of a record, in their order.
+            result: Makes the records to emit of the record and the rows, which have the names
                 of the query's columns.
             jdbc_connection_options: The database.
             connections: How many queries a subtask has under way at a time.

@@ -28,7 +28,7 @@ class SourceDescription:
         starting: Where to start in each partition.
         stopping: Where to stop, or None.
         boundedness: Whether the job counts it as bounded.
-        deserializer: Makes elements of records.
+        deserializer: Makes records of records.
         settings: The settings of the client library.
         group_id: The consumer group, or None.
         discovery_interval_ms: How often to look for new partitions; None for once.
@@ -65,13 +65,13 @@ class SinkDescription:
 
     Attributes:
         guarantee: What is promised when the job fails and goes on.
-        record_serializer: Makes records of elements.
+        record_serializer: Makes records of records.
         settings: The settings of the client library.
         transactional_id_prefix: What the names of transactions begin with.
         max_block_s: How long to wait for brokers where a transaction begins or ends.
         has_fixed_partitions: Whether a subtask writes to one partition only, so that the records
             of a key keep their order without a key of their own.
-        writes_timestamps: Whether records have the timestamps of their elements.
+        writes_timestamps: Whether records have the timestamps of their records.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Records of Kafka as elements."""
+"""Records of Kafka as records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["KafkaRecordDeserializationSchema"]
 
 
 class KafkaRecordDeserializationSchema(DeserializationSchema):
-    """Makes elements of whole records: value, key, headers, topic, partition, offset, time."""
+    """Makes records of whole records: value, key, headers, topic, partition, offset, time."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
         """Makes a schema; subclasses say how.
@@ -37,7 +37,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         super().__init__()
 
     def deserialize_record(self, record: Any) -> Any:
-        """The element of a record.
+        """The record of a record.
 
         Args:
             record: A ``confluent_kafka.Message``: its methods ``value``, ``key``, ``headers``,
@@ -53,7 +53,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     def value_only(
         deserialization_schema: DeserializationSchema,
     ) -> KafkaRecordDeserializationSchema:
-        """Elements of the values; a record without value (a tombstone) gives none."""
+        """Records of the values; a record without value (a tombstone) gives none."""
         if isinstance(deserialization_schema, KafkaRecordDeserializationSchema):
             return deserialization_schema
         if not isinstance(deserialization_schema, DeserializationSchema):
@@ -66,10 +66,10 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     def of(
         function: Callable[[Any], Any], type_info: TypeInformation | None = None
     ) -> KafkaRecordDeserializationSchema:
-        """Elements that a function makes of records, see `deserialize_record`.
+        """Records that a function makes of records, see `deserialize_record`.
 
         Args:
-            function: Takes a record; what it returns is the element.
+            function: Takes a record; what it returns is the record.
             type_info: The type of the elements.
         """
         if not callable(function):
@@ -80,7 +80,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
 
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """Elements of the values alone."""
+    """Records of the values alone."""
 
     def __init__(self, schema: DeserializationSchema) -> None:
         """Leaves the values to another schema."""
@@ -88,7 +88,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         self.schema = schema
 
     def deserialize_record(self, record: Any) -> Any:
-        """The element of the record's value."""
+        """The record of the record's value."""
         return self.schema.deserialize(record.value())
 
     def get_produced_type(self) -> TypeInformation | None:

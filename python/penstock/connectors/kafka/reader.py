@@ -57,7 +57,7 @@ _COUNT_EVERY_S: Final = 1.0
 
 
 class _Partition:
-    """A partition that is read: its next offset, and where its elements go."""
+    """A partition that is read: its next offset, and where its records go."""
 
     def __init__(self, split: KafkaPartitionSplit) -> None:
         self.split = split
@@ -308,7 +308,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             self._finish(partition, output)
 
     def _elements(self, run: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
-        """The records of a partition that make elements, and their elements."""
+        """The records of a partition that make records, and their records."""
         deserializer = self._source.deserializer
         if type(deserializer) is ValueOnly:
             decode = builtin_decoder(deserializer.schema)

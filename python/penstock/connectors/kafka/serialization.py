@@ -1,4 +1,4 @@
-"""Elements as records of Kafka."""
+"""Records as records of Kafka."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KafkaProducerRecord:
         key: The key, or None.
         headers: Names and values, or None.
         partition: The partition, from 0; None leaves it to the key, or to chance.
-        timestamp: Milliseconds since 1970; None takes the element's timestamp.
+        timestamp: Milliseconds since 1970; None takes the record's timestamp.
     """
 
     topic: str
@@ -48,15 +48,15 @@ class KafkaProducerRecord:
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses the topic of each element."""
+    """Chooses the topic of each record."""
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """The topic of an element."""
+        """The topic of a record."""
 
 
 class KafkaRecordSerializationSchema(SerializationSchema):
-    """Makes records of elements; made by `builder` or `of`."""
+    """Makes records of records; made by `builder` or `of`."""
 
     def __init__(
         self, j_serialization_schema: None, topic_selector: KafkaTopicSelector | None = None
@@ -74,7 +74,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         self._topic_selector = topic_selector
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """The record of an element; None for an element that makes none."""
+        """The record of a record; None for a record that makes none."""
         raise NotImplementedError(f"{type(self).__name__}.serialize_record")
 
     @staticmethod
@@ -86,7 +86,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     def of(
         function: Callable[[Any], KafkaProducerRecord | None],
     ) -> KafkaRecordSerializationSchema:
-        """Records that a function makes of elements (beyond PyFlink)."""
+        """Records that a function makes of records (beyond PyFlink)."""
         if not callable(function):
             raise InvalidProgramError(f"expected a function of an element, got {function!r}")
         return _OfFunction(function)
@@ -126,7 +126,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_topic_selector(
         self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Chooses the topic of each element."""
+        """Chooses the topic of each record."""
         self._require_no_topic()
         if isinstance(topic_selector, KafkaTopicSelector):
             self._selector = topic_selector.apply
@@ -141,21 +141,21 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes keys of elements; without it records have none."""
+        """Makes keys of records; without it records have none."""
         self._key = _schema(key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes values of elements."""
+        """Makes values of records."""
         self._value = _schema(value_serialization_schema)
         return self
 
     def set_header_provider(
         self, header_provider: Callable[[Any], Sequence[tuple[str, bytes]]]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes headers of elements (beyond PyFlink)."""
+        """Makes headers of records (beyond PyFlink)."""
         if not callable(header_provider):
             raise InvalidProgramError(f"set_header_provider takes a function: {header_provider!r}")
         self._headers = header_provider
@@ -193,7 +193,7 @@ class Composed(KafkaRecordSerializationSchema):
         return self._topic, _serializer(self._value), key_of
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord:
-        """The record of an element."""
+        """The record of a record."""
         topic = self._topic
         if topic is None:
             assert self._selector is not None

@@ -179,7 +179,7 @@ class KafkaSinkBuilder(NoJavaMembers):
     def set_record_serializer(
         self, record_serializer: KafkaRecordSerializationSchema
     ) -> KafkaSinkBuilder:
-        """Makes records of elements."""
+        """Makes records of records."""
         given: Any = record_serializer
         if not isinstance(given, KafkaRecordSerializationSchema):
             raise InvalidProgramError(

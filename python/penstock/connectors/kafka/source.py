@@ -201,14 +201,14 @@ class KafkaSourceBuilder(NoJavaMembers):
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Makes elements of the records' values."""
+        """Makes records of the records' values."""
         self.deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
         return self
 
     def set_deserializer(
         self, record_deserializer: KafkaRecordDeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Makes elements of whole records (beyond PyFlink)."""
+        """Makes records of whole records (beyond PyFlink)."""
         given: Any = record_deserializer
         if not isinstance(given, KafkaRecordDeserializationSchema):
             raise InvalidProgramError(

@@ -196,7 +196,7 @@ class _Deliveries:
 
 
 class _RecordWriter(SinkWriter[Any]):
-    """Makes records of elements and hands them to the library."""
+    """Makes records of records and hands them to the library."""
 
     _deliveries: _Deliveries | None = None
 

@@ -1,4 +1,4 @@
-"""MqttSink: publishes elements."""
+"""MqttSink: publishes records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_UNDER_WAY: Final = 1000
 
 @checks_arguments
 class MqttSink(PythonSink[Any]):
-    """Publishes elements with QoS 1, at least once.
+    """Publishes records with QoS 1, at least once.
 
     Before each checkpoint the broker has acknowledged all that came before it.  After a failure
     messages are published again.
@@ -42,8 +42,8 @@ class MqttSink(PythonSink[Any]):
 
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
-            topic: The topic, or a function of an element that gives it.
-            schema: Makes the payload; the element is text without one.
+            topic: The topic, or a function of a record that gives it.
+            schema: Makes the payload; the record is text without one.
             retain: Whether the broker keeps the last message of a topic for later subscribers.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
             connect_timeout_ms: How long to wait for the broker at the start.
@@ -151,7 +151,7 @@ class _MqttWriter(SinkWriter[Any]):
         self._publisher = _Publisher(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Publishes an element; waits while it must not, or too many are under way."""
+        """Publishes a record; waits while it must not, or too many are under way."""
         del context
         sink, topic = self._sink, self._sink.topic
         if not isinstance(topic, str):

@@ -89,11 +89,11 @@ class MqttSource(SingleSplitSource[MqttSplit]):
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
             topics: The topics, or one; ``+`` and ``#`` stand for any level and any levels.
             client_id: The name of the session at the broker, which no other client has.
-            schema: Makes an element of a payload; elements are text without one.
-            deserialize: Makes an element of a message instead, which has ``topic``, ``payload``,
-                ``qos``, ``retain`` and ``properties``; None makes no element.
+            schema: Makes a record of a payload; records are text without one.
+            deserialize: Makes a record of a message instead, which has ``topic``, ``payload``,
+                ``qos``, ``retain`` and ``properties``; None makes no record.
             type_info: The type of what ``deserialize`` makes.
-            dead_letters: The side output for messages of which no element can be made; without one
+            dead_letters: The side output for messages of which no record can be made; without one
                 they fail the job.
             session_expiry_s: How long the broker keeps messages for a job that is away.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
@@ -271,7 +271,7 @@ class _Subscription(MqttConnection):
 
 
 class _MqttReader(SingleSplitReader[MqttSplit]):
-    """Emits messages as elements, and acknowledges them with checkpoints."""
+    """Emits messages as records, and acknowledges them with checkpoints."""
 
     def __init__(self, source: MqttSource, context: SourceReaderContext) -> None:
         super().__init__(context)
@@ -291,7 +291,7 @@ class _MqttReader(SingleSplitReader[MqttSplit]):
             self._subscription = _Subscription(self._source)
 
     def poll_split(self, split: MqttSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some elements."""
+        """Emits some records."""
         del split
         subscription = self._subscription
         assert subscription is not None, "there is one with the split"

@@ -28,7 +28,7 @@ _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 class PostgresCdcSource(SingleSplitSource[TableSplit]):
     """The rows of a table of PostgreSQL, then every change of them, exactly once.
 
-    The elements are rows with kinds.  First come all rows, as INSERT, then for each change that is
+    The records are rows with kinds.  First come all rows, as INSERT, then for each change that is
     committed: an INSERT; UPDATE_BEFORE and UPDATE_AFTER, the first only of tables with ``REPLICA
     IDENTITY FULL``; a DELETE, whose columns outside of the key are None without that identity.
     An update that changes the key of a row is a DELETE of the old and an INSERT of the new one.

@@ -1,4 +1,4 @@
-"""RMQSink: publishes elements to a queue."""
+"""RMQSink: publishes records to a queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PERSISTENT: Final = 2
 
 @checks_arguments
 class RMQSink(SinkFunction):
-    """Publishes elements to a queue, at least once; for `DataStream.add_sink`.
+    """Publishes records to a queue, at least once; for `DataStream.add_sink`.
 
     Before each checkpoint the broker has taken all that came before it.  After a failure messages
     are published again.
@@ -53,7 +53,7 @@ class RMQSink(SinkFunction):
             connection_config: Where the broker is.
             queue_name: The queue; declared as one that lasts if it is not there.
             serialization_schema: Makes the body of a message.
-            correlation_id: Makes the id of an element's message, by which an `RMQSource` knows what
+            correlation_id: Makes the id of a record's message, by which an `RMQSource` knows what
                 it has read (beyond PyFlink).
             timeout_ms: How long to wait for the broker to take the next messages, once there was a
                 connection (beyond PyFlink).
@@ -155,7 +155,7 @@ class _QueueWriter(SinkWriter[Any]):
         self._publisher.start()
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Has an element published; waits while too many are under way."""
+        """Has a record published; waits while too many are under way."""
         del context
         sink = self._sink
         with meant_for(f"the queue {sink.queue!r}"):

@@ -89,8 +89,8 @@ class RMQSource(ParallelSourceFunction):
             queue_name: The queue; declared as one that lasts if it is not there.
             use_correlation_id: Whether messages have correlation ids; a message without one fails
                 the job then.
-            deserialization_schema: Makes an element of a message's body; None makes no element.
-            dead_letters: The side output for messages of which no element can be made; without one
+            deserialization_schema: Makes a record of a message's body; None makes no record.
+            dead_letters: The side output for messages of which no record can be made; without one
                 they fail the job (beyond PyFlink).
 
         Raises:
@@ -272,7 +272,7 @@ class _Consumer(BrokerThread):
 
 
 class _QueueReader(SourceReader[RMQSplit]):
-    """Emits messages as elements, and has them acknowledged with checkpoints."""
+    """Emits messages as records, and has them acknowledged with checkpoints."""
 
     def __init__(self, source: _QueueSource, context: SourceReaderContext) -> None:
         self._source = source
@@ -308,7 +308,7 @@ class _QueueReader(SourceReader[RMQSplit]):
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits some elements."""
+        """Emits some records."""
         consumer = self._consumer
         if consumer is None:
             is_over = self._no_more_splits

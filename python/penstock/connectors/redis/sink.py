@@ -38,7 +38,7 @@ _PARTS: Final = (str, bytes, int, float)
 
 @checks_arguments
 class RedisSink(PythonSink[Any]):
-    """Executes a command for each element, at least once, in batches.
+    """Executes a command for each record, at least once, in batches.
 
     Before each checkpoint all that came before it was executed.  After a failure commands are
     executed again: those that say what a key holds (``SET``, ``HSET``, ``DEL``, ``ZADD``) leave
@@ -59,7 +59,7 @@ class RedisSink(PythonSink[Any]):
 
         Args:
             url: ``redis://user:password@host:port/database``, ``rediss://…`` or ``unix://path``.
-            command: Makes the parts of a command of an element: ``("SET", key, value)``.
+            command: Makes the parts of a command of a record: ``("SET", key, value)``.
             batch_size: The most commands that are sent together.
             max_retries: How often a batch is tried again when the server is away.
             retry_delay_ms: Before the first of them; twice as long before each further one.
@@ -84,7 +84,7 @@ class RedisSink(PythonSink[Any]):
 
 @checks_arguments
 class RedisLookup(AsyncFunction[Any, Any]):
-    """Asks Redis about each element, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+    """Asks Redis about each record, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class RedisLookup(AsyncFunction[Any, Any]):
 
         Args:
             url: As that of `RedisSink`.
-            command: Makes the parts of a command of an element: ``("GET", key)``.
-            result: Makes what is emitted of the element and the answer, which is None, a text, a
+            command: Makes the parts of a command of a record: ``("GET", key)``.
+            result: Makes what is emitted of the record and the answer, which is None, a text, a
                 number, or a list or dictionary of such.
             connections: How many requests a subtask has under way at a time.
             max_retries: How often a command is tried again when the server is away.

@@ -1,4 +1,4 @@
-"""HTTP: posts batches of elements to a web service, and reads the pages of one (beyond PyFlink)."""
+"""HTTP: posts batches of records to a web service, and reads the pages of one (beyond PyFlink)."""
 
 from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.http.source import HttpSource

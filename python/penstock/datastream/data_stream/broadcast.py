@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BroadcastStream(MissingMethods):
-    """A stream of which every subtask gets every element, with the states it fills."""
+    """A stream of which every subtask gets every record, with the states it fills."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class BroadcastConnectedStream(MissingMethods):
         | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of elements of each, with broadcast state.
+        """Makes any number of records of each, with broadcast state.
 
         Args:
             func: A KeyedBroadcastProcessFunction beside a keyed stream, else a

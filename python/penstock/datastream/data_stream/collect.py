@@ -87,7 +87,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
 
 
 def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
-    """Runs the program of a stream with a sink that sends its elements here."""
+    """Runs the program of a stream with a sink that sends its records here."""
     from penstock.serialization.type_serializer import JobTypeSerializer
 
     environment = stream.get_execution_environment()

@@ -66,7 +66,7 @@ def _java_decimal(value: Decimal) -> Decimal:
 
 
 def _java_element(value: Decimal) -> Decimal:
-    """The same of an element by itself, which has no exponent above 0."""
+    """The same of a record by itself, which has no exponent above 0."""
     return Decimal(int(value)) if int(value.as_tuple().exponent) > 0 else _java_decimal(value)
 
 

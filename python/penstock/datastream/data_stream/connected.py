@@ -43,11 +43,11 @@ class ConnectedStreams(MissingMethods):
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: TypeArgument = None,
     ) -> ConnectedStreams:
-        """Sends elements of one key, of both streams, to one subtask.
+        """Sends records of one key, of both streams, to one subtask.
 
         Args:
-            key_selector1: Names the key of an element of the first stream.
-            key_selector2: Names the key of an element of the second stream.
+            key_selector1: Names the key of a record of the first stream.
+            key_selector2: Names the key of a record of the second stream.
             key_type: The type of both streams' keys.
         """
         return ConnectedStreams(
@@ -56,14 +56,14 @@ class ConnectedStreams(MissingMethods):
         )
 
     def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Makes one element of each, or none of what gives None."""
+        """Makes one record of each, or none of what gives None."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
         return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Makes any number of elements of each."""
+        """Makes any number of records of each."""
         check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
         return self._two_input(operators.CoFlatMap, "co_flat_map", "Co-Flat Map", func, output_type)
 
@@ -72,7 +72,7 @@ class ConnectedStreams(MissingMethods):
         func: CoProcessFunction | KeyedCoProcessFunction,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of elements of each, with timestamps, and with keys also state.
+        """Makes any number of records of each, with timestamps, and with keys also state.
 
         A CoProcessFunction may have keys, too; it has no method for timers.
         """

@@ -29,7 +29,7 @@ class IntervalJoin(MissingMethods):
         self._right = right
 
     def between(self, lower_bound: Duration | Time, upper_bound: Duration | Time) -> IntervalJoined:
-        """Joins right elements from left.ts + lower to left.ts + upper, both included.
+        """Joins right records from left.ts + lower to left.ts + upper, both included.
 
         Raises:
             InvalidProgramError: The lower bound is above the upper one, or one is no Time.
@@ -68,12 +68,12 @@ class IntervalJoined(MissingMethods):
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Sends left elements behind the watermark to a side output."""
+        """Sends left records behind the watermark to a side output."""
         self._left_late_tag = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Sends right elements behind the watermark to a side output."""
+        """Sends right records behind the watermark to a side output."""
         self._right_late_tag = output_tag
         return self
 

@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 class IterativeStream(DataStream[T]):
-    """The head of an iteration: the elements of the input and those fed back.
+    """The head of an iteration: the records of the input and those fed back.
 
-    The iteration ends when its input has ended and no element is in the loop any more, or when
+    The iteration ends when its input has ended and no record is in the loop any more, or when
     no feedback came for the time given to `DataStream.iterate`.  Processing-time timers that are
     still registered then do not keep it alive.
     """
@@ -35,7 +35,7 @@ class IterativeStream(DataStream[T]):
         self._feedback = feedback
 
     def close_with(self, feedback_stream: DataStream[T]) -> DataStream[T]:
-        """Feeds the elements of a stream back to the head.
+        """Feeds the records of a stream back to the head.
 
         Args:
             feedback_stream: A stream made of this one.
@@ -79,7 +79,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
         self._feedback = feedback
 
     def close_with(self, feedback_stream: DataStream[Any]) -> DataStream[Any]:
-        """Feeds the elements of a stream back to the second input.
+        """Feeds the records of a stream back to the second input.
 
         Raises:
             InvalidProgramError: It is not made of this iteration.

@@ -1,6 +1,6 @@
 """JoinedStreams and CoGroupedStreams: two streams that meet in windows (beyond PyFlink).
 
-Both are made of what is there already: the elements of both streams are tagged with their side,
+Both are made of what is there already: the records of both streams are tagged with their side,
 united, put into windows per key, and each window that fires is divided again.
 """
 
@@ -45,7 +45,7 @@ class _TwoKeyedStreams(MissingMethods):
     def where(
         self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeArgument = None
     ) -> Self:
-        """Names the key of an element of the first stream.
+        """Names the key of a record of the first stream.
 
         Args:
             key_selector: A KeySelector or a callable.
@@ -56,7 +56,7 @@ class _TwoKeyedStreams(MissingMethods):
         return self
 
     def equal_to(self, key_selector: KeySelector | Callable[[Any], Any]) -> Self:
-        """Names the key of an element of the second stream."""
+        """Names the key of a record of the second stream."""
         self._select(RIGHT, key_selector, "equal_to")
         return self
 
@@ -86,17 +86,17 @@ class _WithWindow(MissingMethods):
         self._windowed = keyed.window(window_assigner)
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Sets when windows are evaluated; the trigger sees (side, element) pairs."""
+        """Sets when windows are evaluated; the trigger sees (side, record) pairs."""
         self._windowed.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor) -> Self:
-        """Sets which elements leave a window; the evictor sees (side, element) pairs."""
+        """Sets which records leave a window; the evictor sees (side, record) pairs."""
         self._windowed.evictor(evictor)
         return self
 
     def allowed_lateness(self, time_ms: int) -> Self:
-        """Sets how long after its end a window still takes elements, in ms."""
+        """Sets how long after its end a window still takes records, in ms."""
         self._windowed.allowed_lateness(time_ms)
         return self
 
@@ -105,7 +105,7 @@ class JoinedStreams(_TwoKeyedStreams):
     """Two streams whose pairs of one key and window are joined."""
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
-        """Puts the elements of both streams into windows."""
+        """Puts the records of both streams into windows."""
         if len(self._selectors) < 2:
             raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         return JoinedStreams.WithWindow(self, window_assigner)
@@ -121,7 +121,7 @@ class JoinedStreams(_TwoKeyedStreams):
             """Calls a function with each pair of a window; without a partner it is not called.
 
             Args:
-                function: A JoinFunction or callable gives one element, a FlatJoinFunction any
+                function: A JoinFunction or callable gives one record, a FlatJoinFunction any
                     number.
                 output_type: The type of the results.
             """
@@ -133,10 +133,10 @@ class JoinedStreams(_TwoKeyedStreams):
 
 
 class CoGroupedStreams(_TwoKeyedStreams):
-    """Two streams whose elements of one key and window are seen together."""
+    """Two streams whose records of one key and window are seen together."""
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
-        """Puts the elements of both streams into windows."""
+        """Puts the records of both streams into windows."""
         if len(self._selectors) < 2:
             raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         return CoGroupedStreams.WithWindow(self, window_assigner)
@@ -155,7 +155,7 @@ class CoGroupedStreams(_TwoKeyedStreams):
 
 
 class _Tag(MapFunction):
-    """Pairs an element with its side."""
+    """Pairs a record with its side."""
 
     def __init__(self, side: int) -> None:
         self._side = side
@@ -165,7 +165,7 @@ class _Tag(MapFunction):
 
 
 class _EitherKey(KeySelector):
-    """The key of a tagged element, by the selector of its side."""
+    """The key of a tagged record, by the selector of its side."""
 
     def __init__(self, left: Any, right: Any) -> None:
         self._selectors = (left, right)
@@ -188,7 +188,7 @@ class _EitherKey(KeySelector):
 
 
 class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
-    """Divides the elements of a window by side."""
+    """Divides the records of a window by side."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -213,7 +213,7 @@ class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
 
 class _JoinWindow(_SidesWindow):
     def open(self, runtime_context: RuntimeContext) -> None:
-        # An element is in many pairs, and each call gets its own.
+        # A record is in many pairs, and each call gets its own.
         copier = cast("Any", runtime_context).value_copier("joins")
         self._copied = None if copier is None else copier.copied
         super().open(runtime_context)

@@ -1,4 +1,4 @@
-"""KeyedStream: a stream whose elements of one key meet in one subtask, with state per key."""
+"""KeyedStream: a stream whose records of one key meet in one subtask, with state per key."""
 
 from __future__ import annotations
 
@@ -91,42 +91,42 @@ class KeyedStream(DataStream[T], Generic[T]):
     def key_by(
         self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
     ) -> KeyedStream[T]:
-        """Replaces the key; the selector sees the elements."""
+        """Replaces the key; the selector sees the records."""
         return self._origin.key_by(key_selector, key_type)
 
     def process(  # type: ignore[override]  # keyed functions only, as in PyFlink
         self, func: KeyedProcessFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Makes any number of elements of each, with state and timers per key."""
+        """Makes any number of records of each, with state and timers per key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
         return self._one_input(
             operators.KeyedProcess, "keyed_process", "KEYED PROCESS", func, output_type
         )
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
-        """Folds the elements of each key, emitting every intermediate result; the type stays."""
+        """Folds the records of each key, emitting every intermediate result; the type stays."""
         function = computed(func, "reduce", [self._origin.get_type()] * 2)
         check_function(function, ReduceFunction, "reduce", or_callable=True)
         return self._reduction(operators.Reduce(shipped(function, "reduce")))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
-        """The running sum of a field, by position or name, or of the elements themselves."""
+        """The running sum of a field, by position or name, or of the records themselves."""
         return self._aggregate(position_to_sum, KeyedStream.AccumulateType.SUM)
 
     def min(self, position_to_min: int | str = 0) -> DataStream[T]:
-        """The running minimum of a field; the other fields are those of the first element."""
+        """The running minimum of a field; the other fields are those of the first record."""
         return self._aggregate(position_to_min, KeyedStream.AccumulateType.MIN)
 
     def max(self, position_to_max: int | str = 0) -> DataStream[T]:
-        """The running maximum of a field; the other fields are those of the first element."""
+        """The running maximum of a field; the other fields are those of the first record."""
         return self._aggregate(position_to_max, KeyedStream.AccumulateType.MAX)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream[T]:
-        """The element with the smallest field so far; the first of several."""
+        """The record with the smallest field so far; the first of several."""
         return self._aggregate(position_to_min_by, KeyedStream.AccumulateType.MIN_BY)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
-        """The element with the largest field so far; the first of several."""
+        """The record with the largest field so far; the first of several."""
         return self._aggregate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
 
     def _aggregate(
@@ -184,11 +184,11 @@ class KeyedStream(DataStream[T], Generic[T]):
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[T]:
-        """Windows of so many elements of each key.
+        """Windows of so many records of each key.
 
         Args:
-            size: How many elements a window has.
-            slide: After how many elements a new one starts; 0 for windows that do not overlap.
+            size: How many records a window has.
+            slide: After how many records a new one starts; 0 for windows that do not overlap.
         """
         from penstock.datastream.data_stream.windowed import WindowedStream
         from penstock.datastream.window import (
@@ -201,7 +201,7 @@ class KeyedStream(DataStream[T], Generic[T]):
         return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
 
     def interval_join(self, other: KeyedStream[Any]) -> IntervalJoin:
-        """Joins elements of one key whose timestamps are near (beyond PyFlink)."""
+        """Joins records of one key whose timestamps are near (beyond PyFlink)."""
         from penstock.datastream.data_stream.interval_joined import IntervalJoin
 
         given: Any = other

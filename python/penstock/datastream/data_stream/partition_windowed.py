@@ -1,4 +1,4 @@
-"""PartitionWindowedStream: all elements of a partition, once the input has ended."""
+"""PartitionWindowedStream: all records of a partition, once the input has ended."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Order(Enum):
 
 
 class PartitionWindowedStream(MissingMethods, Generic[T]):
-    """The elements of each subtask, or of each key, as a whole (beyond PyFlink).
+    """The records of each subtask, or of each key, as a whole (beyond PyFlink).
 
     Results are there when the input has ended; of an endless one there are none.
     """
 
     def __init__(self, stream: DataStream[T]) -> None:
-        """Gather a stream's elements; use `DataStream.full_window_partition`."""
+        """Gather a stream's records; use `DataStream.full_window_partition`."""
         self._stream = stream
         self._environment = stream.get_execution_environment()
 
@@ -65,7 +65,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         func: MapPartitionFunction | Callable[[Iterable[T]], Iterable[Any] | None],
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Call a function once with all elements of a partition.
+        """Call a function once with all records of a partition.
 
         Args:
             func: A MapPartitionFunction, or a function of an iterable of elements.
@@ -80,7 +80,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         field: int | str | KeySelector | Callable[[T], Any],
         order: Order = Order.ASCENDING,
     ) -> DataStream[T]:
-        """Sort the elements of each partition; equal ones keep their order.
+        """Sort the records of each partition; equal ones keep their order.
 
         Args:
             field: The position or the name of a field, or what selects a key.
@@ -102,7 +102,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         return self._mapped(sort, self._stream.transformation.output_type, "SortPartition")
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
-        """Fold the elements of each partition into one."""
+        """Fold the records of each partition into one."""
         check_function(func, ReduceFunction, "reduce", or_callable=True)
         name = "PartitionReduce"
         if isinstance(self._stream, KeyedStream):
@@ -116,7 +116,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Aggregate the elements of each partition.
+        """Aggregate the records of each partition.
 
         Args:
             aggregate_function: Keeps an accumulator for each partition.
@@ -167,7 +167,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
                 shipped(function, kind), function_kind=kind, kept_type=kept_type
             ),
             output_type,
-            # That of the elements: its subtasks are the partitions.
+            # That of the records: its subtasks are the partitions.
             self._environment.get_parallelism()
             if before.parallelism == PARALLELISM_DEFAULT
             else before.parallelism,
@@ -202,7 +202,7 @@ class _Sort(MapPartitionFunction):
             self._selector.close()
 
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any]:
-        """Return the sorted elements."""
+        """Return the sorted records."""
         return sorted(values, key=self._key, reverse=self._descending)
 
 
@@ -222,7 +222,7 @@ class _OfWindow(WindowFunction[Any, Any, Any, Any]):
             self._function.close()
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
-        """Return the results for the elements of a key."""
+        """Return the results for the records of a key."""
         return self._called(inputs) or ()
 
 

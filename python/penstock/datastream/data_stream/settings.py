@@ -65,7 +65,7 @@ class StreamSettings(MissingMethods):
         """The name of the operator.
 
         Raises:
-            InvalidProgramError: The stream only says how the elements of others travel.
+            InvalidProgramError: The stream only says how the records of others travel.
         """
         transformation = self._transformation
         if isinstance(transformation, UnionTransformation) or (
@@ -153,7 +153,7 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers."""
+        """Sets when output is flushed, in ms: 0 after each record, -1 only full buffers."""
         self._operator("set_buffer_timeout").set_buffer_timeout(timeout_millis)
         return self
 
@@ -184,6 +184,6 @@ class StreamSettings(MissingMethods):
 
 
 def declared_type(transformation: Transformation) -> TypeInformation:
-    """The type that a transformation's elements are known by."""
+    """The type that a transformation's records are known by."""
     declared = cast("TypeInformation | None", transformation.output_type)
     return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)

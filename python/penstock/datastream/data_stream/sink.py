@@ -48,7 +48,7 @@ class DataStreamSink(MissingMethods):
 
     @property
     def transformation(self) -> OneInputTransformation:
-        """The operator that takes the elements."""
+        """The operator that takes the records."""
         return self._transformation
 
     def name(self, name: str) -> DataStreamSink:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SplitStream(DataStream[T]):
-    """A stream whose elements a selector gave names; without `select` it is all of them."""
+    """A stream whose records a selector gave names; without `select` it is all of them."""
 
     def __init__(self, environment: StreamExecutionEnvironment, split: SplitTransformation) -> None:
         """Use `DataStream.split`."""
@@ -23,7 +23,7 @@ class SplitStream(DataStream[T]):
         self._split = split
 
     def select(self, *output_names: str) -> DataStream[T]:
-        """The elements that were given one of the names.
+        """The records that were given one of the names.
 
         Raises:
             InvalidProgramError: There is no name, or one is no text.

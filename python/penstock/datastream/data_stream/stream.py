@@ -1,4 +1,4 @@
-"""DataStream: elements of one type, and the transformations that make others of them."""
+"""DataStream: records of one type, and the transformations that make others of them."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ TypeArgument = TypeInformation | list[TypeInformation] | None
 
 
 class DataStream(StreamSettings, Generic[T]):
-    """Elements of one type."""
+    """Records of one type."""
 
-    # Element by element -----------------------------------------------------------------------
+    # Record by record -----------------------------------------------------------------------
 
     @overload
     def map(
@@ -94,7 +94,7 @@ class DataStream(StreamSettings, Generic[T]):
     def map(
         self, func: Callable[[T], Any] | MapFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Makes one element of each.
+        """Makes one record of each.
 
         Args:
             func: A MapFunction or a callable.
@@ -158,7 +158,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._one_input(operators.FlatMap, "flat_map", "FlatMap", function, declared)
 
     def filter(self, func: Callable[[T], Any] | FilterFunction) -> DataStream[T]:
-        """Keeps the elements for which the function is true; the type stays."""
+        """Keeps the records for which the function is true; the type stays."""
         function = self._function(func, "filter", wanted="boolean")
         check_function(function, FilterFunction, "filter", or_callable=True)
         return self._typed_one_input(
@@ -168,7 +168,7 @@ class DataStream(StreamSettings, Generic[T]):
         )
 
     def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Makes any number of elements of each, with timestamps and side outputs."""
+        """Makes any number of records of each, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
 
@@ -197,7 +197,7 @@ class DataStream(StreamSettings, Generic[T]):
     def assign_timestamps_and_watermarks(
         self, watermark_strategy: WatermarkStrategy
     ) -> DataStream[T]:
-        """Gives elements timestamps and lets watermarks follow; replaces earlier ones.
+        """Gives records timestamps and lets watermarks follow; replaces earlier ones.
 
         Raises:
             InvalidProgramError: The strategy aligns watermarks, which only sources can.
@@ -229,9 +229,9 @@ class DataStream(StreamSettings, Generic[T]):
     # Several streams --------------------------------------------------------------------------
 
     def union(self, *streams: DataStream[T]) -> DataStream[T]:
-        """Return all elements of this stream and others of its type.
+        """Return all records of this stream and others of its type.
 
-        The union has no key, but elements of a keyed stream reach the subtask of their key.
+        The union has no key, but records of a keyed stream reach the subtask of their key.
 
         Raises:
             InvalidProgramError: A stream has another type.
@@ -276,13 +276,13 @@ class DataStream(StreamSettings, Generic[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream[Any]) -> JoinedStreams:
-        """Joins elements of one key in common windows (beyond PyFlink)."""
+        """Joins records of one key in common windows (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import JoinedStreams
 
         return JoinedStreams(self._plain(), other._plain())
 
     def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
-        """Groups elements of one key in common windows (beyond PyFlink)."""
+        """Groups records of one key in common windows (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import CoGroupedStreams
 
         return CoGroupedStreams(self._plain(), other._plain())
@@ -290,7 +290,7 @@ class DataStream(StreamSettings, Generic[T]):
     def split(
         self, output_selector: OutputSelector | Callable[[T], Iterable[str]]
     ) -> SplitStream[T]:
-        """Gives elements names, for `SplitStream.select` (beyond PyFlink)."""
+        """Gives records names, for `SplitStream.select` (beyond PyFlink)."""
         from penstock.datastream.data_stream.split import SplitStream
 
         check_function(output_selector, OutputSelector, "split", or_callable=True)
@@ -313,7 +313,7 @@ class DataStream(StreamSettings, Generic[T]):
         )
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
-        """The elements that the operator gave to a tag.
+        """The records that the operator gave to a tag.
 
         Raises:
             InvalidProgramError: The tag was used before with another type.
@@ -333,7 +333,7 @@ class DataStream(StreamSettings, Generic[T]):
     def key_by(
         self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
     ) -> KeyedStream[T]:
-        """Sends elements of one key to one subtask, and gives functions state per key.
+        """Sends records of one key to one subtask, and gives functions state per key.
 
         Args:
             key_selector: A KeySelector or a callable.
@@ -350,13 +350,13 @@ class DataStream(StreamSettings, Generic[T]):
         return KeyedStream(self._environment, self._plain(), selector, declared)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
-        """Windows over all elements, in one subtask."""
+        """Windows over all records, in one subtask."""
         from penstock.datastream.data_stream.windowed import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
     def full_window_partition(self) -> PartitionWindowedStream[T]:
-        """Gather all elements of each subtask, or of each key, to the end (beyond PyFlink)."""
+        """Gather all records of each subtask, or of each key, to the end (beyond PyFlink)."""
         from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
 
         return PartitionWindowedStream(self)
@@ -367,23 +367,23 @@ class DataStream(StreamSettings, Generic[T]):
     # Partitioning -----------------------------------------------------------------------------
 
     def shuffle(self) -> DataStream[T]:
-        """Spreads elements at random."""
+        """Spreads records at random."""
         return self._partitioned(PartitionerSpec("SHUFFLE"))
 
     def rebalance(self) -> DataStream[T]:
-        """Spreads elements in turn over all subtasks."""
+        """Spreads records in turn over all subtasks."""
         return self._partitioned(PartitionerSpec("REBALANCE"))
 
     def rescale(self) -> DataStream[T]:
-        """Spreads elements in turn over the subtasks that are near."""
+        """Spreads records in turn over the subtasks that are near."""
         return self._partitioned(PartitionerSpec("RESCALE"))
 
     def forward(self) -> DataStream[T]:
-        """Keeps elements in the subtask of the same number."""
+        """Keeps records in the subtask of the same number."""
         return self._partitioned(PartitionerSpec("FORWARD"))
 
     def global_(self) -> DataStream[T]:
-        """Sends all elements to the first subtask (beyond PyFlink)."""
+        """Sends all records to the first subtask (beyond PyFlink)."""
         return self._partitioned(PartitionerSpec("GLOBAL"))
 
     @overload
@@ -401,7 +401,7 @@ class DataStream(StreamSettings, Generic[T]):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> BroadcastStream | DataStream[T]:
-        """Sends each element to all subtasks; with descriptors, for a broadcast function.
+        """Sends each record to all subtasks; with descriptors, for a broadcast function.
 
         Raises:
             InvalidProgramError: A descriptor is no MapStateDescriptor.
@@ -428,7 +428,7 @@ class DataStream(StreamSettings, Generic[T]):
 
         Args:
             partitioner: Given a key and the downstream parallelism it names the subtask.
-            key_selector: Names the key of an element.
+            key_selector: Names the key of a record.
         """
         selector = self._function(key_selector, "partition_custom")
         types = [result_type(selector, None), Types.INT()]
@@ -446,10 +446,10 @@ class DataStream(StreamSettings, Generic[T]):
     # Ends -------------------------------------------------------------------------------------
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes elements to standard output: the program's, or in a session its workers'.
+        """Writes records to standard output: the program's, or in a session its workers'.
 
         Args:
-            sink_identifier: Put before each element, with the number of the subtask.
+            sink_identifier: Put before each record, with the number of the subtask.
 
         Raises:
             InvalidProgramError: The identifier is no text.
@@ -457,10 +457,10 @@ class DataStream(StreamSettings, Generic[T]):
         return self._print("print", sink_identifier, to_error=False)
 
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes elements to standard error, as `print` does to standard output.
+        """Writes records to standard error, as `print` does to standard output.
 
         Args:
-            sink_identifier: Put before each element, with the number of the subtask.
+            sink_identifier: Put before each record, with the number of the subtask.
 
         Raises:
             InvalidProgramError: The identifier is no text.
@@ -478,7 +478,7 @@ class DataStream(StreamSettings, Generic[T]):
         )
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Gives each element to a sink function of the user's."""
+        """Gives each record to a sink function of the user's."""
         check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
         sink = sink_func._as_sink()
         if sink is not None:
@@ -505,7 +505,7 @@ class DataStream(StreamSettings, Generic[T]):
         return committing_sink(self, sink, writer, committer)
 
     def cache(self) -> CachedDataStream[T]:
-        """Keeps the elements for later jobs of the environment."""
+        """Keeps the records for later jobs of the environment."""
         from penstock.datastream.data_stream.cached import CachedDataStream
 
         return CachedDataStream(self)
@@ -526,7 +526,7 @@ class DataStream(StreamSettings, Generic[T]):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator[T] | list[T]:
-        """Runs the program and brings the elements here.
+        """Runs the program and brings the records here.
 
         Args:
             job_execution_name: The job's name.
@@ -549,9 +549,9 @@ class DataStream(StreamSettings, Generic[T]):
             return list(itertools.islice(iterator, limit))
 
     def to_arrow(self, schema: Any = None) -> pyarrow.Table:
-        """Runs the program and gives its elements as a table (beyond PyFlink).
+        """Runs the program and gives its records as a table (beyond PyFlink).
 
-        The workers make columns of the elements; they stay columns on their way here.
+        The workers make columns of the records; they stay columns on their way here.
 
         Args:
             schema: A row type or a schema of Arrow; that of the declared type when None: a column
@@ -560,7 +560,7 @@ class DataStream(StreamSettings, Generic[T]):
         Raises:
             InvalidProgramError: A source may have no end, or the columns are not known.
             DependencyError: pyarrow is not installed.
-            FormatError: An element does not fit the type.
+            FormatError: A record does not fit the type.
         """
         from penstock.datastream.data_stream.tables import collected_table
 
@@ -580,7 +580,7 @@ class DataStream(StreamSettings, Generic[T]):
         return frame
 
     def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
-        """Runs the program and gives its elements as a DataFrame of Spark (beyond PyFlink).
+        """Runs the program and gives its records as a DataFrame of Spark (beyond PyFlink).
 
         The subtasks write Parquet files, which Spark's executors read.
 
@@ -604,7 +604,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self
 
     def _unkeyed(self) -> DataStream[T]:
-        """Return the stream without keys; its elements still reach the subtask of their key."""
+        """Return the stream without keys; its records still reach the subtask of their key."""
         return self
 
     def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
-    """Runs the program of a stream, and gives its elements as a ``pyarrow.Table``.
+    """Runs the program of a stream, and gives its records as a ``pyarrow.Table``.
 
     Args:
         stream: The stream.
@@ -44,7 +44,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
         operators.ColumnBatches(row_type, is_single),
         # Any value: bytes of a declared type reach programs as lists, as in PyFlink.
         None,
-        # That of the elements, which keep their order then where there is one subtask.
+        # That of the records, which keep their order then where there is one subtask.
         environment.get_parallelism()
         if before.parallelism == PARALLELISM_DEFAULT
         else before.parallelism,
@@ -78,7 +78,7 @@ def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> Non
 
 
 def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple[RowTypeInfo, bool]:
-    """The row type of a stream's columns, and whether its elements are values of a single one."""
+    """The row type of a stream's columns, and whether its records are values of a single one."""
     if schema is not None:
         return row_type_of(schema, where), False
     declared: Any = stream._plain().get_type()

@@ -1,4 +1,4 @@
-"""WindowedStream and AllWindowedStream: from windows back to elements."""
+"""WindowedStream and AllWindowedStream: from windows back to records."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def allowed_lateness(self, time_ms: int) -> Self:
-        """Sets how long after its end a window still takes elements, in ms.
+        """Sets how long after its end a window still takes records, in ms.
 
         Raises:
             InvalidProgramError: It is negative, no number, or one of more than 64 bits.
@@ -110,7 +110,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Sends elements that come too late to a side output."""
+        """Sends records that come too late to a side output."""
         given: Any = output_tag
         if not isinstance(given, OutputTag):
             raise InvalidProgramError(f"side_output_late_data takes an OutputTag, got {given!r}")
@@ -118,7 +118,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def evictor(self, evictor: Evictor) -> Self:
-        """Sets which elements leave a window around its evaluation (beyond PyFlink)."""
+        """Sets which records leave a window around its evaluation (beyond PyFlink)."""
         given: Any = evictor
         if not isinstance(given, Evictor):
             raise InvalidProgramError(f"evictor takes an Evictor, got {given!r}")
@@ -131,11 +131,11 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         window_function: Any = None,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Folds the elements of each window as they come.
+        """Folds the records of each window as they come.
 
         Args:
-            reduce_function: Folds two elements into one of their type.
-            window_function: Gets the folded element when the window fires.
+            reduce_function: Folds two records into one of their type.
+            window_function: Gets the folded record when the window fires.
             output_type: The type of the window function's results.
         """
         element = self._keyed_stream._plain().get_type()
@@ -157,7 +157,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Aggregates the elements of each window as they come.
+        """Aggregates the records of each window as they come.
 
         Args:
             aggregate_function: Keeps an accumulator per window.
@@ -182,14 +182,14 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
 
     def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Evaluates each window with all its elements."""
+        """Evaluates each window with all its records."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
         return self._listed("apply", window_function, output_type)
 
     def process(
         self, process_window_function: Any, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Evaluates each window with all its elements, with state."""
+        """Evaluates each window with all its records, with state."""
         check_function(
             process_window_function, self._process_function, "process", or_callable=False
         )
@@ -221,7 +221,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         environment = self.get_execution_environment()
         trigger = self._trigger or self._assigner.get_default_trigger(environment)
         if self._evictor is not None:
-            # What an evictor looks at are the elements, so they are kept whatever the function.
+            # What an evictor looks at are the records, so they are kept whatever the function.
             state_descriptor = ListStateDescriptor(
                 WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
             )
@@ -262,12 +262,12 @@ class WindowedStream(_AnyWindowedStream[T]):
     def __init__(
         self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        """Puts a keyed stream's elements into windows; use `KeyedStream.window`."""
+        """Puts a keyed stream's records into windows; use `KeyedStream.window`."""
         super().__init__(keyed_stream, window_assigner)
 
 
 class AllWindowedStream(_AnyWindowedStream[T]):
-    """Windows over all elements, in one subtask."""
+    """Windows over all records, in one subtask."""
 
     _window_function = AllWindowFunction
     _process_function = ProcessAllWindowFunction
@@ -276,5 +276,5 @@ class AllWindowedStream(_AnyWindowedStream[T]):
     def __init__(
         self, data_stream: DataStream[T], window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        """Puts a stream's elements into windows; use `DataStream.window_all`."""
+        """Puts a stream's records into windows; use `DataStream.window_all`."""
         super().__init__(data_stream._null_keyed(), window_assigner)

@@ -20,7 +20,7 @@ OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Makes any number of elements of each by a coroutine; many are under way at a time.
+    """Makes any number of records of each by a coroutine; many are under way at a time.
 
     All its methods but `timeout` run in the event loop of their subtask.
     """
@@ -43,10 +43,10 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """The elements to emit."""
+        """The records to emit."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return the elements to emit when the call took too long.
+        """Return the records to emit when the call took too long.
 
         It runs in the thread of the task, and cannot be a coroutine.
 

@@ -15,47 +15,47 @@ if TYPE_CHECKING:
 
 
 class MapFunction(Function):
-    """Makes one element of each."""
+    """Makes one record of each."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """The element to emit."""
+        """The record to emit."""
 
 
 class FlatMapFunction(Function):
-    """Makes any number of elements of each."""
+    """Makes any number of records of each."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any]:
-        """The elements to emit; usually a generator."""
+        """The records to emit; usually a generator."""
 
 
 class FilterFunction(Function):
-    """Keeps some elements."""
+    """Keeps some records."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Return whether the element is kept."""
+        """Return whether the record is kept."""
 
 
 class ReduceFunction(Function):
-    """Folds two elements of one type into one."""
+    """Folds two records of one type into one."""
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The folded element; `value1` is the earlier one."""
+        """The folded record; `value1` is the earlier one."""
 
 
 class FoldFunction(Function):
-    """Folds elements into an accumulator of another type (beyond PyFlink)."""
+    """Folds records into an accumulator of another type (beyond PyFlink)."""
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """The accumulator with one more element."""
+        """The accumulator with one more record."""
 
 
 class AggregateFunction(Function):
-    """Folds elements into an accumulator that has a result."""
+    """Folds records into an accumulator that has a result."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
@@ -63,7 +63,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """The accumulator with one more element."""
+        """The accumulator with one more record."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
@@ -75,39 +75,39 @@ class AggregateFunction(Function):
 
 
 class CoMapFunction(Function):
-    """Maps the elements of two streams; a result of None is not emitted."""
+    """Maps the records of two streams; a result of None is not emitted."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """The element to emit for one of the first stream."""
+        """The record to emit for one of the first stream."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """The element to emit for one of the second stream."""
+        """The record to emit for one of the second stream."""
 
 
 class CoFlatMapFunction(Function):
-    """Makes any number of elements of those of two streams."""
+    """Makes any number of records of those of two streams."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any]:
-        """The elements to emit for one of the first stream."""
+        """The records to emit for one of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any]:
-        """The elements to emit for one of the second stream."""
+        """The records to emit for one of the second stream."""
 
 
 class KeySelector(Function):
-    """Names the key of an element."""
+    """Names the key of a record."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key; equal elements must give equal keys in every process."""
+        """The key; equal records must give equal keys in every process."""
 
 
 class NullByteKeySelector(KeySelector):
-    """Gives every element the same key, for windows over all elements."""
+    """Gives every record the same key, for windows over all records."""
 
     def get_key(self, value: Any) -> int:  # noqa: ARG002
         """0."""
@@ -149,7 +149,7 @@ class NamedRowKeySelector(KeySelector):
 
 
 class Partitioner(Function):
-    """Picks the subtask that gets an element."""
+    """Picks the subtask that gets a record."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:

@@ -32,7 +32,7 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in ms, -2**63 when it has none."""
+            """The record's timestamp in ms, -2**63 when it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -74,13 +74,13 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     def process_element(
         self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext
     ) -> Iterable[OUT] | None:
-        """The elements to emit for one of the plain stream."""
+        """The records to emit for one of the plain stream."""
 
     @abstractmethod
     def process_broadcast_element(
         self, value: IN2, ctx: BroadcastProcessFunction.Context
     ) -> Iterable[OUT] | None:
-        """The elements to emit for one of the broadcast stream; every subtask gets it."""
+        """The records to emit for one of the broadcast stream; every subtask gets it."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
@@ -98,7 +98,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element or timer."""
+            """The key of the record or timer."""
 
     class OnTimerContext(ReadOnlyContext, ABC):
         """Context of a timer that fires."""
@@ -115,15 +115,15 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     def process_element(
         self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
     ) -> Iterable[OUT] | None:
-        """The elements to emit for one of the keyed stream."""
+        """The records to emit for one of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(
         self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context
     ) -> Iterable[OUT] | None:
-        """The elements to emit for one of the broadcast stream; every subtask gets it."""
+        """The records to emit for one of the broadcast stream; every subtask gets it."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext
     ) -> Iterable[OUT] | None:
-        """The elements to emit when a timer of the current key fires."""
+        """The records to emit when a timer of the current key fires."""

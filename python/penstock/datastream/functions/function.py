@@ -16,7 +16,7 @@ class Function(ABC):  # noqa: B024
     """A user function with a life cycle: `open`, many calls, `close`."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Prepares the function; called once per subtask before any element."""
+        """Prepares the function; called once per subtask before any record."""
 
     def close(self) -> None:  # noqa: B027
         """Releases what `open` took; called once, also after a failure."""

@@ -12,42 +12,42 @@ if TYPE_CHECKING:
 
 
 class JoinFunction(Function):
-    """Joins two elements of one key and window."""
+    """Joins two records of one key and window."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """The element to emit for a pair."""
+        """The record to emit for a pair."""
 
 
 class FlatJoinFunction(Function):
-    """Joins two elements of one key and window into any number."""
+    """Joins two records of one key and window into any number."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any]:
-        """The elements to emit for a pair."""
+        """The records to emit for a pair."""
 
 
 class CoGroupFunction(Function):
-    """Sees all elements of both streams of one key and window; one side may be empty."""
+    """Sees all records of both streams of one key and window; one side may be empty."""
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
-        """The elements to emit for the group."""
+        """The records to emit for the group."""
 
 
 class ProcessJoinFunction(Function):
-    """Joins two elements of one key whose timestamps lie within an interval."""
+    """Joins two records of one key whose timestamps lie within an interval."""
 
     class Context(ABC):
         """Context of a pair; all times in ms."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
-            """The timestamp of the left element."""
+            """The timestamp of the left record."""
 
         @abstractmethod
         def get_right_timestamp(self) -> int:
-            """The timestamp of the right element."""
+            """The timestamp of the right record."""
 
         @abstractmethod
         def get_timestamp(self) -> int:
@@ -57,11 +57,11 @@ class ProcessJoinFunction(Function):
     def process_element(
         self, left: Any, right: Any, ctx: ProcessJoinFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit for a pair."""
+        """The records to emit for a pair."""
 
 
 class OutputSelector(Function):
-    """Names the outputs of a split that get an element."""
+    """Names the outputs of a split that get a record."""
 
     @abstractmethod
     def select(self, value: Any) -> Iterable[str]:

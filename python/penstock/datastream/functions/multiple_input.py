@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 class MultipleInputProcessFunction(Function):
-    """Makes any number of elements of those of several streams."""
+    """Makes any number of records of those of several streams."""
 
     @abstractmethod
     def process_element(
         self, input_number: int, value: Any, ctx: ProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit for one of the stream ``input_number``, counted from 0."""
+        """The records to emit for one of the stream ``input_number``, counted from 0."""
 
 
 class KeyedMultipleInputProcessFunction(Function):
-    """Makes any number of elements of those of several streams that share their keys."""
+    """Makes any number of records of those of several streams that share their keys."""
 
     @abstractmethod
     def process_element(
         self, input_number: int, value: Any, ctx: KeyedProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit for one of the stream ``input_number``, counted from 0."""
+        """The records to emit for one of the stream ``input_number``, counted from 0."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The elements to emit when a timer of the current key fires."""
+        """The records to emit when a timer of the current key fires."""

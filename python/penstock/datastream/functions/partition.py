@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class MapPartitionFunction(Function):
-    """Sees all elements of a partition when the input has ended."""
+    """Sees all records of a partition when the input has ended."""
 
     @abstractmethod
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any] | None:
-        """Return the elements to emit for those of a partition."""
+        """Return the records to emit for those of a partition."""

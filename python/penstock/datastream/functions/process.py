@@ -1,4 +1,4 @@
-"""Process functions: elements, timestamps, timers and side outputs."""
+"""Process functions: records, timestamps, timers and side outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProcessFunction(Function):
-    """Makes any number of elements of each, knowing timestamps.
+    """Makes any number of records of each, knowing timestamps.
 
     A yielded pair of an OutputTag and a value goes to that side output.
     """
@@ -29,22 +29,22 @@ class ProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in ms, -2**63 when it has none."""
+            """The record's timestamp in ms, -2**63 when it has none."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """The elements to emit."""
+        """The records to emit."""
 
 
 class KeyedProcessFunction(Function):
-    """Makes any number of elements of each, with state and timers per key."""
+    """Makes any number of records of each, with state and timers per key."""
 
     class Context(ABC):
         """Context of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element or timer."""
+            """The key of the record or timer."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -52,7 +52,7 @@ class KeyedProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in ms, -2**63 when it has none."""
+            """The record's timestamp in ms, -2**63 when it has none."""
 
     class OnTimerContext(Context):
         """Context of a timer that fires."""
@@ -65,16 +65,16 @@ class KeyedProcessFunction(Function):
     def process_element(
         self, value: Any, ctx: KeyedProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit."""
+        """The records to emit."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The elements to emit when a timer of the current key fires."""
+        """The records to emit when a timer of the current key fires."""
 
 
 class CoProcessFunction(Function):
-    """Makes any number of elements of those of two streams."""
+    """Makes any number of records of those of two streams."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -85,26 +85,26 @@ class CoProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in ms, -2**63 when it has none."""
+            """The record's timestamp in ms, -2**63 when it has none."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """The elements to emit for one of the first stream."""
+        """The records to emit for one of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """The elements to emit for one of the second stream."""
+        """The records to emit for one of the second stream."""
 
 
 class KeyedCoProcessFunction(Function):
-    """Makes any number of elements of those of two streams that share their keys."""
+    """Makes any number of records of those of two streams that share their keys."""
 
     class Context(ABC):
         """Context of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element or timer."""
+            """The key of the record or timer."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -112,7 +112,7 @@ class KeyedCoProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in ms, -2**63 when it has none."""
+            """The record's timestamp in ms, -2**63 when it has none."""
 
     class OnTimerContext(Context):
         """Context of a timer that fires."""
@@ -125,15 +125,15 @@ class KeyedCoProcessFunction(Function):
     def process_element1(
         self, value: Any, ctx: KeyedCoProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit for one of the first stream."""
+        """The records to emit for one of the first stream."""
 
     @abstractmethod
     def process_element2(
         self, value: Any, ctx: KeyedCoProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The elements to emit for one of the second stream."""
+        """The records to emit for one of the second stream."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The elements to emit when a timer of the current key fires."""
+        """The records to emit when a timer of the current key fires."""

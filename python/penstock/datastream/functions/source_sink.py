@@ -41,11 +41,11 @@ class SourceFunction(JavaFunctionWrapper, Function):
 
         @abstractmethod
         def collect(self, element: Any) -> None:
-            """Emits an element without timestamp."""
+            """Emits a record without timestamp."""
 
         @abstractmethod
         def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-            """Emits an element with its timestamp in ms."""
+            """Emits a record with its timestamp in ms."""
 
         @abstractmethod
         def emit_watermark(self, timestamp: int) -> None:
@@ -64,7 +64,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
             """Return whether the source should go on; False once it was cancelled."""
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
-        """Emits elements until the source is at its end or was cancelled."""
+        """Emits records until the source is at its end or was cancelled."""
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     def cancel(self) -> None:
@@ -80,7 +80,7 @@ class ParallelSourceFunction(SourceFunction):
 
 
 class SinkFunction(JavaFunctionWrapper, Function):
-    """A sink called once per element."""
+    """A sink called once per record."""
 
     def __init__(self, sink_func: None = None) -> None:
         """Creates the sink.
@@ -110,10 +110,10 @@ class SinkFunction(JavaFunctionWrapper, Function):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The element's timestamp in ms, None when it has none."""
+            """The record's timestamp in ms, None when it has none."""
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Takes an element."""
+        """Takes a record."""
         raise NotImplementedError(f"{type(self).__name__}.invoke")
 
     def _as_sink(self) -> Any:

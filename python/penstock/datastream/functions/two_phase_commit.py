@@ -45,7 +45,7 @@ class CommittingSinkFunction(SinkFunction, CheckpointedFunction, CheckpointListe
 
     @abstractmethod
     def finish(self) -> None:
-        """No element follows; a last checkpoint may."""
+        """No record follows; a last checkpoint may."""
 
     @abstractmethod
     def commit_rest(self) -> None:
@@ -53,10 +53,10 @@ class CommittingSinkFunction(SinkFunction, CheckpointedFunction, CheckpointListe
 
 
 class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
-    """Writes the elements between two checkpoints in one transaction.
+    """Writes the records between two checkpoints in one transaction.
 
     A transaction is anything that the job can serialize, as a name by which the outside system
-    finds it again.  It is begun, elements are written into it, `pre_commit` makes it durable at
+    finds it again.  It is begun, records are written into it, `pre_commit` makes it durable at
     the barrier, and `commit` makes it visible when the checkpoint is complete.  After a failure
     those that a checkpoint holds as durable are committed, perhaps once more, and the one that was
     open is aborted.  `commit` must therefore be harmless for what is committed already.
@@ -78,7 +78,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
 
     @abstractmethod
     def invoke(self, transaction: TxnT, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]
-        """Writes an element within a transaction."""
+        """Writes a record within a transaction."""
 
     @abstractmethod
     def pre_commit(self, transaction: TxnT) -> None:
@@ -117,7 +117,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     # ---- what a sink may ask and set -------------------------------------------------------
 
     def current_transaction(self) -> TxnT | None:
-        """The one that elements are written into; None behind the end of the input."""
+        """The one that records are written into; None behind the end of the input."""
         return None if self._current is None else self._current[0]
 
     def pending_transactions(self) -> list[tuple[int, TxnT]]:
@@ -207,7 +207,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
             ) from first_error
 
     def finish(self) -> None:
-        """No element follows: no transaction is begun any more."""
+        """No record follows: no transaction is begun any more."""
         self._is_finished = True
         self.finish_processing(self.current_transaction())
 

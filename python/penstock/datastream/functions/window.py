@@ -25,15 +25,15 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The elements to emit when the window fires."""
+        """The records to emit when the window fires."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window of all elements."""
+    """Evaluates a window of all records."""
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The elements to emit when the window fires."""
+        """The records to emit when the window fires."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -66,14 +66,14 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     def process(
         self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]
     ) -> Iterable[OUT]:
-        """The elements to emit when the window fires."""
+        """The records to emit when the window fires."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """Removes what the function kept in `window_state`; called when the window ends."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window of all elements, with state."""
+    """Evaluates a window of all records, with state."""
 
     class Context(ABC, Generic[W2]):
         """Context of the window that fires."""
@@ -94,7 +94,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     def process(
         self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]
     ) -> Iterable[OUT]:
-        """The elements to emit when the window fires."""
+        """The records to emit when the window fires."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
         """Removes what the function kept in `window_state`; called when the window ends."""

@@ -39,7 +39,7 @@ _FORM: Final = VersionedForm(
 class CheckpointCommitter(ABC):
     """Remembers, in the outside system, which checkpoints of which subtasks were sent.
 
-    The best place is the one that the elements go to, so that both happen together or not at all.
+    The best place is the one that the records go to, so that both happen together or not at all.
 
     Attributes:
         job_id: What tells jobs apart; set before `create_resource`.
@@ -78,10 +78,10 @@ class CheckpointCommitter(ABC):
 
 
 class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
-    """Keeps elements in its state, and sends them when the checkpoint that holds them is complete.
+    """Keeps records in its state, and sends them when the checkpoint that holds them is complete.
 
     For systems without transactions.  What is sent is sent in the order of checkpoints, and again
-    if the job fails between `send_values` and the commit: exact where that sends no element twice.
+    if the job fails between `send_values` and the commit: exact where that sends no record twice.
     """
 
     def __init__(self, committer: CheckpointCommitter, job_id: str = "") -> None:
@@ -96,7 +96,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
 
     @abstractmethod
     def send_values(self, values: Sequence[T], checkpoint_id: int, timestamp: int) -> bool:
-        """Sends elements.
+        """Sends records.
 
         Args:
             values: In the order in which they came.
@@ -138,7 +138,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         self._committer.close()
 
     def invoke(self, value: T, context: SinkFunction.Context) -> None:  # noqa: ARG002
-        """Keeps an element."""
+        """Keeps a record."""
         self._values.append(value)
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
@@ -169,7 +169,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
             del self._pending[0]
 
     def finish(self) -> None:
-        """No element follows."""
+        """No record follows."""
         self._is_finished = True
 
     def commit_rest(self) -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - an assigner rarely needs all that it is told
-"""Window assigners: which windows an element belongs to."""
+"""Window assigners: which windows a record belongs to."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ MW = TypeVar("MW", bound=Window)
 
 
 class MissingTimestampError(PenstockError, RuntimeError):
-    """An event-time window got an element without timestamp."""
+    """An event-time window got a record without timestamp."""
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Puts elements into windows."""
+    """Puts records into windows."""
 
     class WindowAssignerContext(ABC):
         """Context of an assigner."""
@@ -65,7 +65,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
-        """The windows of an element."""
+        """The windows of a record."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
@@ -215,7 +215,7 @@ class _SlidingWindows(_TimeWindowAssigner):
         self._size = size
         self._slide = slide
         self._offset = offset
-        #: From the first time up to the second all have these windows.  Most elements follow one of
+        #: From the first time up to the second all have these windows.  Most records follow one of
         #: nearly the same time, and what is kept for a window is found sooner by the same object.
         self._assigned: tuple[int, int, tuple[TimeWindow, ...]] = (0, 0, ())
 
@@ -280,7 +280,7 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window of all elements; never fires unless a trigger says so."""
+    """One window of all records; never fires unless a trigger says so."""
 
     def __init__(self, trigger: Trigger[Any, Any] | None = None) -> None:
         """Makes an assigner; the trigger is that of windows without one of their own."""
@@ -321,12 +321,12 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return "GlobalWindows()"
 
 
-#: How many elements of the key came before.
+#: How many records of the key came before.
 _NUMBER: Final = ValueStateDescriptor("count-assigner", Types.LONG())
 
 
 class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
-    """Numbers the elements of each key; the number is state of the key."""
+    """Numbers the records of each key; the number is state of the key."""
 
     _window_size: int
 
@@ -350,7 +350,7 @@ class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindowAssigner):
-    """Windows of so many elements, one after the other."""
+    """Windows of so many records, one after the other."""
 
     def __init__(self, window_size: int) -> None:
         """Makes an assigner.
@@ -379,10 +379,10 @@ class CountTumblingWindowAssigner(_CountWindowAssigner):
 
 
 class CountSlidingWindowAssigner(_CountWindowAssigner):
-    """Windows of so many elements that start at a fixed distance."""
+    """Windows of so many records that start at a fixed distance."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
-        """Makes an assigner; a new window starts every `window_slide` elements.
+        """Makes an assigner; a new window starts every `window_slide` records.
 
         Raises:
             InvalidProgramError: Size or slide is not positive.
@@ -412,7 +412,7 @@ class CountSlidingWindowAssigner(_CountWindowAssigner):
 
 
 def event_timestamp(timestamp: int) -> int:
-    """Checks that an element has a timestamp.
+    """Checks that a record has a timestamp.
 
     Raises:
         MissingTimestampError: It has none.

@@ -84,7 +84,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         window: TimeWindow,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires at once for late elements, else waits for the next multiple and for the end."""
+        """Fires at once for late records, else waits for the next multiple and for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - a trigger rarely needs all that it is told
-"""A trigger that compares elements (beyond PyFlink)."""
+"""A trigger that compares records (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import InvalidProgramError
 
 
 class DeltaTrigger(TimelessTrigger[Any, Window]):
-    """Fires when an element is too far from the one that fired last (beyond PyFlink)."""
+    """Fires when a record is too far from the one that fired last (beyond PyFlink)."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
         """Makes a trigger; `delta_function(old, new)` measures the distance."""
@@ -53,5 +53,5 @@ class DeltaTrigger(TimelessTrigger[Any, Window]):
         """Never called: windows with this trigger do not merge."""
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forgets the element."""
+        """Forgets the record."""
         ctx.get_partitioned_state(self._last).clear()

@@ -1,4 +1,4 @@
-"""Evictors: which elements leave a window before or after it is evaluated (beyond PyFlink)."""
+"""Evictors: which records leave a window before or after it is evaluated (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
 
 TimestampedElement = tuple[Any, int]
-"""An element with its timestamp in ms, -2**63 when it has none."""
+"""A record with its timestamp in ms, -2**63 when it has none."""
 
 
 class Evictor(ABC):
-    """Removes elements from a window."""
+    """Removes records from a window."""
 
     @abstractmethod
     def evict_before(
@@ -65,7 +65,7 @@ class _OnceEvictor(Evictor):
 
 
 class CountEvictor(_OnceEvictor):
-    """Keeps the last so many elements."""
+    """Keeps the last so many records."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         """Makes an evictor."""
@@ -86,7 +86,7 @@ class CountEvictor(_OnceEvictor):
 
 
 class TimeEvictor(_OnceEvictor):
-    """Keeps the elements of the last so many ms before the latest one."""
+    """Keeps the records of the last so many ms before the latest one."""
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
         """Makes an evictor; the size is in ms."""
@@ -110,7 +110,7 @@ class TimeEvictor(_OnceEvictor):
 
 
 class DeltaEvictor(_OnceEvictor):
-    """Keeps the elements that are less than a threshold away from the last one."""
+    """Keeps the records that are less than a threshold away from the last one."""
 
     def __init__(
         self,

@@ -16,10 +16,10 @@ class WindowOperationDescriptor:
     """A window operator as data.
 
     Attributes:
-        assigner: Puts elements into windows.
+        assigner: Puts records into windows.
         trigger: Says when a window is evaluated.
         allowed_lateness: How long a window stays after its end, in ms.
-        late_data_output_tag: Where late elements go; None drops them.
+        late_data_output_tag: Where late records go; None drops them.
         window_state_descriptor: What is kept per window.
         window_serializer: How windows are written.
         internal_window_function: What is evaluated.

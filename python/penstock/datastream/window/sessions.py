@@ -1,4 +1,4 @@
-"""Session windows: they grow while elements keep coming within a gap."""
+"""Session windows: they grow while records keep coming within a gap."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MAX_GAP: Final = 1 << 60
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Says how long a session lasts beyond an element."""
+    """Says how long a session lasts beyond a record."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap after an element in ms; must be positive."""
+        """The gap after a record in ms; must be positive."""
 
 
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
@@ -47,7 +47,7 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """The time from the element until the gap is over; merging does the rest."""
+        """The time from the record until the gap is over; merging does the rest."""
         start = (
             event_timestamp(timestamp)
             if self._event_time
@@ -125,7 +125,7 @@ class _DynamicGap(_SessionWindows):
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):
-    """Sessions of event time whose gap depends on the element."""
+    """Sessions of event time whose gap depends on the record."""
 
     _event_time = True
 
@@ -142,7 +142,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
-    """Sessions of the machine's clock whose gap depends on the element."""
+    """Sessions of the machine's clock whose gap depends on the record."""
 
     _event_time = False
 
@@ -176,7 +176,7 @@ class EventTimeSessionWindows(_FixedGap):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicEventTimeSessionWindows:
-        """Makes an assigner whose gap depends on the element."""
+        """Makes an assigner whose gap depends on the record."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -198,5 +198,5 @@ class ProcessingTimeSessionWindows(_FixedGap):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicProcessingTimeSessionWindows:
-        """Makes an assigner whose gap depends on the element."""
+        """Makes an assigner whose gap depends on the record."""
         return DynamicProcessingTimeSessionWindows(extractor)

@@ -13,7 +13,7 @@ class WindowStagger(Enum):
     ALIGNED = 0
     #: By chance.
     RANDOM = 1
-    #: By how far the machine's clock is into a window when the first element comes.
+    #: By how far the machine's clock is into a window when the first record comes.
     NATURAL = 2
 
     def offset_ms(self, now_ms: int, size_ms: int) -> int:

@@ -16,7 +16,7 @@ from penstock.datastream.functions.basic import ReduceFunction
 from penstock.datastream.state import ReducingStateDescriptor, StateDescriptor
 from penstock.datastream.window.windows import Window
 
-#: The watermark after which no element follows, in ms.
+#: The watermark after which no record follows, in ms.
 _END_OF_TIME: Final = 2**63 - 1
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Trigger(ABC, Generic[T, W]):
     def on_element(
         self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Called for each element of the window, after it was added."""
+        """Called for each record of the window, after it was added."""
 
     @abstractmethod
     def on_processing_time(
@@ -143,7 +143,7 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires at once for late elements, else waits for the end."""
+        """Fires at once for late records, else waits for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -223,16 +223,16 @@ class Sum(ReduceFunction):
 
 
 class CountTrigger(TimelessTrigger[Any, Window]):
-    """Fires at every so many elements."""
+    """Fires at every so many records."""
 
     def __init__(self, window_size: int) -> None:
-        """Makes a trigger; `window_size` elements fire."""
+        """Makes a trigger; `window_size` records fire."""
         self._window_size = window_size
         self._count = ReducingStateDescriptor("trigger_counter", Sum(), Types.LONG())
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Makes a trigger; `window_size` elements fire."""
+        """Makes a trigger; `window_size` records fire."""
         return CountTrigger(window_size)
 
     def on_element(

@@ -1,4 +1,4 @@
-"""Windows: the groups in time or number into which elements are put."""
+"""Windows: the groups in time or number into which records are put."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _signed_32(x: int) -> int:
 
 
 class Window(ABC):
-    """A group of elements."""
+    """A group of records."""
 
     __slots__ = ()
 
@@ -161,7 +161,7 @@ def _in_order_of_a_set(windows: list[TimeWindow]) -> list[TimeWindow]:
 
 
 class CountWindow(Window):
-    """The `id`-th group of so many elements."""
+    """The `id`-th group of so many records."""
 
     __slots__ = ("id",)
 
@@ -184,7 +184,7 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window of all elements."""
+    """The one window of all records."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Operators with one input that hand elements on."""
+"""Operators with one input that hand records on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PartitionFunctionKind: TypeAlias = Literal["map_partition", "reduce", "aggregate
 
 @dataclass(frozen=True)
 class Map(FunctionDescriptor):
-    """One element for each."""
+    """One record for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,12 @@ class MapBatches(FunctionDescriptor):
 
 @dataclass(frozen=True)
 class FlatMap(FunctionDescriptor):
-    """Any number of elements for each."""
+    """Any number of records for each."""
 
 
 @dataclass(frozen=True)
 class Filter(FunctionDescriptor):
-    """The elements for which the function is true."""
+    """The records for which the function is true."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Project(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class ColumnBatches(OperatorDescriptor):
-    """Some thousand elements at a time as a record batch, each a stream of Arrow's IPC format.
+    """Some thousand records at a time as a record batch, each a stream of Arrow's IPC format.
 
     Attributes:
         row_type: The type of the rows.
-        is_single: Whether the elements are no rows, but the values of the one field.
+        is_single: Whether the records are no rows, but the values of the one field.
     """
 
     row_type: Any
@@ -80,16 +80,16 @@ class ColumnBatches(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class Reduce(FunctionDescriptor):
-    """Folds the elements of each key."""
+    """Folds the records of each key."""
 
 
 @dataclass(frozen=True)
 class AggregateField(OperatorDescriptor):
-    """Folds a field of the elements of each key.
+    """Folds a field of the records of each key.
 
     Attributes:
         operation: What is made of two values.
-        position: Index or name of the field; None folds the elements themselves.
+        position: Index or name of the field; None folds the records themselves.
     """
 
     operation: Literal["sum", "min", "max", "min_by", "max_by"]
@@ -110,7 +110,7 @@ class AsyncWait(FunctionDescriptor):
     Attributes:
         timeout_ms: For a call; 0 for none.
         capacity: How many calls may be under way.
-        ordered: Whether results keep the order of the elements.
+        ordered: Whether results keep the order of the records.
         retry_strategy: An AsyncRetryStrategy; None never calls again.
     """
 
@@ -135,8 +135,8 @@ class Window(FunctionDescriptor):
         trigger: A Trigger.
         evictor: An Evictor, or None.
         window_function: What is called with the result of a ``reduce`` or ``aggregate``, or None.
-        lateness_ms: How long a window takes elements after its end.
-        late_tag: The id of the side output of late elements, or None.
+        lateness_ms: How long a window takes records after its end.
+        late_tag: The id of the side output of late records, or None.
         state_descriptor: Of the state that holds a window's contents.
     """
 
@@ -152,11 +152,11 @@ class Window(FunctionDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FullWindowPartition(FunctionDescriptor):
-    """All elements of a subtask, when the input has ended.
+    """All records of a subtask, when the input has ended.
 
     Attributes:
         function_kind: Which method of the stream the function was given to.
-        kept_type: The type of what is kept: of the elements, or of the accumulator.
+        kept_type: The type of what is kept: of the records, or of the accumulator.
     """
 
     function_kind: PartitionFunctionKind

@@ -39,12 +39,12 @@ class KeyedBroadcastProcess(FunctionDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalJoin(FunctionDescriptor):
-    """Pairs of elements of one key that are near in time, for a ProcessJoinFunction.
+    """Pairs of records of one key that are near in time, for a ProcessJoinFunction.
 
     Attributes:
-        lower_bound_ms: The least timestamp of the right element relative to the left one's.
+        lower_bound_ms: The least timestamp of the right record relative to the left one's.
         upper_bound_ms: The greatest one; both are inclusive.
-        left_late_tag: The id of the side output of late left elements, or None.
+        left_late_tag: The id of the side output of late left records, or None.
         right_late_tag: Likewise of right ones.
     """
 

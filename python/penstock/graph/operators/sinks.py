@@ -19,12 +19,12 @@ class FunctionSink(FunctionDescriptor):
 
 @dataclass(frozen=True)
 class DiscardingSink(OperatorDescriptor):
-    """Drops elements."""
+    """Drops records."""
 
 
 @dataclass(frozen=True)
 class PrintSink(OperatorDescriptor):
-    """A line on standard output, or standard error, for each element.
+    """A line on standard output, or standard error, for each record.
 
     Attributes:
         identifier: Put before each line, with the number of the subtask.
@@ -37,7 +37,7 @@ class PrintSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class CollectSink(OperatorDescriptor):
-    """Sends elements to the driver.
+    """Sends records to the driver.
 
     Attributes:
         collect_id: Names the sink.
@@ -60,13 +60,13 @@ class SinkCommitter(FunctionDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSink(OperatorDescriptor):
-    """Writes elements into part files.
+    """Writes records into part files.
 
     Attributes:
         base_path: The folder.
-        encoder: What makes bytes of an element; None of a bulk format.
+        encoder: What makes bytes of a record; None of a bulk format.
         bulk_writer_factory: Makes the writers of a bulk format's files; None of a row format.
-        bucket_assigner: A BucketAssigner: in which folder below an element belongs.
+        bucket_assigner: A BucketAssigner: in which folder below a record belongs.
         rolling_policy: A RollingPolicy: when a new file begins.
         bucket_check_interval_ms: Between two looks at the age of the files.
         part_prefix: What names of files begin with.

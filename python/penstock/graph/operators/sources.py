@@ -56,8 +56,8 @@ class DataGeneratorSource(SourceDescriptor):
     """Source that maps the numbers from 0 on, divided among the subtasks.
 
     Attributes:
-        function: Makes an element of its number.
-        count: How many elements there are.
+        function: Makes a record of its number.
+        count: How many records there are.
         records_per_second: The most of all subtasks together, None for no limit.
         records_per_checkpoint: The most of all subtasks together between two complete checkpoints,
             None for no limit.
@@ -97,11 +97,11 @@ class SocketTextSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource(SourceDescriptor):
-    """The elements of files.
+    """The records of files.
 
     Attributes:
         paths: Files and folders.
-        format: A FileFormat: how elements are found in a file; None finds lines.
+        format: A FileFormat: how records are found in a file; None finds lines.
         charset: Of these lines.
         splittable: Whether several subtasks may read one file.
         discovery_interval_ms: Between two looks for new files; None reads what is there at the

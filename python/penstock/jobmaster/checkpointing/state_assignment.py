@@ -261,7 +261,7 @@ def _give_split(
     name: str,
     start: int,
 ) -> int:
-    """Gives each subtask its block of the elements; returns who is next to get more."""
+    """Gives each subtask its block of the records; returns who is next to get more."""
     elements = [(h, offset) for h in handles for offset in h.states[name].offsets]
     blocks, following = list_blocks(len(elements), len(spread), start)
     for receiver, block in zip(spread, blocks, strict=True):

@@ -94,7 +94,7 @@ class BarrierBuffer:
         return self._blocked[channel]
 
     def get_next_non_blocked(self, timeout_ms: int) -> BufferOrEvent | None:
-        """The next element that is to be processed, waiting for each that comes.
+        """The next record that is to be processed, waiting for each that comes.
 
         None means that the time is over, the gate was woken, or everything has been read.
 
@@ -109,10 +109,10 @@ class BarrierBuffer:
                 return element
 
     def step(self, timeout_ms: int) -> tuple[bool, BufferOrEvent | None]:
-        """Takes at most one element.
+        """Takes at most one record.
 
         Returns:
-            Whether one came, and the element if it is to be processed.
+            Whether one came, and the record if it is to be processed.
 
         Raises:
             CorruptStreamError: A channel delivered a barrier twice.

@@ -42,21 +42,21 @@ class BufferSequence(Protocol):
         """Bytes that are left."""
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next element; None at the end."""
+        """The next record; None at the end."""
 
     def cleanup(self) -> None:
         """Gives up what is left."""
 
 
 class BufferBlocker(Protocol):
-    """Keeps elements until the channels that they came from may go on."""
+    """Keeps records until the channels that they came from may go on."""
 
     @property
     def size(self) -> int:
         """Bytes that were kept since it was rolled over."""
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps an element.
+        """Keeps a record.
 
         Raises:
             OSError: It cannot be written.
@@ -70,14 +70,14 @@ class BufferBlocker(Protocol):
 
 
 class QueuedSequence:
-    """Elements in memory."""
+    """Records in memory."""
 
     def __init__(self, elements: deque[BufferOrEvent], size: int) -> None:
         self._elements = elements
         self.size = size
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next element; None at the end."""
+        """The next record; None at the end."""
         if not self._elements:
             return None
         element = self._elements.popleft()
@@ -91,14 +91,14 @@ class QueuedSequence:
 
 
 class CachedBufferBlocker:
-    """Keeps elements in memory; V1.5 with credit-based flow control."""
+    """Keeps records in memory; V1.5 with credit-based flow control."""
 
     def __init__(self) -> None:
         self._elements: deque[BufferOrEvent] = deque()
         self.size = 0
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps an element."""
+        """Keeps a record."""
         self._elements.append(element)
         self.size += _HEADER.size + len(element.data)
 
@@ -117,7 +117,7 @@ class CachedBufferBlocker:
 
 
 class SpilledSequence:
-    """Elements in a file that has no name any more."""
+    """Records in a file that has no name any more."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
@@ -125,7 +125,7 @@ class SpilledSequence:
         file.seek(0)
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next element; None at the end.
+        """The next record; None at the end.
 
         Raises:
             CorruptStreamError: The file is shorter than what was written to it.
@@ -153,7 +153,7 @@ class SpilledSequence:
 
 
 class BufferSpiller:
-    """Keeps elements in files of a directory; nothing is left there, even of a killed process."""
+    """Keeps records in files of a directory; nothing is left there, even of a killed process."""
 
     def __init__(self, directory: str) -> None:
         """Spills to files in ``directory``."""
@@ -162,7 +162,7 @@ class BufferSpiller:
         self.size = 0
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps an element.
+        """Keeps a record.
 
         Raises:
             OSError: It cannot be written.

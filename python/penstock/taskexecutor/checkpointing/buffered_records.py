@@ -30,7 +30,7 @@ class BufferedRecords:
 
         Args:
             gate: Counts the channels.
-            buffer: Gives the elements.
+            buffer: Gives the records.
             temp_directory: Where records are gathered that are too long for memory.
         """
         self.num_channels = gate.num_channels

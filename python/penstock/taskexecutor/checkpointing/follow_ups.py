@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
-#: Elements have so many times as long as a slice before the next one.
+#: Records have so many times as long as a slice before the next one.
 _SHARE: Final = 3
 
 
 class FollowUps:
-    """Does them one after the other, in slices between which there is time for elements.
+    """Does them one after the other, in slices between which there is time for records.
 
     Nobody waits for them, so that they must not take the time of those that somebody waits for.
     """

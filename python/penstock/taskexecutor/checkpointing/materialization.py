@@ -54,10 +54,10 @@ class PeriodicMaterialization:
             configuration: The job's.
             task_name: For messages.
             open_snapshots: The keyed state of each operator, given the number of the snapshot.
-            slices: Has it serialised between the elements.
+            slices: Has it serialised between the records.
             open_stream: Opens a stream that several checkpoints may refer to, in any thread.
             write: Has the thread that writes call something.
-            execute: Has the task's thread call something between two elements, from any thread.
+            execute: Has the task's thread call something between two records, from any thread.
             register_timer: Has it call something after a number of milliseconds.
         """
         self._states = states

@@ -1,8 +1,8 @@
-"""Serialises snapshots in the task's thread, a slice at a time between the elements.
+"""Serialises snapshots in the task's thread, a slice at a time between the records.
 
 The state of a task is used by its thread alone, and so is a snapshot of it: a value is never
 serialised while a function changes it, and no thread waits for the interpreter's lock in the middle
-of an element.  What is serialised is written by a thread of its own.
+of a record.  What is serialised is written by a thread of its own.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
-#: What an element waits for at most: a slice, and one step of a table beyond it.
+#: What a record waits for at most: a slice, and one step of a table beyond it.
 SLICE_NS: Final = 2_000_000
 
-#: The same for a task that takes so long for its elements that it gets few slices: a slice may be a
+#: The same for a task that takes so long for its records that it gets few slices: a slice may be a
 #: quarter of the time since the last one, up to this.
 LONGEST_SLICE_NS: Final = 8_000_000
 
@@ -67,7 +67,7 @@ class SnapshotSlices:
     """The snapshots of a task that are being serialised, the oldest first."""
 
     def __init__(self, execute: Callable[[Callable[[], object]], None]) -> None:
-        """Prepares; ``execute`` has the task's thread call something between two elements."""
+        """Prepares; ``execute`` has the task's thread call something between two records."""
         self._execute = execute
         self._queue: deque[SlicedSnapshot] = deque()
         self._last_ns = 0

@@ -144,7 +144,7 @@ class SubtaskCheckpointCoordinator:
                 that later checkpoints may refer to as well; with ``is_log``, one of the log; given
                 None for the barrier, one that was written beside checkpoints.
             report: Sends a message to the JobMaster, from any thread.
-            execute: Has the task's thread call something between two elements.
+            execute: Has the task's thread call something between two records.
             register_timer: Has it call something after a number of milliseconds.
             head_id: The operator that in-flight input belongs to.
             outputs: What the partitions are, by their indices.

@@ -87,7 +87,7 @@ class TaskCheckpoints:
             environment: The subtask.
             channels: Its inputs; None when it has none.
             register_timer: Has the task's thread call something after a number of milliseconds.
-            execute: Has it call something between two elements.
+            execute: Has it call something between two records.
         """
         self._environment = environment
         restored = environment.restored

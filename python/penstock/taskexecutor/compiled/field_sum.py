@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SumFieldOperator(KeyedReduceOperator):
-    """The running sum of one field; the other fields are the first element's.
+    """The running sum of one field; the other fields are the first record's.
 
     What is kept of a key is its last result.  Of a pair of the key and a number that is the number
     alone, which costs a third of the memory; what is no tuple is kept in a list of its own, so that
@@ -45,7 +45,7 @@ class SumFieldOperator(KeyedReduceOperator):
         self.sums_in_place = 0
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             if self.takes_pairs and type(value) is tuple:

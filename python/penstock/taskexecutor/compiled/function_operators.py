@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class MapOperator(FunctionOperator):
-    """One element for each element."""
+    """One record for each record."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             self.output.collect(self.function(value), timestamp)
@@ -53,10 +53,10 @@ def truth(answer: Any) -> bool:
 
 
 class FilterOperator(FunctionOperator):
-    """The elements for which the function is true."""
+    """The records for which the function is true."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             answer: Any = self.function(value)
@@ -69,10 +69,10 @@ class FilterOperator(FunctionOperator):
 
 
 class FlatMapOperator(FunctionOperator):
-    """Any number of elements for each element: whatever the function's result iterates over."""
+    """Any number of records for each record: whatever the function's result iterates over."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         result: Any = ()
         done = False
         try:
@@ -106,9 +106,9 @@ class FusedOperator(StreamOperator):
         """Keeps the composed function.
 
         Args:
-            function: Gives the element to emit, or ``dropped``.
-            function_of_all: Gives the elements to emit for many, each when it is asked for.
-            dropped: What ``function`` gives for elements that a filter drops.
+            function: Gives the record to emit, or ``dropped``.
+            function_of_all: Gives the records to emit for many, each when it is asked for.
+            dropped: What ``function`` gives for records that a filter drops.
             blame: Notes on the operator whose function raised that it did; gives what it raised.
         """
         StreamOperator.__init__(self)
@@ -120,7 +120,7 @@ class FusedOperator(StreamOperator):
         self.columns: Any = None
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         try:
             result = self.function(value)
         except BaseException as error:
@@ -130,7 +130,7 @@ class FusedOperator(StreamOperator):
             self.output.collect(result, timestamp)
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp, each of them before it asks for the next."""
+        """Takes records of one timestamp, each of them before it asks for the next."""
         try:
             self.output.collect_all(self.function_of_all(values), timestamp)
         except BaseException as error:
@@ -152,7 +152,7 @@ class FusedOperator(StreamOperator):
 
 
 class KeyedReduceOperator(FunctionOperator):
-    """Folds the elements of each key and emits the running result.
+    """Folds the records of each key and emits the running result.
 
     The fold of a key is one entry of a state; None means that there is none yet.
     """
@@ -169,7 +169,7 @@ class KeyedReduceOperator(FunctionOperator):
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(fold, element)`` gives the next fold.
-            keys: Gives the keys of elements.
+            keys: Gives the keys of records.
             folds: Key to fold; owned by the keyed state backend.
         """
         FunctionOperator.__init__(self, user_function, function)
@@ -177,7 +177,7 @@ class KeyedReduceOperator(FunctionOperator):
         self.folds = folds
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             key = self.keys.read(value)
@@ -197,10 +197,10 @@ class KeyedReduceOperator(FunctionOperator):
 
 
 class FinalReduceOperator(KeyedReduceOperator):
-    """The fold of bounded input: one element for each key, when the input has ended."""
+    """The fold of bounded input: one record for each key, when the input has ended."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             key = self.keys.read(value)
@@ -225,7 +225,7 @@ class FinalReduceOperator(KeyedReduceOperator):
 
 
 def refuse_coroutine(value: Any) -> None:
-    """Says that an element is none: whatever should have been done was not even begun.
+    """Says that a record is none: whatever should have been done was not even begun.
 
     Raises:
         TypeError: Always.
@@ -240,11 +240,11 @@ def refuse_coroutine(value: Any) -> None:
 
 
 class DiscardingSink(StreamOperator):
-    """Takes every element and drops it."""
+    """Takes every record and drops it."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Drops the element."""
-        # First what most elements are: compiled, the other classes are looked up by their names.
+        """Drops the record."""
+        # First what most records are: compiled, the other classes are looked up by their names.
         if type(value) is not tuple and (
             type(value) is CoroutineType or type(value) is AsyncGeneratorType
         ):
@@ -255,10 +255,10 @@ class DiscardingSink(StreamOperator):
 
 
 class FunctionSink(FunctionOperator):
-    """Calls a function with every element."""
+    """Calls a function with every record."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             self.function(value)

@@ -10,7 +10,7 @@ operators that are called most are in ``function_operators``, ``process_operator
 ``source_operators``, ``time_operators`` and ``window_operators``, which are used in the same two
 ways.
 
-Elements travel by direct calls: ``operator.process(value, timestamp)`` calls
+Records travel by direct calls: ``operator.process(value, timestamp)`` calls
 ``output.collect(value, timestamp)``, which calls the next operator of the chain or writes to a
 partition.  ``isolation`` says between which chained operators values are copied.
 """
@@ -26,10 +26,10 @@ from .value_copies import ValueCopier  # noqa: TC001, TID252
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-#: The timestamp of an element that has none, and the watermark before the first one.
+#: The timestamp of a record that has none, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)
 
-#: The watermark after which no element follows.
+#: The watermark after which no record follows.
 MAX_TIMESTAMP: int = 2**63 - 1
 
 
@@ -37,11 +37,11 @@ class Output:
     """Output of an operator."""
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
+        """Takes one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
         raise NotImplementedError(type(self).__name__ + ".collect")
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp, each of them before it asks for the next."""
+        """Takes records of one timestamp, each of them before it asks for the next."""
         for value in values:
             self.collect(value, timestamp)
 
@@ -54,7 +54,7 @@ class Output:
                 self.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes an element of the side output ``tag_id``; dropped where nobody reads it."""
+        """Takes a record of the side output ``tag_id``; dropped where nobody reads it."""
 
     def emit_watermark(self, timestamp: int) -> None:
         """Tells every receiver that event time has reached ``timestamp``."""
@@ -75,11 +75,11 @@ class Input:
     """Feeder of one input of an operator."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
+        """Takes one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp, each of them before it asks for the next."""
+        """Takes records of one timestamp, each of them before it asks for the next."""
         for value in values:
             self.process(value, timestamp)
 
@@ -111,17 +111,17 @@ class Input:
 
 
 class ChainingOutput(Output):
-    """Hands elements to the next operator of the chain by a direct call."""
+    """Hands records to the next operator of the chain by a direct call."""
 
     def __init__(self, target: Input) -> None:
         self.target = target
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.target.process(value, timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp."""
+        """Takes records of one timestamp."""
         self.target.process_all(values, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
@@ -146,13 +146,13 @@ class ChainingOutput(Output):
 
 
 class CopyingChainingOutput(ChainingOutput):
-    """Hands copies of elements to the next operator of the chain."""
+    """Hands copies of records to the next operator of the chain."""
 
     def __init__(self, target: Input, copier: ValueCopier) -> None:
         """Connects to an input.
 
         Args:
-            target: What takes the elements.
+            target: What takes the records.
             copier: Copies those that can change.
         """
         ChainingOutput.__init__(self, target)
@@ -160,16 +160,16 @@ class CopyingChainingOutput(ChainingOutput):
         self.copied: Callable[[Any], Any] = copier.copied
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.target.process(self.copier.copied(value), timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp."""
+        """Takes records of one timestamp."""
         self.target.process_all(map(self.copied, values), timestamp)
 
 
 class TypedChainingOutput(ChainingOutput):
-    """Hands what a codec makes of elements to the next operator of the chain."""
+    """Hands what a codec makes of records to the next operator of the chain."""
 
     def __init__(
         self,
@@ -181,10 +181,10 @@ class TypedChainingOutput(ChainingOutput):
         """Connects to an input.
 
         Args:
-            target: What takes the elements.
+            target: What takes the records.
             encode: The codec's, of their declared type.
             decode: The codec's.
-            exact: The class of elements that come back as they are, or the type of rows of which
+            exact: The class of records that come back as they are, or the type of rows of which
                 those of a batch do; None if there is none.
         """
         ChainingOutput.__init__(self, target)
@@ -199,11 +199,11 @@ class TypedChainingOutput(ChainingOutput):
         return self.decode(self.encode(value))
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.target.process(self.typed(value), timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp."""
+        """Takes records of one timestamp."""
         self.target.process_all(map(self.typed, values), timestamp)
 
     def collect_batch(self, batch: Any) -> None:
@@ -217,14 +217,14 @@ class TypedChainingOutput(ChainingOutput):
 class StreamOperator(Input):
     """Base of the operators with one input; those with two have an ``Input`` for each.
 
-    Life cycle: ``setup``, ``initialize_state``, ``open``, elements, ``finish`` (may emit),
-    ``close`` (must not emit).  A checkpoint comes between two elements:
+    Life cycle: ``setup``, ``initialize_state``, ``open``, records, ``finish`` (may emit),
+    ``close`` (must not emit).  A checkpoint comes between two records:
     ``prepare_snapshot_pre_barrier`` (may emit), ``snapshot_state`` (must not emit), and later
     ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.
 
     Whom an exception is to be blamed on is read off its traceback (``task.blame``).  The frames of
     compiled code do not tell whose they are: only the methods of compiled operators that call user
-    code for each element leave word, by ``note_failure``.
+    code for each record leave word, by ``note_failure``.
     """
 
     def __init__(self) -> None:
@@ -240,7 +240,7 @@ class StreamOperator(Input):
     def note_failure(self) -> None:
         """Keeps the exception that is being raised.
 
-        For a ``finally`` clause, which costs nothing for an element: compiled, an ``except`` clause
+        For a ``finally`` clause, which costs nothing for a record: compiled, an ``except`` clause
         saves the exception that is being handled each time it is entered.
         """
         self.failed_with = exc_info()[1]
@@ -257,7 +257,7 @@ class StreamOperator(Input):
         """
 
     def open(self) -> None:
-        """Prepares for elements; downstream operators of the chain are open already."""
+        """Prepares for records; downstream operators of the chain are open already."""
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """The barrier of a checkpoint is about to leave; upstream operators were asked before."""
@@ -279,13 +279,13 @@ class StreamOperator(Input):
         """Input ``input_number`` ended; called once for each, before ``finish``."""
 
     def finish(self) -> None:
-        """Emits what is still buffered; no element follows."""
+        """Emits what is still buffered; no record follows."""
 
     def close(self) -> None:
         """Releases resources; called however the task ends, also when ``open`` failed."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_watermark(self, timestamp: int) -> None:
@@ -304,7 +304,7 @@ class StreamOperator(Input):
 
 
 class BroadcastOutput(Output):
-    """Several outputs that all take the main elements, and side outputs by tag.
+    """Several outputs that all take the main records, and side outputs by tag.
 
     Watermarks and statuses go to all of them; a latency marker goes to one at random.
     """
@@ -315,7 +315,7 @@ class BroadcastOutput(Output):
         """Joins outputs.
 
         Args:
-            outputs: The receivers of main elements.
+            outputs: The receivers of main records.
             sides: The receivers of side outputs, by tag id.
             choose: Picks the receiver of a latency marker: ``choose(n)`` is in ``[0, n)``.
         """
@@ -325,7 +325,7 @@ class BroadcastOutput(Output):
         self.everyone = [*outputs, *(output for group in sides.values() for output in group)]
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         output: Output
         for output in self.outputs:
             output.collect(value, timestamp)
@@ -337,7 +337,7 @@ class BroadcastOutput(Output):
             output.collect_batch(batch)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes an element of a side output."""
+        """Takes a record of a side output."""
         output: Output
         for output in self.sides.get(tag_id, ()):
             output.collect(value, timestamp)
@@ -374,7 +374,7 @@ class SideOutputs(Output):
         """Joins outputs.
 
         Args:
-            main: Takes the elements without a tag.
+            main: Takes the records without a tag.
             rest: Has the side outputs; its ``outputs`` are ``[main]``.
             tag_class: A pair that starts with an instance of it goes to a side output.
         """
@@ -383,7 +383,7 @@ class SideOutputs(Output):
         self.tag_class = tag_class
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element, with or without a tag."""
+        """Takes one record, with or without a tag."""
         if type(value) is tuple and len(value) == 2:
             pair: tuple[Any, ...] = value
             if isinstance(pair[0], self.tag_class):
@@ -396,7 +396,7 @@ class SideOutputs(Output):
         self.main.collect_batch(batch)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes an element of a side output."""
+        """Takes a record of a side output."""
         self.rest.collect_side(tag_id, value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
@@ -418,7 +418,7 @@ class DiscardingOutput(Output):
     """The end of a chain without receivers."""
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Drops the element."""
+        """Drops the record."""
 
     def collect_batch(self, batch: Any) -> None:
         """Drops the records."""
@@ -459,7 +459,7 @@ def close_function(function: Any, context: Any) -> None:
 class FunctionOperator(StreamOperator):
     """Base of the operators around one user function with ``open`` and ``close``.
 
-    ``function`` is what is called per element: a plain callable, or the bound method of a
+    ``function`` is what is called per record: a plain callable, or the bound method of a
     Function object.
     """
 
@@ -468,7 +468,7 @@ class FunctionOperator(StreamOperator):
 
         Args:
             user_function: The object whose ``open(runtime_context)`` and ``close()`` are called.
-            function: What is called for each element.
+            function: What is called for each record.
         """
         StreamOperator.__init__(self)
         self.user_function = user_function
@@ -476,7 +476,7 @@ class FunctionOperator(StreamOperator):
         self.opened = False
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         self.opened = True
         open_function(self.user_function, self.context)
 

@@ -1,6 +1,6 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
 # The C types come from process_operators.pxd; the annotations below are for readers and mypy.
-"""Operators around process functions, and what these see of an element.
+"""Operators around process functions, and what these see of a record.
 
 One source, two uses, as ``operator_loop``, which says how.
 """
@@ -72,7 +72,7 @@ class ElementContext:
     """Context of process functions for the current record; one object for all records.
 
     Attributes:
-        current_timestamp: The timestamp of the element or timer, in ms.
+        current_timestamp: The timestamp of the record or timer, in ms.
     """
 
     def __init__(self, timers: Any) -> None:
@@ -81,7 +81,7 @@ class ElementContext:
         self.timers = timers
 
     def timestamp(self) -> int:
-        """The element's timestamp in ms, -2**63 when it has none."""
+        """The record's timestamp in ms, -2**63 when it has none."""
         return self.current_timestamp
 
     def timer_service(self) -> Any:
@@ -99,7 +99,7 @@ class KeyedElementContext(ElementContext):
         self.domain: Any = None
 
     def get_current_key(self) -> Any:
-        """The key of the element or timer."""
+        """The key of the record or timer."""
         key: Any = self.state.current_key
         kind = type(key)
         # The backend is a class in Python, in which its methods would be looked up.
@@ -111,12 +111,12 @@ class KeyedElementContext(ElementContext):
 
 
 def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) -> None:
-    """Emits what a process function returned: elements, and pairs of a tag and a value.
+    """Emits what a process function returned: records, and pairs of a tag and a value.
 
     Args:
         output: Takes them.
         result: An iterable.
-        timestamp: That of all elements, in ms.
+        timestamp: That of all records, in ms.
         tag_class: A pair that starts with an instance of it goes to a side output.
     """
     for element in result:
@@ -124,7 +124,7 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
 
 
 def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) -> None:
-    """Emits one element, or a pair of a tag and a value, as ``emit_results`` does."""
+    """Emits one record, or a pair of a tag and a value, as ``emit_results`` does."""
     if type(element) is tuple:
         pair: tuple[Any, ...] = element
         if len(pair) == 2:
@@ -239,7 +239,7 @@ class FunctionTimers(TimerTarget):
 
 
 class ProcessOperator(FunctionOperator):
-    """Any number of elements and side outputs for each element."""
+    """Any number of records and side outputs for each record."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class ProcessOperator(FunctionOperator):
         self.tag_class = tag_class
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             self.element_context.current_timestamp = timestamp
@@ -275,9 +275,9 @@ class ProcessOperator(FunctionOperator):
 
 
 class KeyedProcessOperator(ProcessOperator):
-    """As ``ProcessOperator``, with timers and the element's key as the current one of the state.
+    """As ``ProcessOperator``, with timers and the record's key as the current one of the state.
 
-    It is used as it is: what is called for each element would have to be looked up, for every one
+    It is used as it is: what is called for each record would have to be looked up, for every one
     of them, in a subclass in Python.
     """
 
@@ -295,7 +295,7 @@ class KeyedProcessOperator(ProcessOperator):
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(element, context)`` gives an iterable or None.
             tag_class: A pair that starts with an instance of it goes to a side output.
-            keys: Gives the keys of elements.
+            keys: Gives the keys of records.
             state: The keyed state backend, whose ``current_key`` is set.
         """
         ProcessOperator.__init__(self, user_function, function, None, tag_class)
@@ -321,7 +321,7 @@ class KeyedProcessOperator(ProcessOperator):
         self.output.emit_watermark(timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             self.state.current_key = self.keys.read(value)

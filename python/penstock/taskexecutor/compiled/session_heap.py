@@ -20,7 +20,7 @@ class Session(Waiting):
         start: Of the window, in ms.
         end: Of the window, in ms; it waits for the last time before it.
         contents: The namespace that has what the window holds.
-        has_fired: Whether it waits no more, but for late elements.
+        has_fired: Whether it waits no more, but for late records.
         expiry: What waits in the heap for the time when the window takes none any more; None if
             nothing does.
     """

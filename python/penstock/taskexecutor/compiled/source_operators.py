@@ -26,15 +26,15 @@ NOTHING_AVAILABLE = 1
 END_OF_DATA = 2
 
 
-#: How many elements of an iterator come between two looks at the clock.
+#: How many records of an iterator come between two looks at the clock.
 TURN = 8
 
 
 class SourceOperator(StreamOperator):
-    """The head of a source task: emits elements whenever the task asks for a step."""
+    """The head of a source task: emits records whenever the task asks for a step."""
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking.
+        """Emits at most about ``limit`` records without blocking.
 
         Returns:
             ``MORE_AVAILABLE``, ``NOTHING_AVAILABLE`` or ``END_OF_DATA``.
@@ -61,7 +61,7 @@ class NumberSequenceSource(SourceOperator):
         self.turn = 1
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         first = start = self.next
         last = min(first + limit, self.end + 1)
         began_ns = monotonic_ns()
@@ -88,7 +88,7 @@ class IteratorSource(SourceOperator):
         self.iterator = iterator
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         output: Output = self.output
         none = MIN_TIMESTAMP
         remaining = limit

@@ -1,6 +1,6 @@
 # cython: annotation_typing=False, boundscheck=True
 # The C types come from time_operators.pxd; the annotations below are for readers and mypy.
-"""Timestamps of elements.
+"""Timestamps of records.
 
 One source, two uses, as ``operator_loop``, which says how.
 """
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class TimestampsOperator(StreamOperator):
-    """Timestamps elements; what to do with watermarks is the subclass's affair.
+    """Timestamps records; what to do with watermarks is the subclass's affair.
 
     Attributes:
         extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
         expression: What computes the new timestamp, instead of ``extract``; None if it is called.
         columns: Computes the timestamps of batches by their columns; None if they are taken as
             objects.
-        stamped: Writes elements that are computed, timestamped, into the exchange behind; None if
+        stamped: Writes records that are computed, timestamped, into the exchange behind; None if
             they are made.
-        on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
+        on_event: Told of each record, unless ``tracks_maximum``: then only ``max_timestamp`` is
             kept, which is all that the built-in generators need.
-        had_events: Set by every element.
+        had_events: Set by every record.
     """
 
     def __init__(self) -> None:
@@ -49,18 +49,18 @@ class TimestampsOperator(StreamOperator):
         self.idle = False
 
     def mark_active(self) -> None:
-        """An element came after the operator had declared itself idle."""
+        """A record came after the operator had declared itself idle."""
         raise NotImplementedError(type(self).__name__ + ".mark_active")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             if self.expression is not None:
                 timestamp = self.expression.number_of(value, timestamp)
             elif self.extract is not None:
                 timestamp = timestamp_of(self.extract(value, timestamp), self.extract)
-            # The generator comes after the element: a watermark it emits at once covers it.
+            # The generator comes after the record: a watermark it emits at once covers it.
             self.output.collect(value, timestamp)
             self.had_events = True
             if self.idle:
@@ -75,7 +75,7 @@ class TimestampsOperator(StreamOperator):
                 self.note_failure()
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp, each of them before it asks for the next."""
+        """Takes records of one timestamp, each of them before it asks for the next."""
         stamped = self.stamped
         if stamped is None or self.idle:
             StreamOperator.process_all(self, values, timestamp)

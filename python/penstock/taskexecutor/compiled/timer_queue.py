@@ -31,7 +31,7 @@ class TimerHeap:
     """Entries of a table by their times.
 
     Those of one time come as they do from Flink's ``HeapPriorityQueue``: a binary heap in an array
-    from 1 on that compares times alone, and whose last element takes the place of one that is
+    from 1 on that compares times alone, and whose last record takes the place of one that is
     removed.
     """
 

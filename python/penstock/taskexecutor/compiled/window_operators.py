@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import StateMap
 
 
-#: How a window without timers keeps its elements.
+#: How a window without timers keeps its records.
 KEEP_LIST = 0
 KEEP_FOLD = 1
 KEEP_ACCUMULATOR = 2
 
 
 class WindowLoop(StreamOperator):
-    """Keeps elements in windows of event time that take no late ones.
+    """Keeps records in windows of event time that take no late ones.
 
     The contents of a window are one namespace of a state: key to list, fold or accumulator.
     """
@@ -35,7 +35,7 @@ class WindowLoop(StreamOperator):
         """Keeps the parameters.
 
         Args:
-            keys: Gives the keys of elements.
+            keys: Gives the keys of records.
             keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
             function: ``function(fold, element)`` or ``function(element, accumulator)``.
             create_accumulator: Gives the accumulator of a new key.
@@ -47,11 +47,11 @@ class WindowLoop(StreamOperator):
         self.create_accumulator = create_accumulator
 
     def take_late(self, value: Any, timestamp: int) -> None:
-        """Takes an element whose window has ended."""
+        """Takes a record whose window has ended."""
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
     def keep_element(self, contents: StateMap, key: Any, value: Any) -> bool:
-        """Adds an element to the contents of a window; True when it is the first of its key."""
+        """Adds a record to the contents of a window; True when it is the first of its key."""
         position = contents.find(key)
         kept = contents.at(position) if position >= 0 else None
         if self.keep == 0:
@@ -71,7 +71,7 @@ class WindowLoop(StreamOperator):
 
 
 class TimerlessWindowLoop(WindowLoop):
-    """Puts elements into tumbling or sliding windows.
+    """Puts records into tumbling or sliding windows.
 
     No timers are needed: when event time passes the end of a window, all its keys are evaluated,
     in the order in which their timers would fire.
@@ -79,7 +79,7 @@ class TimerlessWindowLoop(WindowLoop):
     Attributes:
         order: The keys of all windows by their starts; None where a store has the contents, and
             they are evaluated in its order.
-        copier: Copies an element for each of the windows that it is in; None if none is needed.
+        copier: Copies a record for each of the windows that it is in; None if none is needed.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class TimerlessWindowLoop(WindowLoop):
                 tumble.
             offset: How far they are shifted in ms.
             keys: As of ``WindowLoop``, as the next.
-            keep: How elements are kept.
-            function: Adds an element.
+            keep: How records are kept.
+            function: Adds a record.
             create_accumulator: Gives the accumulator of a new key.
         """
         WindowLoop.__init__(self, keys, keep, function, create_accumulator)
@@ -125,7 +125,7 @@ class TimerlessWindowLoop(WindowLoop):
         raise NotImplementedError(type(self).__name__ + ".windows_of")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             # The offset is subtracted last, where nothing overflows.  C's remainder has the sign of
@@ -158,7 +158,7 @@ class TimerlessWindowLoop(WindowLoop):
                 self.note_failure()
 
     def slide_into(self, value: Any, start: int, remainder: int, timestamp: int) -> None:
-        """Puts an element into all windows that hold its time, of which ``start`` is the last."""
+        """Puts a record into all windows that hold its time, of which ``start`` is the last."""
         count = (self.size - remainder + self.slide - 1) // self.slide
         windows: list[tuple[int, StateMap]] | None = self.last_windows
         if windows is None or start != self.last_start or count != self.last_count:
@@ -177,13 +177,13 @@ class TimerlessWindowLoop(WindowLoop):
 
 
 class SessionWindowLoop(WindowLoop):
-    """Puts elements into session windows.
+    """Puts records into session windows.
 
     No timers are needed: the sessions wait for their ends in a heap, and for the time when they
-    take no more late elements, in the order in which their timers would fire.
+    take no more late records, in the order in which their timers would fire.
 
     Attributes:
-        lateness: For how long beyond its end a session takes late elements, in ms, each of which
+        lateness: For how long beyond its end a session takes late records, in ms, each of which
             fires it; set by the subclass.
         timers: Knows how far event time is; set by the subclass.
     """
@@ -202,14 +202,14 @@ class SessionWindowLoop(WindowLoop):
         """Keeps the parameters.
 
         Args:
-            gap: How long a session lasts beyond an element, in ms; the shortest time for it if
-                elements have gaps of their own.
-            gap_of: ``gap_of(element)`` gives the element's own gap; None if all have one.
+            gap: How long a session lasts beyond a record, in ms; the shortest time for it if
+                records have gaps of their own.
+            gap_of: ``gap_of(element)`` gives the record's own gap; None if all have one.
             sessions: Of each key those that are open, a list in the order of their starts.
             heap: All of them.
             keys: As of ``WindowLoop``, as the next.
-            keep: How elements are kept.
-            function: Adds an element.
+            keep: How records are kept.
+            function: Adds a record.
             create_accumulator: Gives the accumulator of a new key.
         """
         WindowLoop.__init__(self, keys, keep, function, create_accumulator)
@@ -227,7 +227,7 @@ class SessionWindowLoop(WindowLoop):
         self.contents_end = 0
 
     def contents_of(self, start: int) -> StateMap:
-        """The contents of sessions that begin with an element of a time.
+        """The contents of sessions that begin with a record of a time.
 
         It is kept as ``last_contents``, as are the times for which it is the same.
         """
@@ -245,7 +245,7 @@ class SessionWindowLoop(WindowLoop):
         raise NotImplementedError(type(self).__name__ + ".merge")
 
     def fire_late(self, session: Session, timestamp: int) -> None:
-        """Evaluates a session that has fired before, for an element of a time."""
+        """Evaluates a session that has fired before, for a record of a time."""
         raise NotImplementedError(type(self).__name__ + ".fire_late")
 
     def refuse(self, timestamp: int, gap: int) -> None:
@@ -253,7 +253,7 @@ class SessionWindowLoop(WindowLoop):
         raise NotImplementedError(type(self).__name__ + ".refuse")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         done = False
         try:
             gap = self.gap if self.gap_of is None else self.gap_of(value)
@@ -313,7 +313,7 @@ class SessionWindowLoop(WindowLoop):
         return session
 
     def begun(self, key: Any, start: int, end: int) -> Session | None:
-        """A new session, unless it has ended, and takes no late elements, before it begins."""
+        """A new session, unless it has ended, and takes no late records, before it begins."""
         watermark = self.timers.current_watermark
         if watermark >= MIN_TIMESTAMP + self.lateness and end - 1 <= watermark - self.lateness:
             return None
@@ -329,14 +329,14 @@ class SessionWindowLoop(WindowLoop):
         return self.heap.open_late(key, start, end, contents)
 
     def expire(self, session: Session) -> None:
-        """Has a session taken away when it takes no late elements any more, if that time comes."""
+        """Has a session taken away when it takes no late records any more, if that time comes."""
         if session.end - 1 < MAX_TIMESTAMP - self.lateness:
             self.heap.expire(session, session.end - 1 + self.lateness)
 
     def ended(self, limit: int) -> Session | None:
         """Takes the first session that fires or expires at a time up to ``limit``.
 
-        One that stays open for late elements has fired from now on; any other is not among those
+        One that stays open for late records has fired from now on; any other is not among those
         that are open any more, and its contents are left.
         """
         session: Session | None = self.heap.take(limit)

@@ -1,6 +1,6 @@
 """The way back: from the tail of an iteration to the head in the same slot.
 
-The tail must never wait for the head: everything between them may be full of elements that only
+The tail must never wait for the head: everything between them may be full of records that only
 move when the tail takes them, and the two would wait for each other.  So memory is bounded, and
 what exceeds the bound goes to a file until the head catches up.
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.serialization.type_serializer import TypeSerializer
 
-#: Elements that are kept in memory; further ones wait in a file.
+#: Records that are kept in memory; further ones wait in a file.
 MAX_ELEMENTS_IN_MEMORY: Final = 16_384
 
 
@@ -31,25 +31,25 @@ class SuperstepEnd(NamedTuple):
 
     Attributes:
         quiet_steps: For how many supersteps, that one included, no head is known to have sent an
-            element.
+            record.
     """
 
     quiet_steps: int
 
 
 class FeedbackChannel:
-    """A queue of elements and superstep ends that takes everything at once."""
+    """A queue of records and superstep ends that takes everything at once."""
 
     def __init__(self, limit: int = MAX_ELEMENTS_IN_MEMORY) -> None:
         """Creates an empty channel.
 
         Args:
-            limit: The number of elements to keep in memory.
+            limit: The number of records to keep in memory.
         """
         self._limit = limit
         self._arrived = threading.Condition()
         self._items: deque[tuple[Any, int] | SuperstepEnd] = deque()
-        #: What follows: None for an element, which is in the file.
+        #: What follows: None for a record, which is in the file.
         self._spilled: deque[SuperstepEnd | None] = deque()
         self._file: SpillFile | None = None
         self._serializer: Any = None
@@ -59,11 +59,11 @@ class FeedbackChannel:
         self._closed = False
 
     def spill_with(self, serializer: TypeSerializer[Any], directory: Callable[[], str]) -> None:
-        """Says how elements beyond the limit are written, and where; called by the tail."""
+        """Says how records beyond the limit are written, and where; called by the tail."""
         self._serializer, self._directory = serializer, directory
 
     def put(self, value: Any, timestamp: int) -> None:
-        """Takes an element; never waits.  Dropped when the iteration has ended.
+        """Takes a record; never waits.  Dropped when the iteration has ended.
 
         Raises:
             TemporaryFileError: Memory holds no more, and neither does the disk.
@@ -83,14 +83,14 @@ class FeedbackChannel:
                 self._arrived.notify()
 
     def end_superstep(self, end: SuperstepEnd) -> None:
-        """Takes the end of a superstep, in order with the elements."""
+        """Takes the end of a superstep, in order with the records."""
         with self._arrived:
             if not self._closed:
                 (self._spilled if self._spilled else self._items).append(end)
                 self._arrived.notify()
 
     def take(self) -> tuple[Any, int] | SuperstepEnd | None:
-        """The next element with its timestamp, or the end of a superstep; None without any."""
+        """The next record with its timestamp, or the end of a superstep; None without any."""
         with self._arrived:
             if not self._items and self._spilled:
                 self._load()
@@ -146,7 +146,7 @@ class FeedbackChannel:
 
     @property
     def has_tail(self) -> bool:
-        """Return whether there is somebody to put elements in."""
+        """Return whether there is somebody to put records in."""
         return self._serializer is not None
 
     @property

@@ -95,7 +95,7 @@ class IterationHead(SourceOperator):
         self.channel = open_channel(self.key)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         if self.cancelled:
             return END_OF_DATA
         assert self.channel is not None, "opened"
@@ -151,7 +151,7 @@ class IterationHead(SourceOperator):
     def _nothing_came(self) -> int:
         assert self.channel is not None, "opened"
         if not self.channel.has_tail:
-            # It may have elements of a snapshot to begin with.
+            # It may have records of a snapshot to begin with.
             self.last_element_s = time.monotonic()
         waited_s = time.monotonic() - self.last_element_s
         if 0 < self.wait_time_s <= waited_s:

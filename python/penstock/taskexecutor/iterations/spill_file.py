@@ -1,4 +1,4 @@
-"""A file for the elements on their way back that memory does not hold."""
+"""A file for the records on their way back that memory does not hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FRAME: Final = struct.Struct(">qI")
 
 
 class FedBack(NamedTuple):
-    """An element on its way back, encoded.
+    """A record on its way back, encoded.
 
     Attributes:
         timestamp: In ms.
-        data: The encoded element.
+        data: The encoded record.
     """
 
     timestamp: int
@@ -26,7 +26,7 @@ class FedBack(NamedTuple):
 
 
 class SpillFile:
-    """Takes elements at its end and gives them from its beginning.
+    """Takes records at its end and gives them from its beginning.
 
     It has no name, so nothing stays on disk however the process ends.
     """
@@ -46,7 +46,7 @@ class SpillFile:
             raise self._failure(error) from error
 
     def append(self, element: FedBack) -> None:
-        """Puts an element at the end; all of it, or nothing that is ever read.
+        """Puts a record at the end; all of it, or nothing that is ever read.
 
         Raises:
             TemporaryFileError: There is no room for it.
@@ -62,11 +62,11 @@ class SpillFile:
         self._write_at = position
 
     def first(self, count: int) -> list[FedBack]:
-        """The first elements, of which so many must be there; they stay."""
+        """The first records, of which so many must be there; they stay."""
         return self._read(count)[0]
 
     def take(self, count: int) -> list[FedBack]:
-        """Takes the first elements, of which so many must be there."""
+        """Takes the first records, of which so many must be there."""
         elements, self._read_at = self._read(count)
         if self._read_at == self._write_at:
             self._file.truncate(0)
@@ -78,7 +78,7 @@ class SpillFile:
         self._file.close()
 
     def _read(self, count: int) -> tuple[list[FedBack], int]:
-        """So many elements, and where those behind them begin."""
+        """So many records, and where those behind them begin."""
         reader = io.BufferedReader(self._file)
         try:
             reader.seek(self._read_at)

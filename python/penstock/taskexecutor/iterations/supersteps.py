@@ -1,13 +1,13 @@
 """Markers that travel through iterations and tell when these have come to rest.
 
 Iterations of which each leads into the other, as loops within loops do, come to rest together: they
-are one group and send the same markers.  A head sends a marker behind its elements.  A task passes
+are one group and send the same markers.  A head sends a marker behind its records.  A task passes
 it on when all of its open channels brought it, so the marker waits for the end of whatever flows
-into the group from outside.  When it comes back to the tails, every element of the superstep has
+into the group from outside.  When it comes back to the tails, every record of the superstep has
 been to one of them, and each head begins the next superstep.
 
 A marker says for how many supersteps there was quiet, as far as its head knows: 0 when the head has
-sent elements itself, else one more than the smallest number that came back with the last marker.
+sent records itself, else one more than the smallest number that came back with the last marker.
 What any head sends is thus known to every other after as many supersteps as the loops between them,
 which are fewer than the group has iterations.  A head that hears of that many quiet supersteps
 knows of one in which no head had sent anything: nothing moves any more, nothing can enter, it ends.
@@ -57,7 +57,7 @@ class SuperstepAlignment:
     def completed(self, open_channels: Collection[int]) -> list[tuple[str, int]]:
         """The groups whose marker all open channels have brought, and their quiet supersteps.
 
-        The marker of a channel that has ended since counts too: its elements were before it.
+        The marker of a channel that has ended since counts too: its records were before it.
         """
         found: list[tuple[str, int]] = []
         for group, waiting in self._waiting.items() if open_channels else ():

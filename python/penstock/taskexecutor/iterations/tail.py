@@ -37,7 +37,7 @@ def create_iteration_tail(
 
 
 class IterationTail(StreamOperator):
-    """Puts elements and the ends of supersteps into the channel; never waits."""
+    """Puts records and the ends of supersteps into the channel; never waits."""
 
     def __init__(self, group: str, key: Hashable) -> None:
         """Creates the tail of the iteration whose channel is named ``key``."""
@@ -64,7 +64,7 @@ class IterationTail(StreamOperator):
         )
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         assert self.channel is not None, "opened"
         self.channel.put(value, timestamp)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import PrintedTextWritten
 
 MAX_CHARACTERS: Final = 32 * 1024
-"""Of a message, but for what one element adds."""
+"""Of a message, but for what one record adds."""
 
 MAX_UNWRITTEN: Final = 16
 """Messages of a worker that the driver has not written yet; with more, tasks wait."""

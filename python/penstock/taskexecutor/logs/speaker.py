@@ -1,6 +1,6 @@
 """Speaker: the operator and the subtask on whose behalf a thread runs user code.
 
-Nothing is noted for an element.  Only when something is logged the stack tells which operator of
+Nothing is noted for a record.  Only when something is logged the stack tells which operator of
 the chain is at work: the innermost frame whose code is that of its function.
 """
 

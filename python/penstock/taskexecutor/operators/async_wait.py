@@ -36,7 +36,7 @@ def create_async_wait(context: OperatorContext, descriptor: operators.AsyncWait)
 
 
 class _Entry:
-    """An element whose call is under way or done, or a watermark between elements."""
+    """A record whose call is under way or done, or a watermark between records."""
 
     __slots__ = ("done", "is_watermark", "results", "timer", "timestamp", "value")
 
@@ -50,10 +50,10 @@ class _Entry:
 
 
 class AsyncWaitOperator(FunctionOperator):
-    """Starts a coroutine for each element and emits results in order or as they come.
+    """Starts a coroutine for each record and emits results in order or as they come.
 
     Coroutines run in an event loop with a thread of its own; their results come back as mails.
-    At most ``capacity`` elements and watermarks wait in the queue, answered or not: an operator
+    At most ``capacity`` records and watermarks wait in the queue, answered or not: an operator
     whose queue is full runs mails until one has left.
     Watermarks keep their place: results never cross one, in either order.
     """
@@ -80,17 +80,17 @@ class AsyncWaitOperator(FunctionOperator):
         self.event_loop: EventLoop | None = None
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over the elements whose results had not left."""
+        """Takes over the records whose results had not left."""
         state = context.get_operator_state_store().get_list_state(_IN_FLIGHT)
         self.restored = list(state.get())
 
     def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
-        """Writes the elements whose results have not left; they are called for again."""
+        """Writes the records whose results have not left; they are called for again."""
         state = self.context.operator_state.list_state(_IN_FLIGHT)
         state.update((e.value, e.timestamp) for e in self.queue if not e.is_watermark)
 
     def open(self) -> None:
-        """Open the function in the event loop, and call it again for restored elements."""
+        """Open the function in the event loop, and call it again for restored records."""
         self.event_loop = EventLoop(self.context.name, self._on_stray_error)
         self.event_loop.run(self.user_function.open, self.context.runtime_context)
         restored, self.restored = self.restored, []
@@ -98,7 +98,7 @@ class AsyncWaitOperator(FunctionOperator):
             self.process(value, timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         entry = _Entry(value, timestamp, is_watermark=False)
         self._enqueue(entry)
         assert self.event_loop is not None, "opened"
@@ -209,7 +209,7 @@ class AsyncWaitOperator(FunctionOperator):
         """Note the outcome of a call, in the task's thread.
 
         Args:
-            entry: The element.
+            entry: The record.
             method: The method of the function that returns the results.
             results: Returns them, or raises what the method raised.
         """
@@ -239,7 +239,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._emit(queue.popleft())
 
     def _emit_unordered(self) -> None:
-        """Emits every done element before the first watermark."""
+        """Emits every done record before the first watermark."""
         waiting: list[_Entry] = []
         queue = self.queue
         while queue and not queue[0].is_watermark:

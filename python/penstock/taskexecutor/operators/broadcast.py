@@ -68,7 +68,7 @@ class _Times:
         """A view of a broadcast state."""
 
     def timestamp(self) -> int:
-        """The element's timestamp in ms, -2**63 when it has none."""
+        """The record's timestamp in ms, -2**63 when it has none."""
         return self.current_timestamp
 
     def current_processing_time(self) -> int:
@@ -80,7 +80,7 @@ class _Times:
         return self.operator.combined.watermark
 
     def timer_service(self) -> TimerService:
-        """Time; timers need a key, which a broadcast element has not."""
+        """Time; timers need a key, which a broadcast record has not."""
         return self.timers
 
 
@@ -124,7 +124,7 @@ class ReadOnlySideContext(
         return self.domain
 
     def get_current_key(self) -> Any:
-        """The key of the element or timer."""
+        """The key of the record or timer."""
         return self.operator.context.keyed_state.key
 
 
@@ -140,13 +140,13 @@ class BroadcastProcessOperator(TwoInputOperator):
         self.broadcast_side = BroadcastSideContext(self)
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the first input."""
+        """Takes a record of the first input."""
         self.element_side.current_timestamp = timestamp
         result = self.process_element(value, self.element_side)
         ResultEmitter.emit(self.output, result, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the second input."""
+        """Takes a record of the second input."""
         self.broadcast_side.current_timestamp = timestamp
         result = self.process_broadcast_element(value, self.broadcast_side)
         ResultEmitter.emit(self.output, result, timestamp)
@@ -171,12 +171,12 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.element_side.timers = cast("TimerService", KeyedTimerService(self.timers.service))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the first input."""
+        """Takes a record of the first input."""
         self.state.select_key(self.keys.read(value))
         super().process1(value, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the second input, which has no key."""
+        """Takes a record of the second input, which has no key."""
         self.state.leave_key(self.no_key)
         super().process2(value, timestamp)
 

@@ -1,4 +1,4 @@
-"""Broadcast functions without keys in BATCH mode: all broadcast elements come first."""
+"""Broadcast functions without keys in BATCH mode: all broadcast records come first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_KEY: Final = 0
 
 
 class ElementInput(BoundedInput):
-    """The elements beside the broadcast ones: kept until those have ended."""
+    """The records beside the broadcast ones: kept until those have ended."""
 
     def __init__(self, operator: BroadcastFirstOperator) -> None:
         """Creates the first input."""
@@ -26,7 +26,7 @@ class ElementInput(BoundedInput):
         self.has_ended = False
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         if self.operator.has_all:
             self.target.process(value, timestamp)
             return
@@ -43,7 +43,7 @@ class ElementInput(BoundedInput):
 
 
 class BroadcastInput(BoundedInput):
-    """The broadcast elements, which pass at once."""
+    """The broadcast records, which pass at once."""
 
     def __init__(self, operator: BroadcastFirstOperator) -> None:
         """Creates the second input."""
@@ -51,7 +51,7 @@ class BroadcastInput(BoundedInput):
         self.target = operator.inner.get_input(1)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.target.process(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
@@ -62,9 +62,9 @@ class BroadcastInput(BoundedInput):
 
 
 class BroadcastFirstOperator(KeepingOperator):
-    """Lets a broadcast function have the elements once it has all that is broadcast.
+    """Lets a broadcast function have the records once it has all that is broadcast.
 
-    The keyed one has its elements sorted, and so gets them last as well.
+    The keyed one has its records sorted, and so gets them last as well.
     """
 
     def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
@@ -75,7 +75,7 @@ class BroadcastFirstOperator(KeepingOperator):
         self.inputs = (self.elements, BroadcastInput(self))
 
     def release(self) -> None:
-        """All broadcast elements have come: gives what was kept, in its order."""
+        """All broadcast records have come: gives what was kept, in its order."""
         self.has_all = True
         elements = self.elements
         for group in self.sorter.groups():
@@ -87,7 +87,7 @@ class BroadcastFirstOperator(KeepingOperator):
             self.inner.end_input(0)
 
     def end_input(self, input_number: int) -> None:
-        """An input has ended; the first one not before its elements were given."""
+        """An input has ended; the first one not before its records were given."""
         if input_number == 0 and not self.has_all:
             self.elements.has_ended = True
         else:

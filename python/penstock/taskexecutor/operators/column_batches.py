@@ -1,4 +1,4 @@
-"""Elements as record batches of Arrow, on their way to a table of the driver."""
+"""Records as record batches of Arrow, on their way to a table of the driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 8192
 def create_column_batches(
     context: OperatorContext, descriptor: operators.ColumnBatches
 ) -> StreamOperator:
-    """Gathers the elements of this subtask."""
+    """Gathers the records of this subtask."""
     del context
     return ColumnBatches(descriptor)
 
@@ -42,7 +42,7 @@ class ColumnBatches(StreamOperator):
         self.rows: list[Any] = []
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         del timestamp
         if self.is_single:
             self.rows.append((value,))

@@ -1,8 +1,8 @@
-"""Sorts elements by key and time within managed memory; what exceeds it is sorted on disk.
+"""Sorts records by key and time within managed memory; what exceeds it is sorted on disk.
 
-Elements are grouped in memory until no more can be reserved for them.  Then they are written as a
+Records are grouped in memory until no more can be reserved for them.  Then they are written as a
 run: in the order of their keys' bytes, those of a key by time.  In the end the runs and what is in
-memory are merged, so that a key may have more elements than fit into memory.
+memory are merged, so that a key may have more records than fit into memory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 #: What is reserved at a time; the first of it is there without being asked for, or managed memory
-#: of a few KiB would make a run of every few elements.
+#: of a few KiB would make a run of every few records.
 _RESERVED_BYTES: Final = 1 << 20
 
-#: The size of one element in so many is measured.
+#: The size of one record in so many is measured.
 _MEASURED: Final = 64
 
-#: An element in memory takes about so many bytes, and times as many as its serialised form.
+#: A record in memory takes about so many bytes, and times as many as its serialised form.
 _ELEMENT_BYTES: Final = 150
 _OBJECTS: Final = 3
 
@@ -37,7 +37,7 @@ _BLOCK_BYTES: Final = 128 << 10
 #: Runs that are merged at a time: each has an open file.
 _MOST_RUNS: Final = 64
 
-#: Of an element in a run: the bytes of its key, its time, the number of its input, its value.
+#: Of a record in a run: the bytes of its key, its time, the number of its input, its value.
 _Record = tuple[bytes, int, int, Any]
 
 _BY_TIME: Final = itemgetter(0)
@@ -45,13 +45,13 @@ _BY_KEY_AND_TIME: Final = itemgetter(0, 1)
 
 
 class ExternalSorter:
-    """Takes elements, then gives them key by key."""
+    """Takes records, then gives them key by key."""
 
     def __init__(self, memory: MemoryManager, temp_directory: Callable[[], str]) -> None:
-        """Starts without elements.
+        """Starts without records.
 
         Args:
-            memory: What elements are kept in, besides a first block.
+            memory: What records are kept in, besides a first block.
             temp_directory: Makes the folder of the runs.
         """
         self._memory = memory
@@ -69,7 +69,7 @@ class ExternalSorter:
         return len(self._runs)
 
     def add(self, identity: Any, timestamp: int, input_number: int, value: Any) -> None:
-        """Takes an element.
+        """Takes a record.
 
         Args:
             identity: What stands for its key.
@@ -95,7 +95,7 @@ class ExternalSorter:
                 self._grow()
 
     def groups(self) -> Iterator[Iterable[tuple[int, int, Any]]]:
-        """The elements of each key in the order of time: time, number of the input, value.
+        """The records of each key in the order of time: time, number of the input, value.
 
         Each is to be read before the next one; to be asked for once.
         """
@@ -137,7 +137,7 @@ class ExternalSorter:
         self._used_bytes = 0
 
     def _merged(self) -> Iterator[_Record]:
-        # Of two elements of a key and a time that of the earlier run comes first.
+        # Of two records of a key and a time that of the earlier run comes first.
         return heapq.merge(*self._runs, self._sorted(), key=_BY_KEY_AND_TIME)
 
     def _sorted(self) -> Iterator[_Record]:
@@ -160,7 +160,7 @@ class ExternalSorter:
 
 
 class _Run:
-    """Sorted elements in a file."""
+    """Sorted records in a file."""
 
     def __init__(self, io: Any) -> None:
         self._io = io

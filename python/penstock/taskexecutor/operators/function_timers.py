@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ResultEmitter:
-    """Emits what process functions return: elements, and pairs of tag and value."""
+    """Emits what process functions return: records, and pairs of tag and value."""
 
     @staticmethod
     def emit(output: Any, result: Any, timestamp: int) -> None:

@@ -1,4 +1,4 @@
-"""Joins two keyed streams whose elements are close in event time."""
+"""Joins two keyed streams whose records are close in event time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEFT, _RIGHT = 0, 1
 def create_interval_join(
     context: OperatorContext, descriptor: operators.IntervalJoin
 ) -> StreamOperator:
-    """Joins left and right elements of a key."""
+    """Joins left and right records of a key."""
     return IntervalJoinOperator(context, descriptor)
 
 
@@ -33,11 +33,11 @@ class JoinContext(ProcessJoinFunction.Context):
         self.right = MIN_TIMESTAMP
 
     def get_left_timestamp(self) -> int:
-        """The timestamp of the left element."""
+        """The timestamp of the left record."""
         return self.left
 
     def get_right_timestamp(self) -> int:
-        """The timestamp of the right element."""
+        """The timestamp of the right record."""
         return self.right
 
     def get_timestamp(self) -> int:
@@ -46,9 +46,9 @@ class JoinContext(ProcessJoinFunction.Context):
 
 
 class IntervalJoinOperator(TwoInputOperator):
-    """Keeps the elements of both sides as long as a partner may come, and joins each with them.
+    """Keeps the records of both sides as long as a partner may come, and joins each with them.
 
-    The elements of a side and key are kept by timestamp.  A timer of event time removes those of
+    The records of a side and key are kept by timestamp.  A timer of event time removes those of
     a timestamp when no partner can come any more.
     """
 
@@ -73,11 +73,11 @@ class IntervalJoinOperator(TwoInputOperator):
         self.copiers = tuple(context.isolation.copier("joins", types[side]) for side in (0, 1))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes a left element."""
+        """Takes a left record."""
         self._process(_LEFT, value, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes a right element."""
+        """Takes a right record."""
         self._process(_RIGHT, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
@@ -86,7 +86,7 @@ class IntervalJoinOperator(TwoInputOperator):
         self.output.emit_watermark(timestamp)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Removes the elements of one timestamp of a side."""
+        """Removes the records of one timestamp of a side."""
         del timestamp
         side, element_timestamp = namespace
         buffer = self.buffers[side].get(key)

@@ -1,4 +1,4 @@
-"""All elements of a subtask at the end of the input: full_window_partition without keys."""
+"""All records of a subtask at the end of the input: full_window_partition without keys."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class _MappedPartition(FunctionOperator):
         self.elements: Any = None
 
     def initialize_state(self, context: Any) -> None:
-        """Take over the elements of an earlier attempt."""
+        """Take over the records of an earlier attempt."""
         self.elements = context.get_operator_state_store().get_list_state(self.state_descriptor)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Keep an element."""
+        """Keep a record."""
         del timestamp
         self.elements.add(value)
 
     def finish(self) -> None:
-        """Emit the results for all elements."""
+        """Emit the results for all records."""
         elements = list(self.elements.get())
         if elements:
             for result in self.function(elements) or ():
@@ -53,7 +53,7 @@ class _MappedPartition(FunctionOperator):
 
 
 class _FoldedPartition(FunctionOperator):
-    """Keeps the fold of the elements, or their accumulator."""
+    """Keeps the fold of the records, or their accumulator."""
 
     def __init__(self, descriptor: operators.FullWindowPartition) -> None:
         function = descriptor.function
@@ -83,7 +83,7 @@ class _FoldedPartition(FunctionOperator):
         self.context.operator_state.list_state(self.state_descriptor).update(self.kept)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Fold an element."""
+        """Fold a record."""
         del timestamp
         if self.kept:
             self.kept[0] = self.fold(self.kept[0], value)
@@ -92,7 +92,7 @@ class _FoldedPartition(FunctionOperator):
         self.kept.append(first if self.begin is None else self.begin(first))
 
     def finish(self) -> None:
-        """Emit the result, if there was an element."""
+        """Emit the result, if there was a record."""
         self._merge_all()
         for kept in self.kept:
             result = kept if self.result_of is None else self.result_of(kept)

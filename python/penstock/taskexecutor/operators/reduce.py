@@ -40,7 +40,7 @@ def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> Str
 def create_aggregate_field(
     context: OperatorContext, descriptor: operators.AggregateField
 ) -> StreamOperator:
-    """Folds one field, or whole elements when there is no position."""
+    """Folds one field, or whole records when there is no position."""
     operation, position = descriptor.operation, descriptor.position
     fold = field_fold(operation, position)
     running_sum = operation == "sum" and not context.is_batch
@@ -69,7 +69,7 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
 
     Args:
         operation: ``sum``, ``min``, ``max``, ``min_by`` or ``max_by``.
-        position: Index or name of the field; None folds the elements themselves.  Elements that
+        position: Index or name of the field; None folds the records themselves.  Records that
             are no tuples, lists or rows have the field 0 alone, which is themselves.
     """
     if operation in ("min_by", "max_by"):
@@ -98,10 +98,10 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
 
 
 def _is_whole(element: Any, position: int | str) -> bool:
-    """Return whether a fold is of whole elements.
+    """Return whether a fold is of whole records.
 
     Raises:
-        InvalidProgramError: The element has no fields, but one was asked for.
+        InvalidProgramError: The record has no fields, but one was asked for.
     """
     if isinstance(element, (tuple, list, Row)):
         return False

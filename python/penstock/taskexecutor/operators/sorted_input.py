@@ -52,7 +52,7 @@ class BoundedInput(Input):
 
 
 class SortedInput(BoundedInput):
-    """Sorts the elements of one input, by key; those of an input without keys pass at once."""
+    """Sorts the records of one input, by key; those of an input without keys pass at once."""
 
     def __init__(self, operator: SortedInputOperator, number: int, keys: KeyReader | None) -> None:
         """Creates input ``number``, counted from 0."""
@@ -62,7 +62,7 @@ class SortedInput(BoundedInput):
         self.target = operator.inner.get_input(number)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         if self.keys is None:
             self.target.process(value, timestamp)
             return
@@ -79,7 +79,7 @@ class SortedInput(BoundedInput):
 
 
 class KeepingOperator(StreamOperator):
-    """Keeps elements in a sorter until another operator may have them."""
+    """Keeps records in a sorter until another operator may have them."""
 
     inputs: Sequence[Input]
 
@@ -88,7 +88,7 @@ class KeepingOperator(StreamOperator):
 
         Args:
             context: Of both operators.
-            inner: The operator that the elements are for.
+            inner: The operator that the records are for.
         """
         super().__init__()
         self.inner = inner
@@ -109,7 +109,7 @@ class KeepingOperator(StreamOperator):
         self.inner.initialize_state(context)
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         self.inner.open()
 
     def end_input(self, input_number: int) -> None:
@@ -129,7 +129,7 @@ class KeepingOperator(StreamOperator):
 class SortedInputOperator(KeepingOperator):
     """Feeds another operator key by key once all input is there.
 
-    Event time stands still while the elements of a key are processed and ends after them, so
+    Event time stands still while the records of a key are processed and ends after them, so
     that nothing is late and all timers of the key fire.
     """
 

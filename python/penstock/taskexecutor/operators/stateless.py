@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def create_map(context: OperatorContext, descriptor: operators.Map) -> StreamOperator:
-    """One element for each."""
+    """One record for each."""
     function = descriptor.function
     return MapOperator(function, keyed(context, function, bound_function(function, "map")))
 
 
 def create_flat_map(context: OperatorContext, descriptor: operators.FlatMap) -> StreamOperator:
-    """Any number of elements for each."""
+    """Any number of records for each."""
     function = descriptor.function
     called = keyed(context, function, bound_function(function, "flat_map"))
     return FlatMapOperator(
@@ -36,7 +36,7 @@ def create_flat_map(context: OperatorContext, descriptor: operators.FlatMap) -> 
 
 
 def create_filter(context: OperatorContext, descriptor: operators.Filter) -> StreamOperator:
-    """The elements for which a function is true."""
+    """The records for which a function is true."""
     function = descriptor.function
     return FilterOperator(function, keyed(context, function, bound_function(function, "filter")))
 

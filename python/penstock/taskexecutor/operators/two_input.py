@@ -86,13 +86,13 @@ class OperatorInput(Input):
     def __init__(
         self, operator: MultipleInputOperator, number: int, take: Callable[[Any, int], None]
     ) -> None:
-        """Creates input ``number``, counted from 0, whose elements ``take`` gets."""
+        """Creates input ``number``, counted from 0, whose records ``take`` gets."""
         self.operator = operator
         self.number = number
         self.take = take
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.take(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
@@ -127,7 +127,7 @@ class MultipleInputOperator(FunctionOperator):
 
         Args:
             user_function: A function object, or None.
-            takes: For each input what is called with its elements and their timestamps.
+            takes: For each input what is called with its records and their timestamps.
         """
         super().__init__(user_function, None)
         self.combined = CombinedWatermarkStatus(len(takes))
@@ -146,11 +146,11 @@ class TwoInputOperator(MultipleInputOperator):
         super().__init__(user_function, (self.process1, self.process2))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the first input."""
+        """Takes a record of the first input."""
         raise NotImplementedError(type(self).__name__ + ".process1")
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the second input."""
+        """Takes a record of the second input."""
         raise NotImplementedError(type(self).__name__ + ".process2")
 
 
@@ -182,7 +182,7 @@ class _CoFunctionOperator(MultipleInputOperator):
 
 
 class CoMapOperator(_CoFunctionOperator):
-    """One element or none for each."""
+    """One record or none for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
         """Calls the function of an input and emits its result."""
@@ -192,7 +192,7 @@ class CoMapOperator(_CoFunctionOperator):
 
 
 class CoFlatMapOperator(_CoFunctionOperator):
-    """Any number of elements for each."""
+    """Any number of records for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
         """Calls the function of an input and emits its result."""
@@ -203,7 +203,7 @@ class CoFlatMapOperator(_CoFunctionOperator):
 
 
 class CoProcessOperator(_CoFunctionOperator):
-    """Any number of elements and side outputs for each, and timers on keyed streams."""
+    """Any number of records and side outputs for each, and timers on keyed streams."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
         """Creates the operator, with a function for each input."""

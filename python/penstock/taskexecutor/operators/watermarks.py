@@ -83,7 +83,7 @@ class FinalWatermarkEmitter(WatermarkEmitter):
     """Passes on the last watermark only: bounded execution knows no event time before its end."""
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits the watermark after which no element follows."""
+        """Emits the watermark after which no record follows."""
         reached = timestamp_of(timestamp, "emit_watermark")
         if reached == MAX_TIMESTAMP:
             super().emit_watermark(reached)
@@ -109,12 +109,12 @@ class _KeptTimestamps:
 
 
 class WatermarksOperator(TimestampsOperator):
-    """Timestamps each element and lets the strategy's generator emit watermarks.
+    """Timestamps each record and lets the strategy's generator emit watermarks.
 
     The generator is asked every auto-watermark interval and at the end of the input.  Watermarks
     of the input are ignored, except the last one, which says that the input has ended.
 
-    Elements that are further apart than the interval each move event time for a while.  That
+    Records that are further apart than the interval each move event time for a while.  That
     holds for the last one as well, though the end of the input follows it at once.
     """
 
@@ -143,7 +143,7 @@ class WatermarksOperator(TimestampsOperator):
             self.max_timestamp = self.generator._max_timestamp
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         is_batch = self.context.is_batch
         self.emitter = new_emitter(self.context, self.output)
         open_function(self.assigner, self.context)
@@ -155,7 +155,7 @@ class WatermarksOperator(TimestampsOperator):
             if self.expression is not None and self.tracks_maximum:
                 from penstock._native.stamped_records import stamped_records
 
-                # Nobody but the exchange sees the elements.
+                # Nobody but the exchange sees the records.
                 self.stamped = stamped_records(self.output, self.expression)
         if self.tracks_maximum:
             self.columns = self._over_columns()
@@ -183,7 +183,7 @@ class WatermarksOperator(TimestampsOperator):
             self.mark_active()
 
     def mark_active(self) -> None:
-        """An element came after the operator had declared itself idle."""
+        """A record came after the operator had declared itself idle."""
         self.idle = False
         self.emitter.mark_active()
 

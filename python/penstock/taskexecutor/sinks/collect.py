@@ -1,4 +1,4 @@
-"""The sink of ``execute_and_collect``: sends elements to the driver in batches.
+"""The sink of ``execute_and_collect``: sends records to the driver in batches.
 
 In a job with checkpoints the driver shows a batch when a checkpoint that holds it is complete; the
 sink's state is how many it has sent.  So what is sent again after a failure was not shown before.
@@ -45,7 +45,7 @@ def create_collect_sink(
 
 
 class CollectSink(StreamOperator):
-    """Encodes elements and sends a batch when it is large or has waited long enough.
+    """Encodes records and sends a batch when it is large or has waited long enough.
 
     Once the driver has closed the connection, it wants no more results and cancels the job: what
     is still produced until then is dropped.
@@ -82,7 +82,7 @@ class CollectSink(StreamOperator):
             self.sent = sum(sent for owner, sent in self.state.get() if owner == self.collect_id)
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
         if self.has_checkpoints:
             self.client.on_unread = self._say_unread
@@ -90,7 +90,7 @@ class CollectSink(StreamOperator):
             self._tell(lambda client: client.resume(self.sent))
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         del timestamp
         append_element(self.batch, self.encode(value))
         if len(self.batch) >= _BATCH_BYTES or self.flush_after_ms == 0:
@@ -136,7 +136,7 @@ class CollectSink(StreamOperator):
             self.client.close()
 
     def _say_unread(self, waited_s: float) -> None:
-        """Tells why checkpoints expire: their barriers wait with the element that waits."""
+        """Tells why checkpoints expire: their barriers wait with the record that waits."""
         logger.warning(
             "%s has waited %g s for the program to read the results of execute_and_collect, and no "
             "checkpoint can be complete meanwhile: read on, or close the results, which cancels "

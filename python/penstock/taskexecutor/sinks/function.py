@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def create_sink_function(
     context: OperatorContext, descriptor: operators.FunctionSink
 ) -> StreamOperator:
-    """Calls ``invoke(value, context)``, or a plain callable with each element."""
+    """Calls ``invoke(value, context)``, or a plain callable with each record."""
     function = descriptor.function
     if isinstance(function, TwoPhaseCommitSinkFunction):
         return TransactionSink(context, function)
@@ -38,7 +38,7 @@ def create_sink_function(
 def create_discarding_sink(
     context: OperatorContext, descriptor: operators.DiscardingSink
 ) -> StreamOperator:
-    """Drops every element."""
+    """Drops every record."""
     del context, descriptor
     return DiscardingSink()
 
@@ -61,12 +61,12 @@ class SinkContext(SinkFunction.Context):
         return self.watermark
 
     def timestamp(self) -> int | None:
-        """The element's timestamp in ms, None when it has none."""
+        """The record's timestamp in ms, None when it has none."""
         return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
 
 
 class InvokingSink(FunctionOperator):
-    """Calls a SinkFunction with every element and its context."""
+    """Calls a SinkFunction with every record and its context."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
         """Creates the operator."""
@@ -74,7 +74,7 @@ class InvokingSink(FunctionOperator):
         self.sink_context = SinkContext(context)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.sink_context.element_timestamp = timestamp
         self.function(value, self.sink_context)
 
@@ -96,10 +96,10 @@ class InvokingSink(FunctionOperator):
 
 
 class TransactionSink(InvokingSink):
-    """Gives a TwoPhaseCommitSinkFunction its elements, each with the transaction that is open."""
+    """Gives a TwoPhaseCommitSinkFunction its records, each with the transaction that is open."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         self.sink_context.element_timestamp = timestamp
         transaction = self.user_function.current_transaction()
         self.function(transaction, value, self.sink_context)

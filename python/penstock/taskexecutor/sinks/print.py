@@ -1,4 +1,4 @@
-"""The sink of ``print()``: one line for each element on standard output or error."""
+"""The sink of ``print()``: one line for each record on standard output or error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink)
 
 
 class PrintSink(StreamOperator):
-    """Writes a line for each element, in the text that PyFlink prints."""
+    """Writes a line for each record, in the text that PyFlink prints."""
 
     def __init__(self, prefix: str, stream: PrintedStream, text: Callable[[Any], str]) -> None:
         """Creates the sink.
@@ -38,7 +38,7 @@ class PrintSink(StreamOperator):
         Args:
             prefix: Put before every line.
             stream: Where lines go.
-            text: Turns an element into text.
+            text: Turns a record into text.
         """
         super().__init__()
         self.prefix = prefix
@@ -47,7 +47,7 @@ class PrintSink(StreamOperator):
         self.unflushed = False
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         del timestamp
         self.stream.write(f"{self.prefix}{self.text(value)}\n")
         if not self.unflushed:

@@ -55,7 +55,7 @@ class _ElementContext(SinkWriter.Context):
         return self.watermark
 
     def timestamp(self) -> int | None:
-        """The element's timestamp in ms, None when it has none."""
+        """The record's timestamp in ms, None when it has none."""
         return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
 
 
@@ -105,7 +105,7 @@ class CommittableEmitter(StreamOperator):
 
 
 class SinkWriterOperator(CommittableEmitter):
-    """Gives elements to a writer and flushes it at barriers and at the end of the input."""
+    """Gives records to a writer and flushes it at barriers and at the end of the input."""
 
     def __init__(self, sink: Any) -> None:
         """Creates the operator of a PythonSink."""
@@ -128,12 +128,12 @@ class SinkWriterOperator(CommittableEmitter):
         self.writer = self._make_writer()
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Writes an element."""
+        """Writes a record."""
         self.element_context.element_timestamp = timestamp
         self.writer.write(value, self.element_context)
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Writes elements of one timestamp."""
+        """Writes records of one timestamp."""
         self.element_context.element_timestamp = timestamp
         write, context = self.writer.write, self.element_context
         for value in values:

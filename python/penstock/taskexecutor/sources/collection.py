@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 def create_collection_source(
     context: OperatorContext, descriptor: operators.CollectionSource
 ) -> StreamOperator:
-    """Every element by the first subtask, in order."""
+    """Every record by the first subtask, in order."""
     serializer = JobTypeSerializer[Any](descriptor.element_type)
     source = CollectionSource(descriptor.elements, serializer.deserialize)
     return with_watermarks(context, descriptor, source)
 
 
 class CollectionSource(SplitBySplit, IteratorSource):
-    """Emits decoded elements; a split is the position of the first one, up to the last of all."""
+    """Emits decoded records; a split is the position of the first one, up to the last of all."""
 
     measure = "Records"
 
     def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], Any]) -> None:
-        """Creates the source of encoded elements."""
+        """Creates the source of encoded records."""
         super().__init__(iter(()))
         self.elements = elements
         self.decode = decode
@@ -43,14 +43,14 @@ class CollectionSource(SplitBySplit, IteratorSource):
         return [0] if share.number == 0 else []
 
     def begin(self, split: int) -> None:
-        """Goes on with the element at this position."""
+        """Goes on with the record at this position."""
         self.left = iter(self.elements[split:])
         self.iterator = map(self.decode, self.left)
 
     def size(self, split: int) -> int:
-        """The elements from a position on."""
+        """The records from a position on."""
         return len(self.elements) - split
 
     def rest(self) -> int:
-        """The position of the next element."""
+        """The position of the next record."""
         return len(self.elements) - length_hint(self.left)

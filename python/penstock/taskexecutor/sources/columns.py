@@ -76,7 +76,7 @@ class _RowRange(SourceOperator):
         self.number_of_batch = -1
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         if self.next > self.last:
             return END_OF_DATA
         if self.emitted == len(self.rows):

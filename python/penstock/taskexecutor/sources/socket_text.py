@@ -64,7 +64,7 @@ class SocketTextSource(SourceOperator):
         self.retry_at = 0.0
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         del limit
         if not self.is_reader or self.wait.cancelled:
             return END_OF_DATA

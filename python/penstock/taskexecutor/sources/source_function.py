@@ -1,6 +1,6 @@
 """SourceFunction: a source that owns its loop, in a thread of its own.
 
-Its elements, and everything else that runs in the task, take turns under one lock, the
+Its records, and everything else that runs in the task, take turns under one lock, the
 "checkpoint lock" of the older interface.
 """
 
@@ -46,11 +46,11 @@ class FunctionSourceContext(SourceFunction.SourceContext):
         self._idle = False
 
     def collect(self, element: Any) -> None:
-        """Emits an element without timestamp."""
+        """Emits a record without timestamp."""
         self._collect(element, MIN_TIMESTAMP)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-        """Emits an element with its timestamp in ms."""
+        """Emits a record with its timestamp in ms."""
         self._collect(element, timestamp_of(timestamp, "collect_with_timestamp"))
 
     def _collect(self, element: Any, timestamp: int) -> None:
@@ -109,11 +109,11 @@ class SourceFunctionSource(SourceOperator):
         self.error: BaseException | None = None
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         open_function(self.function, self.context)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         del limit
         if self.thread is None and not self.ended:
             self.thread = threading.Thread(

@@ -1,4 +1,4 @@
-"""Timestamps and watermarks that a source's strategy adds to its elements."""
+"""Timestamps and watermarks that a source's strategy adds to its records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Elements between two looks at how far a source may go.
+#: Records between two looks at how far a source may go.
 _ALIGNED_STEP: Final = 64
 
 
@@ -100,7 +100,7 @@ class SourceWithWatermarks(SourceOperator):
         self.source.notify_checkpoint_aborted(checkpoint_id)
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         self.watermarks.open()
         if self.former_emitter is not None:
             self.watermarks.emitter = self.former_emitter
@@ -138,7 +138,7 @@ class SourceWithWatermarks(SourceOperator):
         return emitter
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emits at most about ``limit`` records without blocking."""
         if self.alignment is None:
             return self.source.emit_next(limit)
         if not self.alignment.may_read and not self.cancelled:

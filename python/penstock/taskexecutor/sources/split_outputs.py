@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAIN: Final = None
 
-#: Generators that do nothing for an element but note the largest timestamp, if that.
+#: Generators that do nothing for a record but note the largest timestamp, if that.
 _LOOKING_AT_TIMESTAMPS_ALONE: Final = frozenset(
     {BoundedOutOfOrdernessWatermarks, IngestionTimeWatermarks, NoWatermarksGenerator}
 )
@@ -158,7 +158,7 @@ class _Output(SourceOutput):
         self._reader = reader
         self._part = reader.multiplexer.add(name)
         self._generator = None if reader.strategy is None else reader.new_generator()
-        #: Whether one of several elements of the same timestamp tells the generator all.
+        #: Whether one of several records of the same timestamp tells the generator all.
         self._takes_one_for_all = (
             self._generator is None or type(self._generator) in _LOOKING_AT_TIMESTAMPS_ALONE
         )
@@ -171,7 +171,7 @@ class _Output(SourceOutput):
         return self._part.watermark
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits an element."""
+        """Emits a record."""
         reader = self._reader
         at = MIN_TIMESTAMP if timestamp is None else timestamp_of(timestamp, "collect")
         if reader.extract is not None:
@@ -185,7 +185,7 @@ class _Output(SourceOutput):
             self._had_events = True
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits elements of one timestamp."""
+        """Emits records of one timestamp."""
         reader = self._reader
         if reader.extract is not None or not self._takes_one_for_all:
             for record in records:
@@ -201,7 +201,7 @@ class _Output(SourceOutput):
                 self._had_events = True
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits an element to a side output."""
+        """Emits a record to a side output."""
         self._reader.collect_side(output_tag, value)
 
     def emit_watermark(self, timestamp: int) -> None:
@@ -249,12 +249,12 @@ class ReaderOutputs(ReaderOutput):
 
     Attributes:
         strategy: The source's WatermarkStrategy, or None.
-        output: Where elements go.
+        output: Where records go.
         emitter: Emits the watermark of the reader.
-        extract: Gives the timestamp of an element, or None.
+        extract: Gives the timestamp of a record, or None.
         giver: The user's function that ``extract`` stands for.
         idle_timeout_s: How long an output may be quiet, or None.
-        last_at: The timestamp of the last element; None if there is none since `take_last`.
+        last_at: The timestamp of the last record; None if there is none since `take_last`.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class ReaderOutputs(ReaderOutput):
         Args:
             context: Of the source.
             strategy: Its WatermarkStrategy, or None.
-            output: Where elements go.
+            output: Where records go.
             emitter: Emits the watermark of the reader; perhaps the source's that was read before.
         """
         self.strategy = strategy
@@ -297,7 +297,7 @@ class ReaderOutputs(ReaderOutput):
         self._held: frozenset[str | None] = frozenset()
 
     def take_last(self) -> int | None:
-        """Return the timestamp of the last element since the last call; None if there is none."""
+        """Return the timestamp of the last record since the last call; None if there is none."""
         last, self.last_at = self.last_at, None
         return last
 
@@ -316,15 +316,15 @@ class ReaderOutputs(ReaderOutput):
         return self.emitter.idle
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits an element that belongs to no split."""
+        """Emits a record that belongs to no split."""
         self._main().collect(record, timestamp)
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits elements of one timestamp that belong to no split."""
+        """Emits records of one timestamp that belong to no split."""
         self._main().collect_all(records, timestamp)
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits an element to a side output."""
+        """Emits a record to a side output."""
         self.output.collect_side(output_tag.tag_id, value, MIN_TIMESTAMP)
 
     def emit_watermark(self, timestamp: int) -> None:

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A step in which elements become slow at once ends after this time, and shorter ones follow one
+#: A step in which records become slow at once ends after this time, and shorter ones follow one
 #: that took as long: timers, mails and barriers wait for it.
 LONG_STEP_NS: Final = 10_000_000
 
-#: It is looked at the clock behind so many elements as should take this time, so that looking
+#: It is looked at the clock behind so many records as should take this time, so that looking
 #: costs little.
 TURN_NS: Final = 30_000
 
 #: The same of batches of columns, of which small ones cost as much as larger ones.
 BATCH_TURN_NS: Final = 3_000_000
 
-#: Records of a batch of columns for each element that a step may emit, unless it may emit few.
+#: Records of a batch of columns for each record that a step may emit, unless it may emit few.
 _BATCH_RECORDS: Final = 16
 _FEW: Final = 32
 
 
 def batch_limit(limit: int) -> int:
-    """Return how many records in columns a step may emit that may emit so many elements."""
+    """Return how many records in columns a step may emit that may emit so many records."""
     return limit if limit <= _FEW else limit * _BATCH_RECORDS
 
 
 class Turns:
-    """Emits the elements of a step a few at a time: as many as should take a turn's time."""
+    """Emits the records of a step a few at a time: as many as should take a turn's time."""
 
     def __init__(self, turn_ns: int = TURN_NS) -> None:
-        """Begins with one element.
+        """Begins with one record.
 
         Args:
             turn_ns: The time of a turn.
@@ -42,11 +42,11 @@ class Turns:
         self._turn_ns = turn_ns
 
     def emit(self, limit: int, some: Callable[[int], int]) -> None:
-        """Emits at most ``limit`` elements, fewer where they have become slow.
+        """Emits at most ``limit`` records, fewer where they have become slow.
 
         Args:
-            limit: The most elements.
-            some: Emits at most so many elements and returns their number, 0 if there are none.
+            limit: The most records.
+            some: Emits at most so many records and returns their number, 0 if there are none.
         """
         began_ns = now_ns = monotonic_ns()
         while limit > 0 and now_ns - began_ns < LONG_STEP_NS:

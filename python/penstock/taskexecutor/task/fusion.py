@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.expressions.evaluation import Evaluation
     from penstock.expressions.program import Program
 
-#: What a composed function returns for elements that a filter dropped.
+#: What a composed function returns for records that a filter dropped.
 DROPPED: Final = object()
 
 #: Shown in no traceback of user code, because it lies in the folder of penstock itself.
@@ -116,7 +116,7 @@ class Composition:
     """One function for several map and filter operators.
 
     Attributes:
-        function: Gives the element to emit, or ``DROPPED``.
+        function: Gives the record to emit, or ``DROPPED``.
         function_of_all: The elements to emit for all elements of an iterable, each made when it
             is asked for.
     """
@@ -126,7 +126,7 @@ class Composition:
 
         Args:
             stages: The operators.
-            copiers: What copies the elements between two of them, None where nothing does.
+            copiers: What copies the records between two of them, None where nothing does.
         """
         self._stages = list(stages)
         self._copiers = [*copiers, *[None] * (len(self._stages) - len(copiers))]
@@ -195,7 +195,7 @@ class Composition:
 
 
 def _takes_many(output: Any) -> bool:
-    """Return whether the next operator of the chain has a way of its own for many elements."""
+    """Return whether the next operator of the chain has a way of its own for many records."""
     return type(output) in (ChainingOutput, CopyingChainingOutput) and (
         type(output.target).process_all is not StreamOperator.process_all
     )

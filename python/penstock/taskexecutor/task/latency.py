@@ -1,4 +1,4 @@
-"""Latency markers: how long elements take from the sources to each operator.
+"""Latency markers: how long records take from the sources to each operator.
 
 A marker takes no detour in a task: it passes all operators of a chain in one call, so it is
 recorded once, where it enters the task, for each of them.

@@ -4,9 +4,9 @@ One thread runs the user code, timers and state accesses of a subtask.  Everythi
 wants to touch them (cancellation, checkpoint triggers, results of asynchronous calls) posts a
 mail, which the task's thread runs between two steps of its input.
 
-An operator that waits in the middle of an element runs mails meanwhile, but only those of the
-operators from its own place in the chain on: those before it are in the middle of that element too.
-So is the task, even if that operator is its first: a snapshot would miss the element.
+An operator that waits in the middle of a record runs mails meanwhile, but only those of the
+operators from its own place in the chain on: those before it are in the middle of that record too.
+So is the task, even if that operator is its first: a snapshot would miss the record.
 
 Whoever puts mails in does so as a named user with a bound: so the mailbox has one too, and a full
 one says whose mails the task does not keep up with.

@@ -235,7 +235,7 @@ class OperatorChain:
             writer.broadcast_event(data, data_type)
 
     def emit_last_watermark(self) -> None:
-        """Sends the watermark after which no element follows to all receivers."""
+        """Sends the watermark after which no record follows to all receivers."""
         for writer in self.writers:
             writer.emit_watermark(MAX_TIMESTAMP)
 
@@ -246,7 +246,7 @@ class OperatorChain:
                 cast("Any", operator).handle_operator_event(message)
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:
-        """Every element of a superstep of some iterations has arrived; passes its marker on."""
+        """Every record of a superstep of some iterations has arrived; passes its marker on."""
         for hook in [getattr(operator, "end_superstep", None) for operator in self.operators]:
             if hook is not None:
                 hook(group, quiet_steps)

@@ -72,7 +72,7 @@ class OperatorContext:
         execution_config: The job's execution settings.
         processing_time: The operator's clock and timers.
         is_batch: Whether the job runs in BATCH execution mode.
-        input_clock: Seconds in which the task could take elements, for idleness.
+        input_clock: Seconds in which the task could take records, for idleness.
         runtime_context: What user functions see.
     """
 
@@ -240,7 +240,7 @@ class OperatorContext:
             self._key_conversions.append(convert)
 
     def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
-        """The key of the elements of an input, as a function; None when it is not keyed."""
+        """The key of the records of an input, as a function; None when it is not keyed."""
         selectors = self.config.key_selectors
         if input_number >= len(selectors) or selectors[input_number] is None:
             return None
@@ -248,7 +248,7 @@ class OperatorContext:
         return bound_function(selectors[input_number], "get_key")
 
     def key_reader(self, input_number: int = 0) -> KeyReader | None:
-        """Gives the keys of the elements of an input as state holds them; None when not keyed."""
+        """Gives the keys of the records of an input as state holds them; None when not keyed."""
         selector = self.key_selector(input_number)
         if selector is None:
             return None

@@ -50,7 +50,7 @@ class RescaledInput:
         """Processes the records of a former channel that belong to this subtask.
 
         What else travels with records is left out: the producers, which start anew, will tell
-        their watermarks again, and a late one only lets more elements be in time.
+        their watermarks again, and a late one only lets more records be in time.
 
         Raises:
             CorruptCheckpointError: The bytes are not whole records.
@@ -84,7 +84,7 @@ class RescaledInput:
             )
 
     def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
-        """Return whether the key of an element is one of this subtask."""
+        """Return whether the key of a record is one of this subtask."""
         head = self._config.operators[0]
         selectors = head.key_selectors
         selector = selectors[input_number] if input_number < len(selectors) else None

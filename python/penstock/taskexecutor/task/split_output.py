@@ -1,4 +1,4 @@
-"""The outputs of a split: an element goes where one of its names was selected."""
+"""The outputs of a split: a record goes where one of its names was selected."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SplitOutput(Output):
-    """Sends each element to the outputs that selected one of the names it is given.
+    """Sends each record to the outputs that selected one of the names it is given.
 
-    An output without selected names takes every element.  Watermarks go everywhere.
+    An output without selected names takes every record.  Watermarks go everywhere.
     """
 
     def __init__(
@@ -26,13 +26,13 @@ class SplitOutput(Output):
 
         Args:
             outputs: Receivers and the names they selected.
-            selectors: Give the names of an element; those of all of them count.
+            selectors: Give the names of a record; those of all of them count.
         """
         self._outputs = [(output, frozenset(names)) for output, names in outputs]
         self._selectors = list(selectors)
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         names: set[str] = set()
         for select in self._selectors:
             names.update(select(value))

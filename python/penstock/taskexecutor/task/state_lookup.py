@@ -1,4 +1,4 @@
-"""A look at the keyed state of one key, taken in the task's thread between two elements."""
+"""A look at the keyed state of one key, taken in the task's thread between two records."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ _OUTPUT_WAIT_MS = 10
 #: The same where barriers overtake data: they do not wait for a buffer either.
 _UNALIGNED_OUTPUT_WAIT_MS = 2
 
-#: Most elements per step of a source, between two looks at mails, timers and outputs.
+#: Most records per step of a source, between two looks at mails, timers and outputs.
 _SOURCE_STEP = 1024
 
 #: A step that took less is followed by a longer one.

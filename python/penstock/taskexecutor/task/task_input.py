@@ -63,7 +63,7 @@ class TaskInput:
         Args:
             chain: Gives the element type of each gate.
             environment: Gives the gates.
-            operators: Get the elements.
+            operators: Get the records.
             is_finished: The operators came to their end before the checkpoint that the task
                 starts from: they are told of nothing.
         """
@@ -189,7 +189,7 @@ class TaskInput:
 
     @property
     def bytes_in(self) -> int:
-        """Bytes read until now, of elements and events."""
+        """Bytes read until now, of records and events."""
         # Barriers that were counted at the gate have not come by the processor.
         return self._processor.bytes_in + self._gathered_bytes
 

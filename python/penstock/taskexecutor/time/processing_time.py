@@ -46,7 +46,7 @@ class ProcessingTimeService:
     """Runs callbacks of the task's thread at given wall-clock times.
 
     The task's loop calls ``fire_due`` between its steps and waits no longer than
-    ``wait_ms`` says.  So does an operator that waits in the middle of an element, for the timers
+    ``wait_ms`` says.  So does an operator that waits in the middle of a record, for the timers
     of the operators from its own position in the chain on.
     """
 

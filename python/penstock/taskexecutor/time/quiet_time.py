@@ -12,7 +12,7 @@ class QuietTime:
     """Tells how much of the time between two looks counts as quiet.
 
     Time in which a source was held back, by back pressure or by the alignment of watermarks, says
-    nothing about whether it has elements: it must not make the source idle.
+    nothing about whether it has records: it must not make the source idle.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

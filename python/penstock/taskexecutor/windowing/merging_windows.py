@@ -61,12 +61,12 @@ class MergingWindowSet:
         """Opens a window, merging it with those that the assigner says.
 
         Args:
-            window: The window of an element.
+            window: The window of a record.
             merge: Called for each merge that concerns more than a window covered by one of the
                 open ones.
 
         Returns:
-            The open window that the element now belongs to.
+            The open window that the record now belongs to.
         """
         mapping = self.mapping
         if window in mapping:

@@ -1,4 +1,4 @@
-"""Sessions of event time that fire at their end, and for each element that is late."""
+"""Sessions of event time that fire at their end, and for each record that is late."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
                 self.sessions.remove(key)
 
     def contents_of(self, start: int) -> StateMap:
-        """The contents of sessions that begin with an element of a time.
+        """The contents of sessions that begin with a record of a time.
 
         One namespace serves for the time of the shortest gap: two sessions of a key begin further
         apart.
@@ -211,7 +211,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         emit_results(self.output, results, timestamp, OutputTag)
 
     def _expired(self, session: Session) -> None:
-        """Forgets a session that takes no more late elements."""
+        """Forgets a session that takes no more late records."""
         session.contents.remove(session.key)
         if self.clear is not None:
             self.keyed_state.select_key(session.key)

@@ -127,7 +127,7 @@ class TimerlessWindows:
         self.opened: list[Any] = []
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
@@ -172,7 +172,7 @@ class TimerlessWindows:
         return emit
 
     def take_late(self, value: Any, timestamp: int) -> None:
-        """Emits the element to the side output for late ones, or counts it as dropped."""
+        """Emits the record to the side output for late ones, or counts it as dropped."""
         if self.late_tag is not None:
             self.output.collect_side(self.late_tag, value, timestamp)
         else:
@@ -200,7 +200,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         )
         self._prepare(context, descriptor)
         if self.slide != self.size:
-            # A copy for every window that the element is in.
+            # A copy for every window that the record is in.
             self.copier = context.isolation.copier(
                 "keeps in a window", next(iter(context.config.input_types), None)
             )
@@ -229,7 +229,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         """The contents of a window, which is opened if it has not ended.
 
         Raises:
-            MissingTimestampError: The element has no timestamp.
+            MissingTimestampError: The record has no timestamp.
             OverflowError: The window begins or ends beyond 64 bits.
         """
         if timestamp == MIN_TIMESTAMP:
@@ -246,7 +246,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         """Starts and contents of windows that have not ended, the latest first.
 
         Raises:
-            MissingTimestampError: The element has no timestamp.
+            MissingTimestampError: The record has no timestamp.
             OverflowError: A window begins or ends beyond 64 bits.
         """
         if start > timestamp:

@@ -176,7 +176,7 @@ def close_functions(operator: Any) -> None:
 
 
 def window_key_reader(context: OperatorContext) -> KeyReader:
-    """Gives the keys of the elements.
+    """Gives the keys of the records.
 
     Raises:
         InvalidProgramError: The stream is not keyed.

@@ -1,4 +1,4 @@
-"""Windows: elements are put into them, triggers say when they are evaluated."""
+"""Windows: records are put into them, triggers say when they are evaluated."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class WindowOperator(StreamOperator):
                 self._clear_window(window, state_window[0], merging)
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Prepares for records."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
@@ -159,13 +159,13 @@ class WindowOperator(StreamOperator):
 
     def _create_contents(self) -> Any:
         descriptor = self.descriptor.state_descriptor
-        # A copy for every window that the element is in, and for every time that one fires.
+        # A copy for every window that the record is in, and for every time that one fires.
         return self.context.isolation.contents(self.keyed_state.state(descriptor), descriptor)
 
-    # Elements -------------------------------------------------------------------------------
+    # Records -------------------------------------------------------------------------------
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one record."""
         key = self.keys.read(value)
         self.keyed_state.select_key(key)
         windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
@@ -208,7 +208,7 @@ class WindowOperator(StreamOperator):
         return skipped
 
     def _add(self, value: Any, timestamp: int) -> None:
-        """Adds an element to the contents of the current window."""
+        """Adds a record to the contents of the current window."""
         del timestamp
         self.contents.add(value)
 
@@ -234,7 +234,7 @@ class WindowOperator(StreamOperator):
         Args:
             key: The key, as state holds it.
             window: The window.
-            timestamp: Of the timer or the element that fired it.
+            timestamp: Of the timer or the record that fired it.
         """
         elements = self._elements()
         if elements is not None:
@@ -244,7 +244,7 @@ class WindowOperator(StreamOperator):
         """Evaluate a window.
 
         Its results have the time of what fired it, as in PyFlink: mostly the end of the window,
-        but the timestamp of an element that fires it early or late.  With WINDOW_END they have
+        but the timestamp of a record that fires it early or late.  With WINDOW_END they have
         the end of the window, as in Java; a window without an end keeps the former.
         """
         if self.stamps_window_end:
@@ -378,7 +378,7 @@ class WindowOperator(StreamOperator):
     def _is_window_late(self, window: Any) -> bool:
         if not self.is_event_time:
             return False
-        # As ``_cleanup_time``: this is asked for each window of each element.
+        # As ``_cleanup_time``: this is asked for each window of each record.
         cleanup_time = window.max_timestamp() + self.lateness_ms
         watermark: int = self.timers.current_watermark
         return cleanup_time <= watermark or watermark == MAX_TIMESTAMP
@@ -395,7 +395,7 @@ def _fires_at_end(trigger: Any) -> bool:
 
 
 class EvictingWindowOperator(WindowOperator):
-    """Keeps all elements of a window with their timestamps, for an evictor to look at."""
+    """Keeps all records of a window with their timestamps, for an evictor to look at."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
         """Creates the operator."""
@@ -406,11 +406,11 @@ class EvictingWindowOperator(WindowOperator):
         )
 
     def _create_contents(self) -> Any:
-        # Not by the descriptor: the declared type is that of the elements without timestamps.
+        # Not by the descriptor: the declared type is that of the records without timestamps.
         return self.keyed_state.own_list_state(_CONTENTS)
 
     def _add(self, value: Any, timestamp: int) -> None:
-        # A copy for every window that the element is in.
+        # A copy for every window that the record is in.
         self.contents.add((value if self.copier is None else self.copier.copied(value), timestamp))
 
     def _fire(self, key: Any, window: Any, timestamp: int) -> None:
@@ -426,7 +426,7 @@ class EvictingWindowOperator(WindowOperator):
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
-        """Fold what the evictor has kept; of no elements, only an aggregate has a result."""
+        """Fold what the evictor has kept; of no records, only an aggregate has a result."""
         function: Any = self.functions[0]
         if function is None:
             return elements

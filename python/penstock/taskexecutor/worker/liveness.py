@@ -1,6 +1,6 @@
 """Finds tasks that make no progress in a worker whose heartbeats go on.
 
-A task's thread takes mails between two elements.  It gets a mail that says nothing, the ping, and
+A task's thread takes mails between two records.  It gets a mail that says nothing, the ping, and
 when it has not taken it for `task.liveness.timeout` the worker is beyond repair: the thread is held
 by user code, by a disk or by a lock.  Time in which an output has no buffer does not count, as then
 somebody else is slow.
