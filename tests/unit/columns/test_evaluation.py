@@ -14,6 +14,9 @@ from penstock.common.types import Row
 from penstock.expressions import as_tuple, field
 from penstock.expressions.computed import computed
 from penstock.expressions.evaluation import Evaluation, Stage
+from penstock.network import runtime
+
+pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 
 ROW = Types.ROW_NAMED(
     ["a", "b", "x", "s", "f"],

@@ -15,9 +15,12 @@ from penstock.columns.exchange import (
 )
 from penstock.common.typeinfo import Types
 from penstock.expressions.evaluation import Evaluation
+from penstock.network import runtime
 from penstock.network.pure.channel_selector import make_selector
 from penstock.network.stream_element import RECORD_BATCH
 from penstock.serialization.key_types import key_type_of
+
+pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 
 ROW = Types.ROW_NAMED(["number", "name"], [Types.LONG(), Types.STRING()])
 
