@@ -217,20 +217,16 @@ def _json_query(text: str | None, path: str, options: Any, is_array: bool) -> An
         return None
     wrapper = known.get("WRAPPER", "WITHOUT")
     try:
-        value, is_list = select(text, path)
+        value, _ = select(text, path)
     except JsonPathError as error:
         return _empty(known.get("ERROR", ("NULL",)), str(error), is_array)
     if value is _MISSING or (value is None and wrapper == "WITHOUT"):
         return _empty(known.get("EMPTY", ("NULL",)), "the result is empty", is_array)
-    if wrapper == "UNCONDITIONAL":
-        value = value if is_list else [value]
-    elif wrapper == "CONDITIONAL":
-        if is_list:
-            value = value[0] if len(value) == 1 and isinstance(value[0], dict | list) else value
-        elif not isinstance(value, dict | list):
-            value = [value]
-    elif is_list and not is_array:
-        pass
+    # Matches of a path with a wildcard are an array of their own, which is wrapped as well.
+    is_wrapped = wrapper == "UNCONDITIONAL" or (
+        wrapper == "CONDITIONAL" and not isinstance(value, dict | list)
+    )
+    value = [value] if is_wrapped else value
     if not isinstance(value, dict | list):
         return _empty(
             known.get("ERROR", ("NULL",)), f"{_dumps(value)} is no object or array", is_array
