@@ -14,6 +14,7 @@ pytest_plugins = [
     "support.flaky_tests",
     "support.lanes",
     "support.own_process",
+    "support.process_state",
     "support.shaking",
     "support.zones",
 ]

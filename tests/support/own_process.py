@@ -30,13 +30,14 @@ def _restore_environment(before: dict[str, str]) -> None:
     os.environ.update(before | own)
 
 
-def _programs() -> dict[str, Any]:
+def programs() -> dict[str, Any]:
+    """Return the modules of a program: the main one, and those of `pyflink`."""
     names = [name for name in sys.modules if name.partition(".")[0] == PROGRAMS]
     return {name: sys.modules[name] for name in ["__main__", *names]}
 
 
 def _restore_programs(before: dict[str, Any]) -> None:
-    for name in _programs().keys() - before.keys():
+    for name in programs().keys() - before.keys():
         del sys.modules[name]
     sys.modules.update(before)
 
@@ -59,7 +60,7 @@ def _list(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Non
 #: What commands and programs that run in this process change, and how it is restored.
 RESTORED: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [
     (environment, _restore_environment),
-    (_programs, _restore_programs),
+    (programs, _restore_programs),
     (os.getcwd, os.chdir),
     _list(sys, "argv"),
     _list(sys, "path"),
