@@ -80,7 +80,9 @@ def unsupported_operation(program: Program) -> str | None:
         if operation in _UNSUPPORTED:
             return operation
         if operation == "call" and program.constants[left][0] not in CALLS:
-            return f"call of {program.constants[left][0].__name__}"
+            function = program.constants[left][0]
+            # One that takes an attribute has no name.
+            return f"call of {getattr(function, '__name__', function)}"
     return None
 
 

@@ -25,6 +25,9 @@ class Codec(Protocol):
             SerializationError: it is not one of the type; names value, type and field.
         """
 
+    def certainly_writes(self, value: Any) -> bool:
+        """Return whether `encode` is known to accept a value, without encoding it."""
+
     def decode(self, data: bytes) -> Any:
         """The value of exactly these bytes.
 

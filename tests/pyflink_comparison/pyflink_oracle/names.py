@@ -32,11 +32,14 @@ MEANINGLESS = {
     "PyFlink's bridge to Java; `pyflink.java_gateway` and `pyflink.util.java_utils` can be "
     "imported": (
         r"java_gateway\..*|util\.java_utils\..*|util\.exceptions"
+        r"|util\.exceptions\.(JavaException|capture_java_exception|exception_mapping"
+        r"|install_exception_handler|install_py4j_hooks|py4j)"
         r"|.*\.(JavaClass|JavaObject|Py4JJavaError|add_jars_to_context_class_loader"
         r"|convert_py4j_exception|from_j_duration|get_field|get_field_value|get_gateway"
         r"|get_j_env_configuration|get_java_class|invoke_method|is_instance_of"
         r"|is_local_deployment|java_import|load_java_class|to_j_duration|to_jarray)"
     ),
+    "models of SQL, which penstock does not have": r"util\.exceptions\.Model\w+",
     "the inside of PyFlink's operators": (
         r".*\.(Internal\w+|PassThrough\w+|FunctionWrapper|ReduceFunctionWrapper"
         r"|FlinkKafka(Consumer|Producer)Base)"
@@ -46,7 +49,7 @@ MEANINGLESS = {
     ),
     "how PyFlink's own code is written and started": (
         r"find_flink_home|add_version_doc|keyword|sys|wraps|util\.api_stability_decorators\..*"
-        r"|datastream\.stream_execution_environment\.Public|util\.exceptions"
+        r"|datastream\.stream_execution_environment\.Public"
     ),
 }
 
