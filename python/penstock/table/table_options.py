@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import zoneinfo
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,9 @@ _IDLE: Final = frozenset(
 """Options of Flink that change no result and have no counterpart here."""
 
 _PREFIX: Final = "table."
+_STATE_TTL: Final = "table.exec.state.ttl"
+
+logger = logging.getLogger(__name__)
 
 
 def check_table_option(key: str, value: str) -> None:
@@ -74,9 +78,14 @@ def check_table_option(key: str, value: str) -> None:
         hint = f": did you mean {near[0]!r}?" if near else ""
         raise ConfigurationError(f"penstock has no option {key!r}{hint}")
     try:
-        parse(value)
+        parsed = parse(value)
     except ValueError as error:
         raise ConfigurationError(f"Invalid value {value!r} for {key!r}: {error}") from None
+    if key == _STATE_TTL and parsed:
+        logger.warning(
+            "%s has no effect yet: unbounded joins and groups keep their state until the job ends",
+            key,
+        )
 
 
 def _check_zone(text: str) -> None:
