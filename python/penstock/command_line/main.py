@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import click
 
+import penstock
 from penstock import __version__, pyflink_alias
 from penstock.command_line.client_process import add_python_files, choose_target
 from penstock.command_line.flags import FlagGroup
@@ -177,7 +178,7 @@ def _runs_programs(path: str) -> bool:
 
 def _leave_out_own_frames(trace: TracebackType | None) -> None:
     """Cuts a traceback behind the last frame that is neither of penstock nor of Python itself."""
-    package, library = str(Path(__file__).parent), sysconfig.get_path("stdlib")
+    package, library = str(Path(penstock.__file__).parent), sysconfig.get_path("stdlib")
     installed = sysconfig.get_path("purelib")  # it may lie within the library
     last = None
     while trace is not None:
