@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.common.configuration import Configuration
+from penstock.common.options import pipeline
 
 __all__ = ["EnvironmentSettings"]
 
-_RUNTIME_MODE = "execution.runtime-mode"
+_RUNTIME_MODE = pipeline.RUNTIME_MODE.key
 
 
 @dataclass(frozen=True)

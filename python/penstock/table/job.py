@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
+from penstock.common.options import pipeline
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -13,6 +14,7 @@ from penstock.table.exceptions import TableException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.translation import TranslationContext, translate
 from penstock.table.pruning import Pruning
+from penstock.table.table_options import MAX_COLUMN_WIDTH, NOT_NULL_ENFORCER, PARALLELISM
 from penstock.table.table_result import InsertResult, QueryResult
 from penstock.table.types import RowField, RowType
 
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
     from penstock.table.table_config import TableConfig
 
 _TABLE_PREFIX = "table."
-_PARALLELISM = "table.exec.resource.default-parallelism"
-_MODE = "execution.runtime-mode"
-_NAME = "pipeline.name"
-_ENFORCER = "table.exec.sink.not-null-enforcer"
+_MODE = pipeline.RUNTIME_MODE.key
+_NAME = pipeline.NAME.key
 
 
 class TableJobs:
@@ -60,7 +60,7 @@ class TableJobs:
 
     def set_parallelism(self, environment: StreamExecutionEnvironment) -> None:
         """Give an environment the parallelism of tables, where there is one."""
-        parallelism = self._config.get(_PARALLELISM, None)
+        parallelism = self._config.get(PARALLELISM, None)
         if parallelism is not None and int(parallelism) > 0:
             environment.set_parallelism(int(parallelism))
 
@@ -88,7 +88,7 @@ class TableJobs:
             results,
             is_streaming=self._planner.is_streaming,
             time_zone=self._config.get_local_timezone(),
-            longest=int(self._config.get("table.display.max-column-width", "30") or 30),
+            longest=int(self._config.get(MAX_COLUMN_WIDTH, "30") or 30),
         )
 
     def insert(self, sinks: Sequence[n.Sink]) -> InsertResult:
@@ -126,7 +126,7 @@ class TableJobs:
         columns = sink.sink.required
         if not columns:
             return transformation
-        drops = (self._config.get(_ENFORCER, "ERROR") or "ERROR").upper() == "DROP"
+        drops = (self._config.get(NOT_NULL_ENFORCER, "ERROR") or "ERROR").upper() == "DROP"
         stream: DataStream[Any] = DataStream(environment, transformation)
         enforcer = NotNullEnforcer(sink.name, columns, drops)
         return stream.flat_map(enforcer).name("ConstraintEnforcer").transformation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.options import pipeline
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.table import Table
 from penstock.table.table_environment import TableEnvironment
@@ -56,7 +57,7 @@ class StreamTableEnvironment(TableEnvironment):
         settings = environment_settings
         if settings is None:
             configuration = stream_execution_environment.get_configuration()
-            mode = configuration.get_string("execution.runtime-mode", "STREAMING") or ""
+            mode = configuration.get_string(pipeline.RUNTIME_MODE.key, "STREAMING") or ""
             settings = EnvironmentSettings(streaming=mode.upper() != "BATCH")
         made = StreamTableEnvironment(settings, stream_execution_environment)
         made._config.add_configuration(settings.configuration)

@@ -7,20 +7,23 @@ import zoneinfo
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
+from penstock.common.options import user_code
 from penstock.common.options.value_types import DurationType
 from penstock.errors import ConfigurationError, WrongArgumentError
 from penstock.table.sql_dialect import SqlDialect
-from penstock.table.table_options import check_table_option
+from penstock.table.table_options import (
+    CODE_LENGTH,
+    LOCAL_TIME_ZONE,
+    STATE_TTL,
+    check_table_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["TableConfig"]
 
-_TIME_ZONE = "table.local-time-zone"
-_STATE_TTL = "table.exec.state.ttl"
-_CODE_LENGTH = "table.generated-code.max-length"
-_PYTHON_EXECUTABLE = "python.executable"
+_PYTHON_EXECUTABLE = user_code.EXECUTABLE.key
 
 
 class TableConfig:
@@ -85,7 +88,7 @@ class TableConfig:
 
     def get_local_timezone(self) -> str:
         """Return the session's time zone, by default that of the machine."""
-        named = self.get(_TIME_ZONE, "default")
+        named = self.get(LOCAL_TIME_ZONE, "default")
         if named is not None and named != "default":
             return named
         return _machine_zone()
@@ -96,24 +99,24 @@ class TableConfig:
         Raises:
             ConfigurationError: No time zone has that name.
         """
-        self.set(_TIME_ZONE, timezone_id)
+        self.set(LOCAL_TIME_ZONE, timezone_id)
 
     def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
         """Set how long state of a key is kept that nothing reads or changes; 0 for ever."""
-        self.set(_STATE_TTL, f"{int(duration / datetime.timedelta(milliseconds=1))} ms")
+        self.set(STATE_TTL, f"{int(duration / datetime.timedelta(milliseconds=1))} ms")
 
     def get_idle_state_retention(self) -> datetime.timedelta:
         """Return how long state of a key is kept that nothing reads or changes; 0 for ever."""
-        text = self.get(_STATE_TTL, "0 ms") or "0 ms"
+        text = self.get(STATE_TTL, "0 ms") or "0 ms"
         return datetime.timedelta(milliseconds=DurationType().parse(text))
 
     def get_max_generated_code_length(self) -> int:
         """Return an option that has no meaning here: no code is generated."""
-        return int(self.get(_CODE_LENGTH, "4000") or 4000)
+        return int(self.get(CODE_LENGTH, "4000") or 4000)
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
         """Set an option that has no meaning here: no code is generated."""
-        self.set(_CODE_LENGTH, str(max_generated_code_length))
+        self.set(CODE_LENGTH, str(max_generated_code_length))
 
     def get_sql_dialect(self) -> int:
         """Return the dialect, which is always ``SqlDialect.DEFAULT``."""

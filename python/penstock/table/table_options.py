@@ -20,19 +20,27 @@ from penstock.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LOCAL_TIME_ZONE: Final = "table.local-time-zone"
+STATE_TTL: Final = "table.exec.state.ttl"
+PARALLELISM: Final = "table.exec.resource.default-parallelism"
+MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
+MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
+CODE_LENGTH: Final = "table.generated-code.max-length"
+
 _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
-    "table.local-time-zone": lambda text: _check_zone(text),
-    "table.exec.state.ttl": DurationType().parse,
-    "table.exec.resource.default-parallelism": IntegerType(-1).parse,
-    "table.exec.mini-batch.enabled": BooleanType().parse,
-    "table.exec.sink.not-null-enforcer": ChoiceType("ERROR", "DROP").parse,
+    LOCAL_TIME_ZONE: lambda text: _check_zone(text),
+    STATE_TTL: DurationType().parse,
+    PARALLELISM: IntegerType(-1).parse,
+    MINI_BATCH: BooleanType().parse,
+    NOT_NULL_ENFORCER: ChoiceType("ERROR", "DROP").parse,
     "table.exec.source.idle-timeout": DurationType().parse,
     "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
     "table.builtin-catalog-name": TextType().parse,
     "table.builtin-database-name": TextType().parse,
     "table.dml-sync": BooleanType().parse,
     "table.dynamic-table-options.enabled": BooleanType().parse,
-    "table.display.max-column-width": IntegerType(1).parse,
+    MAX_COLUMN_WIDTH: IntegerType(1).parse,
 }
 """Options of Flink that have a meaning here, with what parses them."""
 
@@ -56,7 +64,6 @@ _IDLE: Final = frozenset(
 """Options of Flink that change no result and have no counterpart here."""
 
 _PREFIX: Final = "table."
-_STATE_TTL: Final = "table.exec.state.ttl"
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +88,7 @@ def check_table_option(key: str, value: str) -> None:
         parsed = parse(value)
     except ValueError as error:
         raise ConfigurationError(f"Invalid value {value!r} for {key!r}: {error}") from None
-    if key == _STATE_TTL and parsed:
+    if key == STATE_TTL and parsed:
         logger.warning(
             "%s has no effect yet: unbounded joins and groups keep their state until the job ends",
             key,

@@ -21,6 +21,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
 from penstock.table.plan.rules import check, optimized
+from penstock.table.table_options import MINI_BATCH
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -242,7 +243,7 @@ class Translation:
             return self._keyed(
                 before, node.keys, "final_aggregate", "HashAggregate", node, **settings
             )
-        enabled = self._context.settings.get("table.exec.mini-batch.enabled", "false")
+        enabled = self._context.settings.get(MINI_BATCH, "false")
         settings["per_batch"] = enabled.lower() == "true"
         settings["is_updating"] = self._changelog.is_updating(node)
         return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
