@@ -23,6 +23,7 @@ from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows
 from penstock.errors import CheckpointError
+
 from recovery.operator_programs import Negate, Told
 
 KEYS = 10

@@ -7,6 +7,7 @@ from pathlib import Path
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.errors import JobCancelledError
 from penstock.jobmaster.checkpointing import service
+
 from recovery import chaos
 
 

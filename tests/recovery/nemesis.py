@@ -25,11 +25,12 @@ import time
 from pathlib import Path
 
 import psutil
-from recovery.chaos import Progress, lives
-from recovery.endless_jobs import JOBS
 from support.leader_places import FilePlace
 from support.relay import Relay
 from support.sessions import TOKEN, Role
+
+from recovery.chaos import Progress, lives
+from recovery.endless_jobs import JOBS
 
 LEASE_MS = 1_000
 #: How often each fault comes.

@@ -17,6 +17,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+
 from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
 ELEMENTS = 4000

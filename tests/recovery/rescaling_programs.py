@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+
 from recovery.programs import KEYS, PAIR, Work, environment
 
 TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])

@@ -9,6 +9,7 @@ from penstock.datastream.functions import (
     GenericWriteAheadSink,
     TwoPhaseCommitSinkFunction,
 )
+
 from recovery.sink_programs import lines
 
 

@@ -29,6 +29,7 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor
+
 from recovery.programs import environment
 
 KEYS = 10

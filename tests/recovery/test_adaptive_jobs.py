@@ -8,9 +8,10 @@ from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.errors import InvalidProgramError
 from penstock.rest.run_files import running_clusters
-from recovery.test_rescaling_running_jobs import EXPECTED, counted
 from support.rest_client import Client
 from support.sessions import Session
+
+from recovery.test_rescaling_running_jobs import EXPECTED, counted
 
 ADAPTIVE = {
     "jobmanager.scheduler": "adaptive",

@@ -13,6 +13,7 @@ from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
+
 from recovery.savepoint_programs import (
     KEYS,
     counted,

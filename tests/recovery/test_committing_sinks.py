@@ -7,6 +7,7 @@ Method: real processes of the local target; each moment fails once in one job.
 
 import pytest
 from penstock.datastream.connectors.file_system import FileCompactor, StreamFormat
+
 from recovery.sink_functions import FileTransactions, FileWriteAhead, write_by_function
 from recovery.sink_programs import (
     POLICIES,

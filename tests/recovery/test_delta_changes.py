@@ -10,6 +10,7 @@ import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import MapFunction
 from penstock.datastream.connectors.delta import DeltaSource
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

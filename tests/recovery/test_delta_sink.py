@@ -12,6 +12,7 @@ from penstock.datastream.connectors.data_generator import (
     RateLimiterStrategy,
 )
 from penstock.datastream.connectors.delta import DeltaSink
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

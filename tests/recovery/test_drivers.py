@@ -15,8 +15,9 @@ from e2e.running import run_program, start_program
 from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, InvalidProgramError, JobExecutionError
-from recovery.sink_programs import expected_lines, fates
 from support.leader_places import KINDS, FilePlace, ZooKeeperPlace, serving_zookeeper
+
+from recovery.sink_programs import expected_lines, fates
 
 ELEMENTS = 4_000
 FOR_EVER = {"penstock.high-availability.lease": "1 h"}

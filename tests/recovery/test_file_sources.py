@@ -20,6 +20,7 @@ from penstock.datastream.connectors.file_system import (
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from pyarrow import parquet, table
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

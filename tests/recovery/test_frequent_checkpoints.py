@@ -18,6 +18,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StateBackendError
 from penstock.taskexecutor.rocksdb import snapshot
 from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
+
 from recovery.savepoint_programs import environment
 
 TESTS = Path(__file__).parents[1]

@@ -7,6 +7,7 @@ from penstock.datastream.connectors.data_generator import (
     DataGeneratorSource,
     RateLimiterStrategy,
 )
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

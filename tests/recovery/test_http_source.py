@@ -9,9 +9,10 @@ import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import MapFunction
 from penstock.datastream.connectors.http import HttpSource
+from support.number_pages import NumberPages
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
-from support.number_pages import NumberPages
 
 ELEMENTS = 12_000
 MOMENTS = {2_500: "first", 6_001: "second", 9_999: "third"}

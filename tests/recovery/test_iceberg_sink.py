@@ -12,6 +12,7 @@ from penstock.datastream.connectors.data_generator import (
 )
 from penstock.datastream.connectors.iceberg import IcebergSink
 from pyiceberg.catalog import load_catalog
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

@@ -9,6 +9,7 @@ import pytest
 from integration.test_iceberg import Lake
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors.iceberg import IcebergSource
+
 from recovery.programs import environment
 from recovery.sink_programs import fates
 from recovery.test_delta_changes import MOMENTS, ROWS, VERSIONS, FailingAt, Fate

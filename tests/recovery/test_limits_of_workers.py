@@ -10,6 +10,7 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
+
 from recovery import chaos
 from recovery.test_storage_faults import Job, await_log
 

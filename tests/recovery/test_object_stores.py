@@ -15,6 +15,9 @@ import pytest
 from penstock.common import Configuration
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
+from support.commands import penstock
+from support.s3_server import BUCKET, SECRET_KEY, s3_server
+
 from recovery import chaos
 from recovery.savepoint_programs import (
     KEYS,
@@ -27,8 +30,6 @@ from recovery.savepoint_programs import (
 )
 from recovery.sink_programs import POLICIES, Fate, expected_lines, fates, write_files
 from recovery.test_storage_faults import FailsOnDemand, await_log
-from support.commands import penstock
-from support.s3_server import BUCKET, SECRET_KEY, s3_server
 
 ELEMENTS = 50_000
 ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)

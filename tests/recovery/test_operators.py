@@ -5,6 +5,7 @@ Method: real processes of the local target; the results are shown once their che
 """
 
 import pytest
+
 from recovery.operator_programs import KINDS, results
 from recovery.sink_programs import Fate, fates
 

@@ -5,6 +5,7 @@ import queue
 import pytest
 from penstock.common import Types
 from penstock.datastream import MapFunction
+
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
 

@@ -13,6 +13,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointListener
 from penstock.jobmaster import failure_causes
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
+
 from recovery.programs import KEYS, checkpoints_after_part_of_a_source, counts, passed_on
 
 ELEMENTS = 150_000

@@ -9,12 +9,13 @@ from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.errors import InvalidProgramError
 from penstock.rest.run_files import running_clusters
+from support.rest_client import Client, UntilMarked
+from support.sessions import Session
+
 from recovery.programs import KEYS, PAIR, Work
 from recovery.rescaling_programs import TRIPLE, cancelled, job, last_counts
 from recovery.test_adaptive_jobs import ADAPTIVE
 from recovery.test_rescaling_running_jobs import EXPECTED, Lanes, rescale, watched
-from support.rest_client import Client, UntilMarked
-from support.sessions import Session
 
 ELEMENTS = 20_000
 FORCED = {

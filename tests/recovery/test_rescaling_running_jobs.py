@@ -11,8 +11,9 @@ from penstock.datastream.connectors.file_system import BucketAssigner, FileSink,
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointedFunction, ParallelSourceFunction
 from penstock.datastream.state import ListStateDescriptor
-from recovery.programs import environment
 from support.rest_client import Client
+
+from recovery.programs import environment
 
 LANES, KEYS, EACH = 6, 10, 1000
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])

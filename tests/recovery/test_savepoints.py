@@ -13,6 +13,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import MapFunction, SourceFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import CheckpointError, InvalidProgramError, JobCancelledError
+
 from recovery.savepoint_programs import asked, counted, environment, numbers, stopped
 
 MANY = 10**9

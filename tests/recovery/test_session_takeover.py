@@ -20,10 +20,11 @@ from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, RemoteStreamEnvironment
 from penstock.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from penstock.session.files import sessions
-from recovery.sink_programs import Fate, expected_lines, write_files
 from support.leader_places import KINDS, FilePlace, ZooKeeperPlace, serving_zookeeper
 from support.rest_client import UntilMarked
 from support.sessions import TOKEN, Role, Session, eventually
+
+from recovery.sink_programs import Fate, expected_lines, write_files
 
 ELEMENTS = 4_000
 BOTH = pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from penstock.common import Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.errors import SinkError
+
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
 
 ELEMENTS = 20_000

@@ -25,6 +25,7 @@ from penstock.errors import (
     JobCancelledError,
     JobExecutionError,
 )
+
 from recovery.savepoint_programs import (
     KEYS,
     asked,

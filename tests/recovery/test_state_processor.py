@@ -15,6 +15,7 @@ from penstock.datastream.state import (
 )
 from penstock.errors import CheckpointStorageError, InvalidProgramError, SerializationError
 from penstock.state_processor import Savepoint, SavepointWriter
+
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -28,6 +28,7 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     ValueStateDescriptor,
 )
+
 from recovery.savepoint_programs import asked, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])

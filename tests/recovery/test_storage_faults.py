@@ -28,6 +28,7 @@ from penstock.errors import (
     CorruptCheckpointError,
     JobExecutionError,
 )
+
 from recovery import chaos
 
 FAILS = {
