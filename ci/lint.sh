@@ -14,7 +14,7 @@ check() {
     "$@" >"$output/$name" 2>&1 &
     checks="$checks $name:$!"
 }
-check ruff "$bin/ruff" check .
+check ruff "$bin/ruff" check --no-cache .
 check ruff-format "$bin/ruff" format --check .
 check english "$bin/python" ci/english.py
 check imports "$bin/lint-imports"
