@@ -175,7 +175,7 @@ def measured(engine: Engine, query: str, folders: dict[int, Path], repeat: int) 
         little = engine.seconds(query, folders[few])
         taken = engine.seconds(query, folders[many])
         seconds, cpu_s = (a - b for a, b in zip(taken, little, strict=True))
-        if seconds > 0:
+        if seconds > 0 and cpu_s > 0:
             rates.append((many - few) / seconds)
             costs.append(cpu_s / (many - few) * 1e9)
     if not rates:
