@@ -5,6 +5,7 @@ Method: each exception is described, sent and rebuilt as the driver does it, wit
 
 import dataclasses
 import sys
+import threading
 
 import pytest
 from penstock.common.exception_text import attach
@@ -13,6 +14,7 @@ from penstock.jobmaster.user_failure import exception_of, failure_of
 from penstock.rpc import messages
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.message import encode_message
+from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE, describe_failure
 
 HALF = "caf\udce9"
@@ -170,6 +172,30 @@ def test_any_exception_can_be_reported(kind):
     rebuilt = exception_of(failure_of(received, "Map (1/1)", "executor"))
     assert isinstance(rebuilt, BaseException)
     assert not issubclass(type(rebuilt), SystemExit)  # isinstance asks the exception
+
+
+def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    asked, answered = threading.Event(), threading.Event()
+
+    class Silent(OfOddMeta):
+        def __str__(self):
+            asked.set()
+            answered.wait()
+            return "too late"
+
+    try:
+        raise Silent
+    except Silent as error:
+        failure = describe_failure(error, "Task", 0)
+    try:
+        assert asked.wait(10)
+        assert failure.qualname.endswith("Silent")
+        assert "__str__" in failure.message
+        assert "raise Silent" in failure.traceback
+        assert failure.operator == "Task"
+    finally:
+        answered.set()
 
 
 def test_a_text_with_half_a_character_is_escaped():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import traceback
 
 from penstock.common.exception_text import (
@@ -33,12 +34,50 @@ MAX_INNER_FRAMES = 15
 
 MAX_CHAINED_EXCEPTIONS = 10
 
+DESCRIPTION_TIME_S = 10.0
+"""The time that the methods of an exception's class have, such as ``__str__``, all together."""
+
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     """Describe an exception by class, text, traceback and, if possible, its pickle.
 
-    Raises nothing, whatever the exception's class does.
+    Raises nothing, and returns within `DESCRIPTION_TIME_S`, whatever the exception's class does.
     """
+    described: list[TaskFailure] = []
+    thread = threading.Thread(
+        target=lambda: described.append(_describe(error, task_name, subtask)),
+        name="exception text",
+        daemon=True,  # it is lost if the class's code never returns
+    )
+    try:
+        thread.start()
+    except RuntimeError:  # the process can start no thread any more
+        return _describe(error, task_name, subtask)
+    thread.join(DESCRIPTION_TIME_S)
+    return described[0] if described else _silent_failure(error, task_name, subtask)
+
+
+def _silent_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
+    """Describes an exception without a call of anything that its class defines."""
+    kind = type(error)  # its metaclass may be the user's, too
+    module = type.__dict__["__module__"].__get__(kind)
+    stack = traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))
+    return TaskFailure(
+        module=encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
+        qualname=encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
+        message=(
+            f"<the exception's class did not give its text within {DESCRIPTION_TIME_S:g} s: see "
+            "its __str__>"
+        ),
+        traceback=encodable("".join(stack.format()), MAX_TRACEBACK_CHARACTERS),
+        operator=encodable(attached(error, OPERATOR_ATTRIBUTE) or task_name, MAX_NAME_CHARACTERS),
+        subtask=subtask,
+        location=None,
+        pickled=None,
+    )
+
+
+def _describe(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     module, qualname = name_of(error)
     if module == "bdb":  # a debugger that met the end of standard input
         annotate(error, NO_DEBUGGER)
