@@ -23,13 +23,21 @@ add_module_names = False
 toc_object_entries = False
 
 
+#: Pages whose folder holds their parts.
+_PARTS = {"reference": "reference/*", "options": "options/*", "howto/README": "*"}
+
+
 def _add_contents(app, name, source):
-    """The order of the pages is that of the links on the first one."""
+    """Order the pages as the links of the first page do, under its headings."""
+    if name in _PARTS:
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{_PARTS[name]}\n```\n"
     if name == root_doc:
-        pages = re.findall(r"\]\(([\w/]+)\.md\)", source[0])
-        source[0] += "\n".join(
-            ["\n\n```{toctree}\n:hidden:\n:glob:\n", *pages, "howto/*", "formats/*", "```\n"]
-        )
+        for section in source[0].split("\n## ")[1:]:
+            title, _, text = section.partition("\n")
+            pages = dict.fromkeys(re.findall(r"\]\(([\w/]+)\.md\)", text))
+            source[0] += "\n".join(
+                ["\n\n```{toctree}\n:hidden:", f":caption: {title}\n", *pages, "```\n"]
+            )
 
 
 _shown = set()

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -77,11 +78,16 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
         click.echo(
             f"    value: {one['value']}; default: {one['default'] or 'none'}; of the {one['scope']}"
         )
-        click.echo(f"    {one['meaning']}")
+        click.echo(f"    {_without_links(one['meaning'])}")
         for place in one["set"]:
             click.echo(f"    set: {place['value']} in {place['where']}")
         if one["without_effect"]:
             click.echo(f"    without effect: {one['without_effect']}")
+
+
+def _without_links(markdown: str) -> str:
+    """Return a text of one line with the targets of its links removed."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1 in the guide", markdown)
 
 
 def _where_set(

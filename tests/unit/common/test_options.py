@@ -10,7 +10,7 @@ from penstock.common import Configuration, Encoder
 from penstock.common.options.check import check_options
 from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.registry import SECTIONS, options_by_key, options_of
-from penstock.common.options.table import options_page
+from penstock.common.options.table import options_pages
 from penstock.common.options.value_types import FoldersType, FolderType
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
@@ -136,9 +136,12 @@ def test_native_messages_name_declared_options():
             assert key in options_by_key() or not is_flink_key(key), (path, key)
 
 
-def test_the_page_of_options_is_current():
-    """Written by ``python -m penstock.common.options.table > docs/options.md``."""
-    assert (ROOT / "docs" / "options.md").read_text() == options_page()
+def test_the_pages_of_options_are_current():
+    """``python -m penstock.common.options.table docs`` writes them."""
+    docs = ROOT / "docs"
+    pages = options_pages()
+    assert {path: (docs / path).read_text() for path in pages} == pages
+    assert {f"options/{path.name}" for path in (docs / "options").iterdir()} <= set(pages)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ SCHEDULER: Final = Option(
     ),
     "Default",
     "with Adaptive a streaming job runs with the slots that there are, up to its parallelism, and "
-    "changes it when TaskExecutors come or go; see [operations.md](operations.md#adaptive-jobs)",
+    "changes it when TaskExecutors come or go; see [Adaptive jobs](rescaling.md#adaptive-jobs)",
 )
 RESOURCE_WAIT_TIMEOUT: Final = Option(
     "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",

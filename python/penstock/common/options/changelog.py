@@ -47,7 +47,7 @@ ENABLED: Final = _changelog(
     BooleanType(),
     False,
     "whether checkpoints write a log of what has changed, and the whole of keyed state is written "
-    "beside them (docs/fault_tolerance.md)",
+    "beside them; see [A log of changes](checkpoints.md#a-log-of-changes)",
 )
 STORAGE: Final = _changelog(
     "storage",

@@ -47,8 +47,7 @@ REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "metrics.reporters",
     ListType(),
     (),
-    "which of the reporters named in `metrics.reporter.<name>.*` report; see "
-    "[Operations](operations.md#metrics)",
+    "which of the reporters named in `metrics.reporter.<name>.*` report; see [Metrics](metrics.md)",
     default_text="all of them",
     scope="cluster",
 )
@@ -65,7 +64,7 @@ SCOPE_DRIVER: Final = Option(
     TextType(),
     "<host>.jobmanager",
     "what names of the driver's metrics begin with; see "
-    "[Operations](operations.md#names-of-metrics)",
+    "[Names of metrics](metrics.md#names-of-metrics)",
     scope="cluster",
 )
 SCOPE_DRIVER_JOB: Final = Option(

@@ -23,7 +23,7 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "rest.bind-port",
     PortRangeType(),
     None,
-    "where the REST interface listens; 0 for any free port; see [Operations](operations.md)",
+    "where the REST interface listens; 0 for any free port; see [REST interface](rest.md)",
     alternate_keys=("rest.port", "web.port", "jobmanager.web.port"),
     default_text="there is none",
     scope="cluster",
