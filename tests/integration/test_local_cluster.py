@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
+from penstock.common.job_gateway import JobGateway
 from penstock.errors import (
     ConfigurationError,
     JobCancelledError,
@@ -27,7 +28,6 @@ from penstock.errors import (
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
-from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.local import LocalExecutor
 from penstock.jobmaster.states import JobStatus
 from penstock.taskexecutor.worker import task_executor
@@ -40,7 +40,7 @@ END_S = 60
 
 def execute(
     *vertices: object, configuration: dict[str, str] | None = None, **job_options: str
-) -> JobHandle:
+) -> JobGateway:
     options = QUIET | (configuration or {})
     return LocalExecutor().execute(job(*vertices, **job_options), options)  # type: ignore[arg-type]
 
@@ -166,7 +166,7 @@ def wait_until(condition: Callable[[], object]) -> None:
     raise TimeoutError("what the test waits for does not happen")
 
 
-def running(handle: JobHandle, subtasks: int) -> list[int]:
+def running(handle: JobGateway, subtasks: int) -> list[int]:
     """Waits until so many subtasks have told their pid; returns these."""
     wait_until(lambda: len(handle.accumulators().get("pids", [])) >= subtasks)
     pids: list[int] = handle.accumulators()["pids"]

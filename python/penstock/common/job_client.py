@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import (
     DetachedJobExecutionResult,
     JobExecutionResult,
 )
+from penstock.common.job_gateway import SavepointWish
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.names import checked_size
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from penstock.common.job_gateway import JobGateway, SavepointFormatType
     from penstock.common.job_progress import JobProgress
 
 __all__ = [
@@ -27,100 +25,10 @@ __all__ = [
 ]
 
 
-OperatorTotals: TypeAlias = "Mapping[tuple[bytes, str], Mapping[str, int]]"
-"""Sums over the subtasks: by vertex id and operator name, and there by the name of the metric."""
-
-SavepointFormatType = Literal["CANONICAL", "NATIVE"]
-"""Format of a savepoint; both produce the same bytes."""
-
-
-@dataclass(frozen=True)
-class SavepointWish:
-    """Request for a savepoint of a job.
-
-    Attributes:
-        directory: The savepoint's own directory is made in it; None for the configured one.
-        savepoint_format: How it is written.
-        end: Whether the job ends with it: not, by coming to its end, or by being cancelled.
-        drains: Whether a job that stops comes to the end of its event time before.
-    """
-
-    directory: str | None
-    savepoint_format: SavepointFormatType
-    end: Literal["", "stop", "cancel"] = ""
-    drains: bool = False
-
-    def __post_init__(self) -> None:
-        directory: object = self.directory
-        if not isinstance(directory, str | None) or directory == "":
-            raise WrongArgumentError(
-                f"the directory of a savepoint is a path or URL, not {directory!r}"
-            )
-        if directory is not None:
-            checked_size("the directory of a savepoint", directory)
-        if self.savepoint_format not in ("CANONICAL", "NATIVE"):
-            raise WrongArgumentError(
-                f"a savepoint's format is 'CANONICAL' or 'NATIVE', not {self.savepoint_format!r}"
-            )
-
-
-class JobHandle(Protocol):
-    """Handle of a job that an execution target accepted."""
-
-    job_id: bytes
-    job_name: str
-
-    def status(self) -> Any:
-        """The job's state; its name is that of a JobStatus."""
-
-    def cancel(self) -> None:
-        """Asks for cancellation and returns."""
-
-    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Asks for a savepoint; the future gives its path."""
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end; whether it came in time."""
-
-    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
-        """Waits for the end; the accumulators, or raises what made the job fail."""
-
-    def exception(self) -> BaseException | None:
-        """Return the exception that `result` raises for a job that has ended."""
-
-    def accumulators(self) -> dict[str, Any]:
-        """The accumulators as they are now."""
-
-    def runtime_ms(self) -> int:
-        """The running time in ms."""
-
-    def progress(self) -> JobProgress:
-        """The job's progress."""
-
-    def operator_totals(self) -> OperatorTotals:
-        """Return what the job's operators counted, as they reported it last."""
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Calls back once the job has ended."""
-
-    def collect(self, collect_id: str) -> CollectResults:
-        """The results of one of the job's collect sinks."""
-
-
-class CollectResults(Protocol):
-    """The results of one collect sink."""
-
-    def take(self, timeout_s: float | None = None) -> bytes | None:
-        """The next batch, None at the end: records as [length, i32 big-endian][codec bytes]."""
-
-    def close(self) -> None:
-        """Takes no more results."""
-
-
 class JobClient(NoJavaMembers):
     """The program's hold on a job, made by `StreamExecutionEnvironment.execute_async`."""
 
-    def __init__(self, handle: JobHandle) -> None:
+    def __init__(self, handle: JobGateway) -> None:
         """Wraps the execution target's handle."""
         self._handle = handle
 
@@ -135,7 +43,7 @@ class JobClient(NoJavaMembers):
         show(self)
 
     @property
-    def handle(self) -> JobHandle:
+    def handle(self) -> JobGateway:
         """The execution target's handle."""
         return self._handle
 

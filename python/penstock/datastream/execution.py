@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.common.job_client import JobClient, JobHandle
+from penstock.common.job_client import JobClient
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import ATTACHED, TARGET
 from penstock.errors import ConfigurationError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.common.configuration import Configuration
+    from penstock.common.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
 
 TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"
@@ -35,7 +36,7 @@ class Executor(Protocol):
         job_graph: JobGraph,
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
-    ) -> JobHandle:
+    ) -> JobGateway:
         """Starts a job and returns at once."""
 
 

@@ -44,7 +44,7 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.common.job_client import OperatorTotals
+    from penstock.common.job_gateway import OperatorTotals
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph

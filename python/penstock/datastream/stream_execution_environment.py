@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.common import Row
-    from penstock.common.job_client import OperatorTotals
+    from penstock.common.job_gateway import OperatorTotals
     from penstock.connectors.split_source import PythonSource
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend

@@ -34,8 +34,8 @@ from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.inspections import Inspections
-from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.job_master import JobMaster, now_ms
+from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from penstock.errors import LeadershipLostError
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
-    from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.failure import Failure
 
 logger = logging.getLogger(__name__)
@@ -191,22 +190,22 @@ class Dispatcher:
         self,
         job_graph: JobGraph,
         collect_ids: Iterable[str] = (),
-        on_ended: Callable[[JobHandle], None] | None = None,
-        on_interrupt: Callable[[JobHandle], None] | None = None,
+        on_ended: Callable[[LocalJobGateway], None] | None = None,
+        on_interrupt: Callable[[LocalJobGateway], None] | None = None,
         records: JobRecords | None = None,
         *,
         launch_extras: Mapping[str, object] | None = None,
         rebuilt: Callable[[Failure], BaseException] = exception_of,
-    ) -> JobHandle:
-        """Starts a job and returns its handle.
+    ) -> LocalJobGateway:
+        """Starts a job and returns its gateway.
 
         A job whose checkpoints have no place fails before any of its tasks begins.
 
         Args:
             job_graph: the job, sorted topologically.
-            collect_ids: names of its collect sinks, whose results the handle gives.
-            on_ended: completes the handle, from the main thread; at once when not given.
-            on_interrupt: see `JobHandle`.
+            collect_ids: names of its collect sinks, whose results the gateway has.
+            on_ended: completes the gateway, from the main thread; at once when not given.
+            on_interrupt: see `LocalJobGateway`.
             records: what former drivers have left of it, and what the next one is left.
             launch_extras: further entries of the launch specification of its workers.
             rebuilt: makes the exception of a failure that ends it.
@@ -232,22 +231,19 @@ class Dispatcher:
         if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
             recovery = [first]
 
-        def run() -> JobHandle:
+        def run() -> LocalJobGateway:
             job_id = job_graph.job_id
             if job_id in self._jobs:
                 raise DuplicateJobSubmissionError(f"job {job_id.hex()} was submitted before")
-            handle = JobHandle(
+            gateway = LocalJobGateway(
                 job_id,
                 job_graph.name,
-                cancel=lambda: self._calls.post(lambda: self._cancel(job_id)),
-                accumulators=lambda: self._accumulators(job_id),
-                on_interrupt=on_interrupt or JobHandle.cancel,
-                collect=lambda collect_id: self.collect.results(job_id, collect_id),
-                take_savepoint=lambda request: self._calls.post(
-                    lambda: self._take_savepoint(job_id, request)
-                ),
-                progress=ProgressReader(self.gateway, job_id).read,
-                operator_totals=lambda: self._metrics.totals(job_id),
+                self._calls,
+                self.collect,
+                self._metrics,
+                ProgressReader(self.gateway, job_id).read,
+                on_interrupt,
+                self.gateway.outdate,
             )
             self._extras_of[job_id] = launch_extras or {}
             for collect_id in collect_ids:
@@ -261,18 +257,21 @@ class Dispatcher:
                     on_error=lambda error: self._job_broken(job_id, error),
                 ),
                 self._resources,
-                handle,
-                on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
+                gateway,
+                on_ended=lambda master: self._job_ended(
+                    master, on_ended or LocalJobGateway.complete
+                ),
                 on_stuck=lambda: self._kill_workers(job_id),
                 on_checkpoint_request=partial(self.collect.take_all_until, job_id),
                 recovery=recovery,
                 records=records,
                 rebuilt=rebuilt,
             )
+            gateway.attach(master)
             self._jobs[job_id] = master
             self.gateway.job_started(master)
             self._calls.post(lambda: master.start(hopeless))
-            return handle
+            return gateway
 
         return self._calls.call(run, CALL_TIMEOUT_S)
 
@@ -511,14 +510,14 @@ class Dispatcher:
                 with self._breaking(master):
                     master.executor_lost(executor_id, error)
 
-    def _job_ended(self, master: JobMaster, complete: Callable[[JobHandle], None]) -> None:
+    def _job_ended(self, master: JobMaster, complete: Callable[[LocalJobGateway], None]) -> None:
         self._jobs[master.job_id] = None
         self.gateway.job_ended(master)
         self._data_plane.forget(master.job_id)
         self.collect.job_ended(master.job_id)
         if self._serves_many:
             self._release_workers(master.job_id)
-        complete(master.handle)
+        complete(master.gateway)
 
     def _release_workers(self, job_id: bytes) -> None:
         """A job of several has ended: what it had is for others."""
@@ -540,23 +539,6 @@ class Dispatcher:
         for connection in connections:
             connection.close("the cluster is shutting down")
             connection.join(1.0)
-
-    def _cancel(self, job_id: bytes) -> None:
-        master = self._jobs.get(job_id)
-        if master is not None:
-            master.cancel()
-
-    def _take_savepoint(self, job_id: bytes, request: SavepointRequest) -> None:
-        master = self._jobs.get(job_id)
-        if master is not None:
-            master.take_savepoint(request)
-
-    def _accumulators(self, job_id: bytes) -> dict[str, Any]:
-        def get() -> dict[str, Any]:
-            master = self._jobs.get(job_id)
-            return {} if master is None else master.accumulators()
-
-        return self._calls.call(get, CALL_TIMEOUT_S)
 
     def _end_jobs(self) -> None:
         self._abandon_jobs(JobExecutionError("the cluster was shut down before the job ended"))

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
-    from penstock.jobmaster.job_handle import JobHandle
+    from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
     from penstock.rpc.checkpoint_messages import CheckpointStandings
@@ -96,7 +96,7 @@ class JobMaster:
         settings: ClusterSettings,
         main_thread: QueueUser,
         resources: ResourceManager,
-        handle: JobHandle,
+        gateway: LocalJobGateway,
         on_ended: Callable[[JobMaster], None],
         on_stuck: Callable[[], None],
         on_checkpoint_request: Callable[[Future[CompletedCheckpoint]], None],
@@ -105,7 +105,7 @@ class JobMaster:
         rebuilt: Callable[[Failure], BaseException] = exception_of,
     ) -> None:
         self.job_id = job_graph.job_id
-        self.handle = handle
+        self.gateway = gateway
         self._graph = job_graph
         self._settings = settings
         self._main_thread = main_thread
@@ -596,7 +596,7 @@ class JobMaster:
         if not action.new.is_terminal:
             if action.new is JobStatus.CANCELLING:
                 self._checkpoints.job_cancelling()
-            self.handle.set_status(action.new)
+            self.gateway.set_status(action.new)
             return
         error: BaseException | None = None
         if action.new is JobStatus.FAILED:
@@ -622,11 +622,11 @@ class JobMaster:
         except BaseException as failure:  # whatever a user's accumulator raises when it is merged
             accumulators = {}
             error = error or without_control_flow(failure)
-        self.handle.set_result(action.new, error, accumulators)
+        self.gateway.set_result(action.new, error, accumulators)
         result = JobResult(
             self._graph.name,
             action.new.value,
-            self.handle.runtime_ms(),
+            self.gateway.runtime_ms(),
             accumulators,
             "" if error is None else described(error),
         )
@@ -635,7 +635,7 @@ class JobMaster:
     def _end_with(self, error: Exception) -> None:
         """Ends the job whose end could not be carried out."""
         self._ended = True
-        self.handle.set_result(JobStatus.FAILED, error, {})
+        self.gateway.set_result(JobStatus.FAILED, error, {})
         self._main_thread.post(self._tell_end)
 
     def _tell_end(self) -> None:

@@ -17,9 +17,9 @@ from penstock.network import runtime
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.common.job_gateway import JobGateway
     from penstock.common.options.option import Option
     from penstock.graph.job_graph import JobGraph
-    from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.resource_manager import DriverFactory
 
 TARGETS: dict[str, DriverFactory] = {"local": LocalDriver, "in-process": InProcessDriver}
@@ -37,7 +37,7 @@ class LocalExecutor:
         job_graph: JobGraph,
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
-    ) -> JobHandle:
+    ) -> JobGateway:
         """Starts a cluster and the job on it; returns at once.
 
         Raises:

@@ -21,14 +21,15 @@ from penstock.dependencies.staging import stage
 from penstock.dependencies.worker_environment import MANIFEST
 from penstock.high_availability.services import HighAvailabilityServices
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.jobmaster.job_handle import ended_job
+from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.common.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
-    from penstock.jobmaster.job_handle import JobHandle
+    from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.jobmaster.resource_manager import DriverFactory
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class PerJobCluster:
         self._leads: HighAvailabilityServices | None = None
         self._closer: threading.Thread | None = None
 
-    def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobHandle:
+    def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobGateway:
         """Submits the job; the cluster is stopped when it has ended.
 
         With `high-availability.type` it waits while another driver runs the job, and takes it up
@@ -110,7 +111,7 @@ class PerJobCluster:
                         result.status,
                     )
                     self.stop()
-                    return ended_job(records.job_id, result)
+                    return EndedJobGateway(records.job_id, result)
             return self._submit(job_graph, collect_ids, records)
         except BaseException:
             self.stop()
@@ -127,7 +128,7 @@ class PerJobCluster:
 
     def _submit(
         self, job_graph: JobGraph, collect_ids: Iterable[str], records: JobRecords | None
-    ) -> JobHandle:
+    ) -> LocalJobGateway:
         self._dispatcher = dispatcher = self._make_dispatcher()
         dispatcher.start()
         if records is not None:
@@ -139,23 +140,23 @@ class PerJobCluster:
             job_graph, collect_ids, self._job_ended, self._interrupted, records
         )
 
-    def _interrupted(self, handle: JobHandle) -> None:
+    def _interrupted(self, gateway: LocalJobGateway) -> None:
         """Ctrl-C: the job is cancelled, and whatever does not end in time is killed."""
         try:
-            handle.cancel()
+            gateway.cancel()
             assert self._dispatcher is not None, "it runs the job"
-            handle.join(self._dispatcher.settings.shutdown_grace_ms / 1000)
+            gateway.join(self._dispatcher.settings.shutdown_grace_ms / 1000)
         finally:
             self.stop()
 
-    def _job_ended(self, handle: JobHandle) -> None:
+    def _job_ended(self, gateway: LocalJobGateway) -> None:
         """Stops the cluster, then lets the waiting callers go on: so they find nothing left."""
 
         def close() -> None:
             try:
                 self.stop()
             finally:
-                handle.complete()
+                gateway.complete()
 
         self._closer = threading.Thread(target=close, name="cluster closer", daemon=True)
         self._closer.start()

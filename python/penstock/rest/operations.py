@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_client import SavepointWish
+from penstock.common.job_gateway import SavepointWish
 from penstock.common.options import adaptive, checkpointing
 from penstock.errors import InvalidProgramError, RescalingError
-from penstock.jobmaster.cluster_gateway import JobNotRunningError
+from penstock.jobmaster.local_job_gateway import JobNotRunningError
 from penstock.rest.call import RestError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Operations:
         Raises:
             RestError: They cannot be merged.
         """
-        future = gateway.accumulators(job.id, vertex_id, subtask)
+        future = gateway.job(job.id).ask_accumulators(vertex_id, subtask)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
         except TimeoutError:
@@ -125,7 +125,7 @@ class Operations:
 async def cancel(call: Call) -> Json:
     """``PATCH /jobs/:jobid?mode=cancel``."""
     call.choice("mode", "cancel")
-    future = call.gateway.cancel(call.job().id)
+    future = call.gateway.job(call.job().id).cancel()
     await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
     return {}
 
@@ -136,7 +136,8 @@ async def end_cluster(call: Call) -> Json:
     A session ends now.
     """
     for job in call.cluster.jobs:
-        await asyncio.wait_for(asyncio.wrap_future(call.gateway.cancel(job.id)), CALL_TIMEOUT_S)
+        cancelled = call.gateway.job(job.id).cancel()
+        await asyncio.wait_for(asyncio.wrap_future(cancelled), CALL_TIMEOUT_S)
     if call.gateway.end_session is not None:
         call.gateway.end_session()
     return {}
@@ -193,7 +194,7 @@ async def require_resources(call: Call) -> Json:
 
 
 async def _rescaled(call: Call, job_id: bytes, wish: int | dict[bytes, int]) -> Future[None]:
-    accepted = call.gateway.rescale(job_id, wish)
+    accepted = call.gateway.job(job_id).rescale(wish)
     try:
         return await asyncio.wait_for(asyncio.wrap_future(accepted), CALL_TIMEOUT_S)
     except (RescalingError, JobNotRunningError) as error:
@@ -240,7 +241,7 @@ def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = Fa
     except InvalidProgramError as error:
         raise RestError(400, str(error)) from None
     call.operations.trigger(
-        "savepoint", job.id, call.gateway.take_savepoint(job.id, wish), trigger_id
+        "savepoint", job.id, call.gateway.job(job.id).take_watched_savepoint(wish), trigger_id
     )
     return {"request-id": trigger_id}
 
@@ -252,7 +253,7 @@ def trigger_checkpoint(call: Call) -> Json:
     if kind not in ("CONFIGURED", "FULL"):
         raise RestError(400, f"checkpointType is CONFIGURED or FULL, not {kind!r}")
     if not call.operations.knows(trigger_id):
-        outcome = call.gateway.take_checkpoint(job.id, full=kind == "FULL")
+        outcome = call.gateway.job(job.id).take_checkpoint(full=kind == "FULL")
         call.operations.trigger("checkpoint", job.id, outcome, trigger_id)
     return {"request-id": trigger_id}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.common.exception_text import name_of, text_of
-from penstock.common.job_client import SavepointWish
+from penstock.common.job_gateway import SavepointWish
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.dependencies.worker_environment import MANIFEST
 from penstock.errors import (
@@ -26,7 +26,7 @@ from penstock.errors import (
 )
 from penstock.graph.job_graph_serializer import deserialize_job_graph
 from penstock.high_availability.services import HighAvailabilityServices
-from penstock.jobmaster.job_handle import ended_job
+from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 from penstock.jobmaster.user_failure import UnopenedFailureError, unopened
 from penstock.rpc import session_messages as messages
 from penstock.rpc.blob_messages import BlobChunk
@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from penstock.common.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.blob_server import BlobWriter
     from penstock.jobmaster.dispatcher import Dispatcher
-    from penstock.jobmaster.job_handle import JobHandle
+    from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.session.job_graph_store import JobGraphStore
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class ClientService:
         if stored is None:
             self._has_taken_up.set()
         self._lock = threading.Lock()
-        self._handles: dict[bytes, JobHandle] = {}
+        self._jobs: dict[bytes, LocalJobGateway] = {}
         self._connections: set[Connection] = set()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
@@ -116,8 +117,8 @@ class ClientService:
         with self._lock:
             self._connections.discard(connection)
 
-    def handle(self, job_id: bytes) -> JobHandle:
-        """The handle of a job that somebody holds on to.
+    def job(self, job_id: bytes) -> JobGateway:
+        """Return the gateway of a job that somebody holds on to.
 
         Raises:
             JobExecutionError: There is none.
@@ -132,16 +133,16 @@ class ClientService:
                 f"the session {self.name} is still reading what the former jobmanager has left"
             )
         with self._lock:
-            handle = self._handles.get(job_id)
-        if handle is None and self.stored is not None:
+            job = self._jobs.get(job_id)
+        if job is None and self.stored is not None:
             result = self.stored.records(job_id).result()
             if result is not None:
-                return ended_job(job_id, result, "submit it once more to have it run anew")
-        if handle is None:
+                return EndedJobGateway(job_id, result, "submit it once more to have it run anew")
+        if job is None:
             raise JobExecutionError(f"the session {self.name} has no job {job_id.hex()}")
-        return handle
+        return job
 
-    def submit(self, message: messages.SubmitJob, owner: object) -> JobHandle:
+    def submit(self, message: messages.SubmitJob, owner: object) -> JobGateway:
         """Starts a job whose blobs have come.
 
         Raises:
@@ -183,7 +184,7 @@ class ClientService:
                 for key in blobs_of(message):
                     self.dispatcher.blobs.put(partial(self.stored.write_blob, key), owner)
                 graph = deserialize_job_graph(self.dispatcher.blobs.read(message.graph, owner))
-                handle = self._start(graph, message)
+                job = self._start(graph, message)
             except (PenstockError, OSError):
                 logger.exception(
                     "job %s of the former jobmanager cannot be taken up; it is kept for the next",
@@ -191,16 +192,16 @@ class ClientService:
                 )
                 self.dispatcher.blobs.release(owner)
                 continue
-            handle.add_done_callback(partial(self._taken_up_ended, owner))
-            logger.info("job %s (%s) is taken up", handle.job_name, job_id.hex())
+            job.add_done_callback(partial(self._taken_up_ended, owner))
+            logger.info("job %s (%s) is taken up", job.job_name, job_id.hex())
         self._has_taken_up.set()
 
-    def _taken_up_ended(self, owner: object, handle: JobHandle) -> None:
+    def _taken_up_ended(self, owner: object, job: JobGateway) -> None:
         # Who asks for it from now on is told what is recorded.
-        self.forget(handle.job_id)
+        self.forget(job.job_id)
         self.dispatcher.blobs.release(owner)
 
-    def _start(self, graph: JobGraph, message: messages.SubmitJob) -> JobHandle:
+    def _start(self, graph: JobGraph, message: messages.SubmitJob) -> LocalJobGateway:
         configuration = dict(graph.configuration)
         for key in _OF_THE_PROGRAM:
             configuration.pop(key, None)
@@ -209,7 +210,7 @@ class ClientService:
         if not message.manifest.is_empty:
             launch[MANIFEST] = msgspec.to_builtins(message.manifest)
         try:
-            handle = self.dispatcher.submit(
+            job = self.dispatcher.submit(
                 graph,
                 message.collect_ids,
                 records=None if self.stored is None else self.stored.records(graph.job_id),
@@ -223,36 +224,36 @@ class ClientService:
                 "such a source in the program's main module, or install its module there"
             ) from error
         with self._lock:
-            self._handles[graph.job_id] = handle
+            self._jobs[graph.job_id] = job
         if self.stored is not None:
-            handle.add_done_callback(self._stored_ended)
-        return handle
+            job.add_done_callback(self._stored_ended)
+        return job
 
-    def _stored_ended(self, handle: JobHandle) -> None:
+    def _stored_ended(self, job: LocalJobGateway) -> None:
         # Another jobmanager takes up what was suspended.
-        if self.stored is not None and handle.status().is_globally_terminal:
-            self.stored.ended(handle.job_id)
+        if self.stored is not None and job.status().is_globally_terminal:
+            self.stored.ended(job.job_id)
 
     def cancel_all(self, grace_s: float) -> None:
         """Cancels the jobs, which nobody is to take up, and waits for their ends."""
         with self._lock:
-            handles = [handle for handle in self._handles.values() if not handle.done()]
-        for handle in handles:
-            handle.cancel()
+            jobs = [job for job in self._jobs.values() if not job.done()]
+        for job in jobs:
+            job.cancel()
         deadline_s = time.monotonic() + grace_s
-        for handle in handles:
-            if not handle.join(max(0.0, deadline_s - time.monotonic())):
+        for job in jobs:
+            if not job.join(max(0.0, deadline_s - time.monotonic())):
                 logger.error(
                     "job %s (%s) is not cancelled within %g s: the next jobmanager takes it up",
-                    handle.job_name,
-                    handle.job_id.hex(),
+                    job.job_name,
+                    job.job_id.hex(),
                     grace_s,
                 )
 
     def forget(self, job_id: bytes) -> None:
         """The program of a job that has ended is gone."""
         with self._lock:
-            self._handles.pop(job_id, None)
+            self._jobs.pop(job_id, None)
         self.dispatcher.collect.forget(job_id)
 
 
@@ -265,7 +266,7 @@ class _Client:
         self._is_accepted = False
         self._owner = object()
         self._blobs = service.dispatcher.blobs
-        self._job: JobHandle | None = None
+        self._job: JobGateway | None = None
         self._attached = False
         self._incoming: BlobWriter | None = None
         self.connection = Connection(
@@ -314,14 +315,14 @@ class _Client:
 
     def _left(self, reason: str) -> None:
         self._service.left(self.connection)
-        handle = self._job
-        if handle is None:
+        job = self._job
+        if job is None:
             self._blobs.release(self._owner)
             return
-        if self._attached and not handle.done():
-            logger.warning("job %s is cancelled: its program is lost (%s)", handle.job_name, reason)
-            handle.cancel()
-        handle.add_done_callback(lambda ended: self._service.forget(ended.job_id))
+        if self._attached and not job.done():
+            logger.warning("job %s is cancelled: its program is lost (%s)", job.job_name, reason)
+            job.cancel()
+        job.add_done_callback(lambda ended: self._service.forget(ended.job_id))
 
     # ---- questions ---------------------------------------------------------------------------
 
@@ -342,39 +343,39 @@ class _Client:
     def _submit(self, message: messages.SubmitJob) -> None:
         if self._job is not None:
             raise JobExecutionError("this connection has a job already")
-        handle = self._service.submit(message, self._owner)
-        self._job = handle
+        job = self._service.submit(message, self._owner)
+        self._job = job
         self._attached = message.attached
-        handle.add_done_callback(lambda _: self._blobs.release(self._owner))
+        job.add_done_callback(lambda _: self._blobs.release(self._owner))
         self.connection.send(messages.JobAccepted())
-        logger.info("job %s (%s) came from %s", handle.job_name, handle.job_id.hex(), self._peer)
-        handle.add_done_callback(self._ended)
+        logger.info("job %s (%s) came from %s", job.job_name, job.job_id.hex(), self._peer)
+        job.add_done_callback(self._ended)
 
     def _follow(self, message: messages.FollowJob) -> None:
         if self._job is not None:
             raise JobExecutionError("this connection has a job already")
-        self._job = handle = self._service.handle(message.job_id)
+        self._job = job = self._service.job(message.job_id)
         self._attached = message.attached
         self.connection.send(messages.JobAccepted())
-        handle.add_done_callback(self._ended)
+        job.add_done_callback(self._ended)
 
     def _detach(self, message: messages.Detach) -> None:
         del message
         self._attached = False
 
-    def _ended(self, handle: JobHandle) -> None:
-        self.connection.send(_ended(handle))
+    def _ended(self, job: JobGateway) -> None:
+        self.connection.send(_ended(job))
 
     def _ask_job(self, message: messages.AskJob) -> None:
-        handle = self._service.handle(message.job_id)
-        self.connection.send(messages.JobState(handle.status().value, handle.progress()))
+        job = self._service.job(message.job_id)
+        self.connection.send(messages.JobState(job.status().value, job.progress()))
 
     def _cancel(self, message: messages.CancelJob) -> None:
-        self._service.handle(message.job_id).cancel()
+        self._service.job(message.job_id).cancel()
         self.connection.send(messages.Done())
 
     def _accumulators(self, message: messages.AskAccumulators) -> None:
-        values = self._service.handle(message.job_id).accumulators()
+        values = self._service.job(message.job_id).accumulators()
         self.connection.send(messages.Values(codec_for(None).encode(values)))
 
     def _savepoint(self, message: messages.AskSavepoint) -> None:
@@ -389,12 +390,12 @@ class _Client:
             else:
                 self._refuse(type(error).__name__, str(error))
 
-        self._service.handle(message.job_id).take_savepoint(wish).add_done_callback(answer)
+        self._service.job(message.job_id).take_savepoint(wish).add_done_callback(answer)
 
     def _take_results(self, message: messages.TakeResults) -> None:
-        handle = self._service.handle(message.job_id)
+        job = self._service.job(message.job_id)
         try:
-            batch = handle.collect(message.collect_id).take(POLL_S)
+            batch = job.collect(message.collect_id).take(POLL_S)
         except KeyError:
             raise JobExecutionError(f"the job collects no {message.collect_id!r}") from None
         except TimeoutError:
@@ -413,10 +414,10 @@ class _Client:
         self._service.stop()
 
 
-def _ended(handle: JobHandle) -> messages.JobEnded:
-    error = handle.exception()
+def _ended(job: JobGateway) -> messages.JobEnded:
+    error = job.exception()
     try:
-        values = codec_for(None).encode(handle.accumulators())
+        values = codec_for(None).encode(job.accumulators())
         if len(values) > MAX_FRAME_BYTES // 2:
             raise JobExecutionError(
                 f"the accumulators have {len(values)} bytes, of which a session sends up to "
@@ -425,7 +426,7 @@ def _ended(handle: JobHandle) -> messages.JobEnded:
     except BaseException as failure:  # of what the program put into its accumulators
         values = codec_for(None).encode({})
         error = error or failure
-    status, runtime_ms = handle.status().value, handle.runtime_ms()
+    status, runtime_ms = job.status().value, job.runtime_ms()
     failed = None if error is None else _failed(error)
     message = messages.JobEnded(status, runtime_ms, values, failed)
     try:

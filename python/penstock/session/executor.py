@@ -18,7 +18,7 @@ from penstock.network import runtime
 from penstock.rpc import session_messages as messages
 from penstock.session.finding import find_by_options
 from penstock.session.following import JobFollower
-from penstock.session.remote_job import RemoteJobHandle
+from penstock.session.remote_job import RemoteJobGateway
 from penstock.session.session_client import SessionClient
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SessionExecutor:
         job_graph: JobGraph,
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
-    ) -> RemoteJobHandle:
+    ) -> RemoteJobGateway:
         """Starts a job and returns at once.
 
         Raises:
@@ -78,6 +78,6 @@ class SessionExecutor:
             client.close()
             raise
         follower = JobFollower(find, job_graph.job_id, REGISTRATION_TIMEOUT.read(configuration))
-        return RemoteJobHandle(
+        return RemoteJobGateway(
             client, job_graph.job_id, job_graph.name, collect_ids, follower if attached else None
         )

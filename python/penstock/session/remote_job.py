@@ -1,4 +1,4 @@
-"""A job in a session, as the program that submitted it holds on to it."""
+"""RemoteJobGateway: the gateway to a job in a session, of the program that submitted it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
 from penstock.errors import (
     CheckpointError,
@@ -28,7 +29,7 @@ from penstock.session.session_client import SessionClient, named_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.common.job_client import OperatorTotals, SavepointWish
+    from penstock.common.job_gateway import OperatorTotals, SavepointWish
     from penstock.session.files import SessionAddress
     from penstock.session.following import JobFollower
 
@@ -38,8 +39,8 @@ INTERRUPT_GRACE_S: Final = 10.0
 """Time that an interrupted program waits for the end of the job it cancelled."""
 
 
-class RemoteJobHandle:
-    """Follows one job; all methods may be called by any thread."""
+class RemoteJobGateway(JobGateway):
+    """Asks a session for one job."""
 
     def __init__(
         self,
@@ -59,35 +60,30 @@ class RemoteJobHandle:
             follower: Finds the job where a former jobmanager's jobs are taken up; None where
                 nobody waits for its end.
         """
-        self.job_id = job_id
-        self.job_name = job_name
+        super().__init__(job_id, job_name)
         self._client = client
         self._follower = follower if client.keeps_jobs else None
         self._leaving = threading.Event()
         self._untaken = set(collect_ids)
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._callbacks: list[Callable[[Any], None]] = []
         self._status = JobStatus.CREATED
         self._progress = JobProgress(job_name, JobStatus.CREATED.value, 0)
-        self._started_s = time.monotonic()
-        self._runtime_ms: int | None = None
-        self._error: BaseException | None = None
-        self._values: dict[str, Any] = {}
         atexit.register(self.detach)
         self._thread = threading.Thread(target=self._follow, name=f"job {job_name}", daemon=True)
         self._thread.start()
 
-    # ---- what a target's handle does ---------------------------------------------------------
+    # ---- questions and commands --------------------------------------------------------------
 
     def status(self) -> JobStatus:
         """The job's status, asked for now."""
         self._look()
         return self._status
 
-    def cancel(self) -> None:
-        """Asks for cancellation and returns."""
+    def cancel(self) -> Future[None]:
+        """Ask for cancellation; the session has answered when this returns."""
         self._ask_unless_ended(messages.CancelJob(self.job_id), messages.Done)
+        begun: Future[None] = Future()
+        begun.set_result(None)
+        return begun
 
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
         """Asks for a savepoint; the future gives its path."""
@@ -107,48 +103,11 @@ class RemoteJobHandle:
         threading.Thread(target=ask, name="savepoint", daemon=True).start()
         return future
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end; an interruption (Ctrl-C) cancels the job before it is passed on."""
-        try:
-            return self._ended.wait(timeout_s)
-        except BaseException:
-            with contextlib.suppress(PenstockError):  # the session is gone, and the job with it
-                self.cancel()
-                self._ended.wait(INTERRUPT_GRACE_S)
-            raise
-
-    def done(self) -> bool:
-        """Return whether it has ended."""
-        return self._ended.is_set()
-
-    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
-        """Waits for the end and returns the accumulators.
-
-        Raises:
-            TimeoutError: It did not end in time; it goes on.
-            Exception: What made the job fail.
-        """
-        if not self.wait(timeout_s):
-            raise TimeoutError(f"job {self.job_name!r} did not end within {timeout_s} s")
-        if self._error is not None:
-            raise self._error
-        return self._values
-
-    def exception(self) -> BaseException | None:
-        """Return the exception that `result` raises for a job that has ended."""
-        return self._error
-
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
         question = messages.AskAccumulators(self.job_id)
         answer = self._ask_unless_ended(question, messages.Values)
-        return self._values if answer is None else _values(answer.encoded)
-
-    def runtime_ms(self) -> int:
-        """The running time in ms."""
-        if self._runtime_ms is not None:
-            return self._runtime_ms
-        return int((time.monotonic() - self._started_s) * 1000)
+        return self._final_accumulators if answer is None else _values(answer.encoded)
 
     def progress(self) -> JobProgress:
         """The job's progress."""
@@ -166,17 +125,14 @@ class RemoteJobHandle:
             "REST interface"
         )
 
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Calls back once the job has ended: from the ending thread, or at once."""
-        with self._lock:
-            if not self._ended.is_set():
-                self._callbacks.append(callback)
-                return
-        callback(self)
-
     def collect(self, collect_id: str) -> RemoteResults:
         """The results of one of the job's collect sinks."""
         return RemoteResults(self._client.session, self.job_id, collect_id, self._taken)
+
+    def _interrupted(self) -> None:
+        with contextlib.suppress(PenstockError):  # the session is gone, and the job with it
+            self.cancel()
+            self._ended.wait(INTERRUPT_GRACE_S)
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -232,14 +188,10 @@ class RemoteJobHandle:
         values: dict[str, Any],
         runtime_ms: int | None,
     ) -> None:
-        self._status, self._error, self._values = status, error, values
-        self._runtime_ms = self.runtime_ms() if runtime_ms is None else runtime_ms
+        self._status = status
+        self._note_end(error, values, runtime_ms)
         atexit.unregister(self.detach)
-        with self._lock:
-            self._ended.set()
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)
+        self.complete()
         self._leave()
 
     def _taken(self, collect_id: str) -> None:

@@ -14,8 +14,8 @@ from penstock.spark.session import (
 )
 
 if TYPE_CHECKING:
+    from penstock.common.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
-    from penstock.jobmaster.job_handle import JobHandle
 
 
 class SparkExecutor:
@@ -30,7 +30,7 @@ class SparkExecutor:
         job_graph: "JobGraph",
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
-    ) -> "JobHandle":
+    ) -> "JobGateway":
         """Starts a cluster on Spark, and the job on it; returns at once.
 
         Raises:

@@ -13,8 +13,8 @@ from penstock.checkpoint_storage.handles import (
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.errors import InvalidProgramError
 from penstock.jobmaster.cluster_settings import ClusterSettings
-from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc import messages
 from support.graphs import word_count
@@ -61,13 +61,13 @@ class Running:
         self.user = self.thread.user(
             "calls of a job", 100, on_error=lambda error: self.master.broken(error)
         )
-        self.handle = JobHandle(job.job_id, job.name, None, None, None, None, None)
+        self.gateway = LocalJobGateway(job.job_id, job.name, self.user, None, None, None)
         self.master = JobMaster(
             job,
             ClusterSettings.from_configuration({}),
             self.user,
             self.resources,
-            self.handle,
+            self.gateway,
             lambda _: self.ended.set(),
             lambda: None,
             lambda _: None,
@@ -86,9 +86,9 @@ class Running:
     def fails(self, kind, words):
         """It ends with such an exception."""
         assert self.ended.wait(PATIENCE_S)
-        self.handle.complete()
+        self.gateway.complete()
         with pytest.raises(kind, match=words):
-            self.handle.result()
+            self.gateway.result()
 
     def close(self):
         self.thread.close()

@@ -15,7 +15,8 @@ from penstock.graph.transformations import LegacySinkTransformation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.common.job_client import CollectResults, JobClient
+    from penstock.common.job_client import JobClient
+    from penstock.common.job_gateway import CollectResults
     from penstock.datastream.data_stream.stream import DataStream
 
 T = TypeVar("T")

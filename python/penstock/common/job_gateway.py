@@ -1,0 +1,205 @@
+"""JobGateway: the one interface to a job, of the program, the REST interface and a session.
+
+`LocalJobGateway` is in the process of the job's JobMaster, `RemoteJobGateway` asks a session for
+the job, and `EndedJobGateway` tells of a job that ended in a former driver.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from penstock.common.names import checked_size
+from penstock.errors import WrongArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
+    from enum import Enum
+    from typing import Self
+
+    from penstock.common.job_progress import JobProgress
+
+OperatorTotals: TypeAlias = "Mapping[tuple[bytes, str], Mapping[str, int]]"
+"""Sums over the subtasks: by vertex id and operator name, and there by the name of the metric."""
+
+SavepointFormatType = Literal["CANONICAL", "NATIVE"]
+"""Format of a savepoint; both produce the same bytes."""
+
+
+@dataclass(frozen=True)
+class SavepointWish:
+    """Request for a savepoint of a job.
+
+    Attributes:
+        directory: The savepoint's own directory is made in it; None for the configured one.
+        savepoint_format: How it is written.
+        end: Whether the job ends with it: not, by coming to its end, or by being cancelled.
+        drains: Whether a job that stops comes to the end of its event time before.
+    """
+
+    directory: str | None
+    savepoint_format: SavepointFormatType
+    end: Literal["", "stop", "cancel"] = ""
+    drains: bool = False
+
+    def __post_init__(self) -> None:
+        directory: object = self.directory
+        if not isinstance(directory, str | None) or directory == "":
+            raise WrongArgumentError(
+                f"the directory of a savepoint is a path or URL, not {directory!r}"
+            )
+        if directory is not None:
+            checked_size("the directory of a savepoint", directory)
+        if self.savepoint_format not in ("CANONICAL", "NATIVE"):
+            raise WrongArgumentError(
+                f"a savepoint's format is 'CANONICAL' or 'NATIVE', not {self.savepoint_format!r}"
+            )
+
+
+class CollectResults(Protocol):
+    """The results of one collect sink."""
+
+    def take(self, timeout_s: float | None = None) -> bytes | None:
+        """The next batch, None at the end: records as [length, i32 big-endian][codec bytes]."""
+
+    def close(self) -> None:
+        """Takes no more results."""
+
+
+class JobGateway(ABC):
+    """One job from its submission to its end.  All methods may be called by any thread.
+
+    Attributes:
+        job_id: Its id.
+        job_name: Its name.
+    """
+
+    def __init__(self, job_id: bytes, job_name: str) -> None:
+        """Follow a job that has not ended."""
+        self.job_id = job_id
+        self.job_name = job_name
+        self._started_s = time.monotonic()
+        self._runtime_ms: int | None = None
+        self._error: BaseException | None = None
+        self._final_accumulators: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    # ---- questions and commands --------------------------------------------------------------
+
+    @abstractmethod
+    def status(self) -> Enum:
+        """Return the job's status; its name is that of a `JobStatus`."""
+
+    @abstractmethod
+    def cancel(self) -> Future[None]:
+        """Ask for cancellation; the future is done when the JobMaster has begun with it."""
+
+    @abstractmethod
+    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
+        """Ask for a savepoint; the future has its path, or fails with a `CheckpointError`."""
+
+    @abstractmethod
+    def accumulators(self) -> dict[str, Any]:
+        """Return the current accumulators, of a job that has ended the last ones."""
+
+    @abstractmethod
+    def progress(self) -> JobProgress:
+        """Return the job's progress; after its end the last that was read."""
+
+    @abstractmethod
+    def operator_totals(self) -> OperatorTotals:
+        """Return the counts that the job's operators reported last."""
+
+    @abstractmethod
+    def collect(self, collect_id: str) -> CollectResults:
+        """Return the results of one of the job's collect sinks.
+
+        Raises:
+            KeyError: The job was not submitted with this collect id.
+        """
+
+    # ---- its end -----------------------------------------------------------------------------
+
+    def done(self) -> bool:
+        """Return whether the job has ended and its cluster, if it had one of its own, is gone."""
+        return self._ended.is_set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; return whether the job ended in time.
+
+        An interruption (Ctrl-C) cancels the job before it is passed on.
+        """
+        try:
+            return self._ended.wait(timeout_s)
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait as `wait` does; an interruption leaves the job alone."""
+        return self._ended.wait(timeout_s)
+
+    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Wait for the end and return the accumulators.
+
+        Raises:
+            TimeoutError: The job did not end in time; it goes on.
+            JobCancelledError: The job was cancelled.
+            Exception: The job failed: the exception of the user's function as itself, or a
+                `JobExecutionError`.
+        """
+        if not self.wait(timeout_s):
+            raise TimeoutError(f"job {self.job_name!r} did not end within {timeout_s} s")
+        if self._error is not None:
+            raise self._error
+        return self._final_accumulators
+
+    def exception(self) -> BaseException | None:
+        """Return the exception that `result` raises for a job that has ended."""
+        return self._error
+
+    def runtime_ms(self) -> int:
+        """Return the time since the submission, or from it to the end."""
+        if self._runtime_ms is not None:
+            return self._runtime_ms
+        return int((time.monotonic() - self._started_s) * 1000)
+
+    def add_done_callback(self, callback: Callable[[Self], None]) -> None:
+        """Call back once the job has ended: from the ending thread, or at once."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    # ---- for implementations -----------------------------------------------------------------
+
+    def complete(self) -> None:
+        """Let the waiting callers go on."""
+        with self._lock:
+            self._ended.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def _note_end(
+        self, error: BaseException | None, accumulators: dict[str, Any], runtime_ms: int | None
+    ) -> None:
+        """Note how the job ended, before `complete`; a runtime of None ends it now."""
+        self._error = error
+        self._final_accumulators = accumulators
+        self._runtime_ms = self.runtime_ms() if runtime_ms is None else runtime_ms
+
+    @property
+    def _has_result(self) -> bool:
+        return self._runtime_ms is not None
+
+    @abstractmethod
+    def _interrupted(self) -> None:
+        """End the job, because waiting for it was interrupted."""

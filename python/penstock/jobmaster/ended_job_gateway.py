@@ -1,0 +1,86 @@
+"""EndedJobGateway: the gateway to a job that ended in a former driver."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.job_gateway import JobGateway
+from penstock.common.job_progress import JobProgress
+from penstock.errors import JobCancelledError, JobExecutionError
+from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
+from penstock.jobmaster.states import JobStatus
+
+if TYPE_CHECKING:
+    from penstock.common.job_gateway import OperatorTotals, SavepointWish
+    from penstock.high_availability.job_records import JobResult
+    from penstock.jobmaster.collect import CollectResults
+
+
+class EndedJobGateway(JobGateway):
+    """Tells how a job ended, from its record; there is nobody to command."""
+
+    def __init__(
+        self,
+        job_id: bytes,
+        result: JobResult,
+        anew: str = "another high-availability.cluster-id runs it anew",
+    ) -> None:
+        """Read the record.
+
+        Args:
+            job_id: The job's id.
+            result: How the job ended.
+            anew: How to run a failed job once more, for its error.
+        """
+        super().__init__(job_id, result.name)
+        self._status = JobStatus(result.status)
+        error: BaseException | None = None
+        if self._status is JobStatus.CANCELED:
+            error = JobCancelledError(result.error)
+        elif self._status is JobStatus.FAILED:
+            error = JobExecutionError(
+                f"job {result.name!r} has failed in a former driver, which is not done again: "
+                f"{result.error}; {anew}"
+            )
+        self._note_end(error, result.accumulators, result.runtime_ms)
+        self.complete()
+
+    def status(self) -> JobStatus:
+        """Return the status in which the job ended."""
+        return self._status
+
+    def cancel(self) -> Future[None]:
+        """Leave the job as it is."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
+        """Return a future that has failed with a `CheckpointError`."""
+        request = SavepointRequest(wish, self.job_name)
+        request.job_ended(self._status.value)
+        return request.future
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the last accumulators."""
+        return self._final_accumulators
+
+    def progress(self) -> JobProgress:
+        """Return the status and the running time; the record has no more."""
+        return JobProgress(self.job_name, self._status.value, self.runtime_ms())
+
+    def operator_totals(self) -> OperatorTotals:
+        """Return no counts: the record has none."""
+        return {}
+
+    def collect(self, collect_id: str) -> CollectResults:
+        """Refuse: a job with collect sinks is not recorded.
+
+        Raises:
+            KeyError: Always.
+        """
+        raise KeyError(collect_id)
+
+    def _interrupted(self) -> None:
+        """Do nothing: the job has ended."""
