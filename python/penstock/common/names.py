@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import difflib
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_NAME_BYTES: Final = 65_535
 """In UTF-8; Flink writes no longer ones either."""
@@ -49,3 +53,9 @@ def checked_size(what: str, text: str) -> int:
             f"{error.start}; a file's name that is not UTF-8 becomes such a text, of which "
             "os.fsencode() gives the bytes"
         ) from error
+
+
+def nearest_hint(name: object, names: Iterable[str]) -> str:
+    """Return "; did you mean 'user'?" if one of some names resembles a wrong one, else nothing."""
+    near = difflib.get_close_matches(str(name), list(names), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

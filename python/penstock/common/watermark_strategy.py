@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from abc import ABC, abstractmethod
 from copy import copy
@@ -22,6 +23,8 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.expressions import Expression
 
 
 class TimestampAssigner(ABC):
@@ -67,6 +70,27 @@ class IngestionTimeAssigner(TimestampAssigner):
         """The time of the clock, in ms."""
         self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
         return self._last_ms
+
+
+class FunctionAssigner(TimestampAssigner):
+    """Timestamps records by a function of the record and its timestamp so far.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(self, function: Callable[[Any, int], Any]) -> None:
+        """Keeps the function, which stands for the method."""
+        self.function = function
+        vars(self)["extract_timestamp"] = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the function alone."""
+        return FunctionAssigner, (self.function,)
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
+        """The function's result."""
+        return self.function(value, record_timestamp)
 
 
 class WatermarkStrategy(MissingMethods):
@@ -122,21 +146,36 @@ class WatermarkStrategy(MissingMethods):
         strategy = WatermarkStrategy(IngestionTimeWatermarks)
         return strategy.with_timestamp_assigner(IngestionTimeAssigner())
 
-    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner | Expression | Callable[[Any, int], Any]
+    ) -> WatermarkStrategy:
         """Sets where timestamps come from, on this very strategy.
 
+        Args:
+            timestamp_assigner: A TimestampAssigner; beyond PyFlink an expression, or a function
+                of the record and its timestamp so far, ``lambda event, ts: event.at``.
+
         Raises:
-            InvalidProgramError: It is no TimestampAssigner.
+            InvalidProgramError: It is none of these, or takes other arguments.
         """
         as_assigner = getattr(timestamp_assigner, "__timestamp_assigner__", None)
+        refuse_coroutines(timestamp_assigner, "with_timestamp_assigner")
         if as_assigner is not None:
             # An expression: what is computed of records.
             timestamp_assigner = as_assigner()
+        elif not isinstance(timestamp_assigner, TimestampAssigner | type) and callable(
+            timestamp_assigner
+        ):
+            _check_two_arguments(timestamp_assigner)
+            timestamp_assigner = FunctionAssigner(timestamp_assigner)
         if not isinstance(timestamp_assigner, TimestampAssigner):
+            hint = ""
+            if isinstance(timestamp_assigner, type):
+                hint = f"; pass an instance: {timestamp_assigner.__name__}()"
             raise InvalidProgramError(
-                f"with_timestamp_assigner takes a TimestampAssigner, got {timestamp_assigner!r}"
+                "with_timestamp_assigner takes a TimestampAssigner or a function, got "
+                f"{timestamp_assigner!r}{hint}"
             )
-        refuse_coroutines(timestamp_assigner, "with_timestamp_assigner")
         self.timestamp_assigner = timestamp_assigner
         return self
 
@@ -216,6 +255,25 @@ class AssignerWithPeriodicWatermarksWrapper(NoJavaMembers):
             "AssignerWithPeriodicWatermarksWrapper",
             "use WatermarkStrategy with a TimestampAssigner, or WatermarkStrategy.for_generator",
         )
+
+
+def _check_two_arguments(function: Callable[..., Any]) -> None:
+    """Refuses a function that cannot be called with a record and its timestamp.
+
+    Raises:
+        InvalidProgramError: It takes other arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a builtin function that does not say
+        return
+    try:
+        signature.bind(None, 0)
+    except TypeError:
+        raise InvalidProgramError(
+            "with_timestamp_assigner takes a function of the record and its timestamp so far, "
+            f"lambda event, ts: …, got one that takes {signature}"
+        ) from None
 
 
 def _millis(duration: Duration | Time, where: str) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import typeinfo
+from penstock.common.names import nearest_hint
 from penstock.common.typeinfo import BasicType, TypeInformation, Types
 from penstock.errors import InvalidProgramError
 from penstock.expressions import nodes as n
@@ -299,7 +300,9 @@ def _member(
         return key, types[key]
     if key in names:
         return names.index(str(key)), types[names.index(str(key))]
-    raise InvalidProgramError(f"{node.container} is {found}, which has no field {key!r}")
+    raise InvalidProgramError(
+        f"{node.container} is {found}, which has no field {key!r}{nearest_hint(key, names)}"
+    )
 
 
 def _are_numbers(kinds: Sequence[str]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
+from penstock.common.names import nearest_hint
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
     ObjectArrayTypeInfo,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
+    from penstock.expressions import Expression
 
 T = TypeVar("T")
 
@@ -88,11 +90,22 @@ class KeyedStream(DataStream[T], Generic[T]):
     def _keys(self) -> tuple[Any, TypeInformation | None]:
         return self._key_selector, self._key_type
 
+    @overload
     def key_by(
         self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
-    ) -> KeyedStream[T]:
+    ) -> KeyedStream[T]: ...
+
+    @overload
+    def key_by(
+        self,
+        key_selector: str | Expression,
+        key_type: str | Expression | TypeArgument = None,
+        *fields: str | Expression | TypeArgument,
+    ) -> KeyedStream[T]: ...
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
         """Replaces the key; the selector sees the records."""
-        return self._origin.key_by(key_selector, key_type)
+        return self._origin.key_by(key_selector, key_type, *fields)
 
     def process(  # type: ignore[override]  # keyed functions only, as in PyFlink
         self, func: KeyedProcessFunction, output_type: TypeArgument = None
@@ -149,8 +162,11 @@ class KeyedStream(DataStream[T], Generic[T]):
             )
         row = self._origin.get_type()
         if isinstance(row, RowTypeInfo) and isinstance(position, str):
-            if position not in row.get_field_names():
-                raise InvalidProgramError(f"{operation}: {row} has no field {position!r}")
+            names = row.get_field_names()
+            if position not in names:
+                raise InvalidProgramError(
+                    f"{operation}: {row} has no field {position!r}{nearest_hint(position, names)}"
+                )
             return row.get_field_index(position)
         if isinstance(row, (RowTypeInfo, TupleTypeInfo)) and isinstance(position, int):
             count = len(row.get_field_types())

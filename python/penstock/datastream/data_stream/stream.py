@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.split import SplitStream
     from penstock.datastream.data_stream.windowed import AllWindowedStream
     from penstock.datastream.window import WindowAssigner
+    from penstock.expressions import Expression
 
 T = TypeVar("T")
 OUT = TypeVar("OUT")
@@ -330,18 +331,39 @@ class DataStream(StreamSettings, Generic[T]):
 
     # Keys and windows -------------------------------------------------------------------------
 
+    @overload
     def key_by(
         self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
-    ) -> KeyedStream[T]:
+    ) -> KeyedStream[T]: ...
+
+    @overload
+    def key_by(
+        self,
+        key_selector: str | Expression,
+        key_type: str | Expression | TypeArgument = None,
+        *fields: str | Expression | TypeArgument,
+    ) -> KeyedStream[T]: ...
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
         """Sends records of one key to one subtask, and gives functions state per key.
 
+        Beyond PyFlink, fields may be named: ``key_by("user")``, ``key_by("user", "day")``,
+        ``key_by(field("user"))``.  Several of them make a tuple.
+
         Args:
-            key_selector: A KeySelector or a callable.
-            key_type: The type of the keys; any Python value when None.
+            key_selector: A KeySelector or a callable, or the first field of the key.
+            key_type: The type of the keys, which stands last; any Python value when None.
+            fields: More fields.
+
+        Raises:
+            InvalidProgramError: The records have no such field, as far as their type is known.
         """
+        from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
         from penstock.datastream.data_stream.keyed import KeyedStream
 
-        function = self._function(key_selector, "key_by")
+        parts, key_type = key_type_apart(key_selector, key_type, *fields)
+        given = key_selector_of(parts, self._plain().get_type())
+        function = self._function(given, "key_by")
         check_function(function, KeySelector, "key_by", or_callable=True)
         selector: Any = shipped(function, "key_by")
         declared = type_argument(key_type, "key_by")

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.records import is_record, record_field, with_field
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
@@ -87,7 +88,9 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
 
 def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
     def fold(first: Any, second: Any) -> Any:
-        if position is None or not isinstance(first, (tuple, list, Row)):
+        if position is None or not (
+            isinstance(first, (tuple, list, Row)) or _has_named(first, position)
+        ):
             one, other = first, second
         else:
             one, other = _field(first, position), _field(second, position)
@@ -103,7 +106,7 @@ def _is_whole(element: Any, position: int | str) -> bool:
     Raises:
         InvalidProgramError: The record has no fields, but one was asked for.
     """
-    if isinstance(element, (tuple, list, Row)):
+    if isinstance(element, (tuple, list, Row)) or _has_named(element, position):
         return False
     if position != 0:
         msg = (
@@ -114,7 +117,14 @@ def _is_whole(element: Any, position: int | str) -> bool:
     return True
 
 
+def _has_named(element: Any, position: int | str) -> bool:
+    """Return whether a field is the named one of a dictionary or of a class with fields."""
+    return isinstance(position, str) and (isinstance(element, dict) or is_record(element))
+
+
 def _field(container: Any, position: int | str) -> Any:
+    if isinstance(position, str) and not isinstance(container, Row):
+        return record_field(container, position)
     return container[position]
 
 
@@ -131,7 +141,9 @@ def _larger(first: Any, second: Any) -> Any:
 
 
 def _replaced(container: Any, position: int | str, value: Any) -> Any:
-    """A copy of a tuple, list or row with one field replaced."""
+    """A copy of a tuple, list, row or record with one field replaced."""
+    if isinstance(position, str) and not isinstance(container, Row):
+        return with_field(container, position, value)
     if isinstance(container, tuple):
         assert isinstance(position, int)
         fields = list(container)

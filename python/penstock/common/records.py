@@ -1,0 +1,87 @@
+"""Records: instances of classes with named fields, read by the name of a field.
+
+Such are rows, dictionaries, dataclasses, NamedTuples, models of pydantic and classes of attrs.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from functools import lru_cache
+from typing import Any
+
+from penstock.common.names import nearest_hint
+from penstock.common.types import Row
+from penstock.errors import InvalidProgramError
+
+
+@lru_cache(maxsize=1024)
+def field_names_of(record_class: Any) -> tuple[str, ...] | None:
+    """Return the names of the fields of a class in their order; None if it declares none.
+
+    A class declares fields as a dataclass, NamedTuple, model of pydantic, or by attrs.
+    """
+    if dataclasses.is_dataclass(record_class):
+        return tuple(field.name for field in dataclasses.fields(record_class))
+    if issubclass(record_class, tuple):
+        return getattr(record_class, "_fields", None)
+    if hasattr(record_class, "__pydantic_core_schema__"):
+        fields: Any = record_class
+        return tuple(fields.model_fields)
+    by_attrs = record_class.__dict__.get("__attrs_attrs__")
+    return None if by_attrs is None else tuple(attribute.name for attribute in by_attrs)
+
+
+def is_record(value: object) -> bool:
+    """Return whether a value is an instance of a class that declares fields."""
+    record_class: Any = type(value)
+    return field_names_of(record_class) is not None
+
+
+def record_field(record: Any, name: str) -> Any:
+    """Return the field of a record that has a name.
+
+    Raises:
+        InvalidProgramError: It has none of that name, or no fields at all.
+    """
+    if isinstance(record, Row | dict):
+        try:
+            return record[name]
+        except (KeyError, ValueError, AttributeError):
+            raise _no_field(record, name) from None
+    try:
+        return getattr(record, name)
+    except AttributeError:
+        raise _no_field(record, name) from None
+
+
+def with_field(record: Any, name: str, value: Any) -> Any:
+    """Return a copy of a record in which one field has another value.
+
+    Raises:
+        InvalidProgramError: It has no field of that name.
+    """
+    record_field(record, name)
+    if isinstance(record, tuple) and not isinstance(record, Row):
+        fields: Any = record
+        return fields._replace(**{name: value})
+    changed = copy.copy(record)
+    if isinstance(record, dict):
+        changed[name] = value
+    else:
+        # Frozen classes refuse assignments, and models validate them.
+        object.__setattr__(changed, name, value)
+    return changed
+
+
+def _no_field(record: Any, name: str) -> InvalidProgramError:
+    if isinstance(record, Row):
+        names = list(record._field_names() or ())
+    elif isinstance(record, dict):
+        names = list(map(str, record))
+    else:
+        record_class: Any = type(record)
+        names = list(field_names_of(record_class) or getattr(record, "__dict__", ()))
+    text = repr(record)
+    shown = text if len(text) <= 100 else f"{text[:97]}…"
+    return InvalidProgramError(f"{shown} has no field {name!r}{nearest_hint(name, names)}")
