@@ -124,7 +124,7 @@ class StreamSource(TableSource):
         )
         stream: DataStream[Any] = DataStream(context.environment, self._stream.transformation)
         if self._key:
-            stream = normalized(stream, self._key)
+            stream = normalized(stream, self._key, context.state_ttl_ms)
         return stream.process(made).name("DataStreamSource").transformation
 
 

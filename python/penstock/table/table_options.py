@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import zoneinfo
 from typing import TYPE_CHECKING, Final
 
@@ -65,8 +64,6 @@ _IDLE: Final = frozenset(
 
 _PREFIX: Final = "table."
 
-logger = logging.getLogger(__name__)
-
 
 def check_table_option(key: str, value: str) -> None:
     """Check an option and its value.
@@ -85,14 +82,9 @@ def check_table_option(key: str, value: str) -> None:
         hint = f": did you mean {near[0]!r}?" if near else ""
         raise ConfigurationError(f"penstock has no option {key!r}{hint}")
     try:
-        parsed = parse(value)
+        parse(value)
     except ValueError as error:
         raise ConfigurationError(f"Invalid value {value!r} for {key!r}: {error}") from None
-    if key == STATE_TTL and parsed:
-        logger.warning(
-            "%s has no effect yet: unbounded joins and groups keep their state until the job ends",
-            key,
-        )
 
 
 def _check_zone(text: str) -> None:

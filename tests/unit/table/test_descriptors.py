@@ -106,12 +106,3 @@ def test_config_takes_texts_of_known_options():
     assert config.get_idle_state_retention() == datetime.timedelta(hours=1)
     config.reset("table.local-time-zone")
     assert config.get("table.local-time-zone", "none") == "none"
-
-
-def test_state_that_should_expire_is_told_of(caplog):
-    """It does not expire yet; a time of zero asks for nothing."""
-    TableConfig().set("table.exec.state.ttl", "0 ms")
-    assert caplog.messages == []
-    TableConfig().set("table.exec.state.ttl", "1 h")
-    assert [text for text in caplog.messages if "table.exec.state.ttl" in text] == caplog.messages
-    assert len(caplog.messages) == 1

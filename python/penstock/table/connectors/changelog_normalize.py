@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.row_kind import RowKind
+from penstock.common.time import Time
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.state_ttl_config import StateTtlConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,9 +21,16 @@ if TYPE_CHECKING:
 class ChangelogNormalize(KeyedProcessFunction):
     """Puts the old row in front of each update, and drops deletions of keys that are not there."""
 
+    def __init__(self, state_ttl_ms: int) -> None:
+        """Creates it; keys that were not written for the time expire, unless it is 0."""
+        self._ttl_ms = state_ttl_ms
+
     def open(self, runtime_context: Any) -> None:
         """Find the state."""
         descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
+        if self._ttl_ms > 0:
+            lifetime = StateTtlConfig.new_builder(Time.milliseconds(self._ttl_ms)).build()
+            descriptor.enable_time_to_live(lifetime)
         self._last = runtime_context.get_state(descriptor)
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Row]:
@@ -36,7 +45,7 @@ class ChangelogNormalize(KeyedProcessFunction):
         new = tuple(value)
         if old is None:
             yield Row.of_kind(RowKind.INSERT, *new)
-        elif old != new:
+        elif old != new or self._ttl_ms > 0:
             yield Row.of_kind(RowKind.UPDATE_BEFORE, *old)
             yield Row.of_kind(RowKind.UPDATE_AFTER, *new)
         else:
@@ -44,16 +53,19 @@ class ChangelogNormalize(KeyedProcessFunction):
         self._last.update(new)
 
 
-def normalized(stream: DataStream[Any], key: Sequence[int]) -> DataStream[Any]:
+def normalized(stream: DataStream[Any], key: Sequence[int], state_ttl_ms: int) -> DataStream[Any]:
     """Return a stream of upserts as one whose updates have their old rows.
 
     Args:
         stream: Rows.
         key: The positions of the primary key.
+        state_ttl_ms: The time after which a key that was not written is forgotten; 0 for never.
     """
     positions = list(key)
 
     def key_of(row: Any) -> Any:
         return tuple(row[i] for i in positions)
 
-    return stream.key_by(key_of).process(ChangelogNormalize()).name("ChangelogNormalize")
+    return (
+        stream.key_by(key_of).process(ChangelogNormalize(state_ttl_ms)).name("ChangelogNormalize")
+    )

@@ -35,6 +35,10 @@ class ExecutionContext(Protocol):
     def environment(self) -> StreamExecutionEnvironment:
         """The environment that the operators belong to."""
 
+    @property
+    def state_ttl_ms(self) -> int:
+        """The time after which state that was not written expires; 0 for never."""
+
 
 @dataclass(frozen=True)
 class TableContext:

@@ -323,7 +323,7 @@ class KafkaTableSource(TableSource):
         row_type = RowType(fields)
         with_kinds = self.kinds != INSERT_ONLY
         if layout.is_upsert:
-            rows = normalized(stream.flat_map(UpsertRows(layout)), layout.key)
+            rows = normalized(stream.flat_map(UpsertRows(layout)), layout.key, context.state_ttl_ms)
             return rows.map(RowBatch(row_type), batch_type(None)).transformation
         return stream.flat_map(MessageBatches(layout, row_type, with_kinds)).transformation
 

@@ -13,7 +13,7 @@ from penstock.table.functions import registry
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import refuse
-from penstock.table.plan.joins import join, temporal_join
+from penstock.table.plan.joins import join, temporal_join, with_state_ttl
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.sql_expressions import placed
@@ -147,10 +147,15 @@ class FromClause:
             return made, self._scope_of(made, scope, names, len(left.schema))
         if using is not None or tree.args.get("method") == "NATURAL":
             return self._using(left, right, scope, names, kind, using)
+        times = (
+            self._queries.state_ttl_ms(scope),
+            self._queries.state_ttl_ms(Scope([Relation(names, right.schema)])),
+        )
         if on is None:
-            return join(left, right, kind, None), self._scope_of(None, wider, names, 0)
+            made = with_state_ttl(join(left, right, kind, None), times)
+            return made, self._scope_of(None, wider, names, 0)
         condition = self._condition(wider, on)
-        made = join(left, right, kind, condition)
+        made = with_state_ttl(join(left, right, kind, condition), times)
         return made, self._scope_of(made, scope, names, len(left.schema))
 
     def _condition(self, scope: Scope, on: Any) -> Expression:

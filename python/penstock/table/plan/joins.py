@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
@@ -133,7 +134,8 @@ def _window_join(made: n.Join) -> Node | None:
     schema = n.joined_schema(made.left, made.right, made.kind)
     return n.WindowJoin(
         schema, made.left, made.right, made.kind, made.left_keys, made.right_keys, made.condition,
-        made.is_null_aware, made.equates_nulls, (left.start, left.end), (right.start, right.end),
+        made.is_null_aware, made.equates_nulls,
+        left_bounds=(left.start, left.end), right_bounds=(right.start, right.end),
     )  # fmt: skip
 
 
@@ -358,4 +360,14 @@ def pushed_down(condition: Expression, node: Node) -> Node:
         found = conjunction([e.shifted(part, -width) for part in own_right])
         assert found is not None
         right_node = pushed_down(found, right_node)
-    return _keyed(left_node, right_node, "INNER", both, is_null_aware=False)
+    made = _keyed(left_node, right_node, "INNER", both, is_null_aware=False)
+    return with_state_ttl(made, node.state_ttl_ms)
+
+
+def with_state_ttl(node: Node, times_ms: tuple[int | None, int | None]) -> Node:
+    """Return a join, or the projection of one, whose state has the times to live of a hint."""
+    if times_ms == (None, None):
+        return node
+    if isinstance(node, n.Project):
+        return replace(node, input=with_state_ttl(node.input, times_ms))
+    return replace(node, state_ttl_ms=times_ms) if type(node) is n.Join else node

@@ -223,16 +223,21 @@ class Aggregate(_OneInput):
     Attributes:
         keys: Positions of the columns that make a group.
         calls: The aggregates.
+        state_ttl_ms: The time to live of the state, of a hint; None for that of the configuration.
     """
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    state_ttl_ms: int | None = None
 
     def describe(self) -> str:
         """Return the node's line."""
         names = [self.input.schema.names[i] for i in self.keys]
-        grouped = f"groupBy=[{', '.join(names)}], " if names else ""
-        return f"GroupAggregate({grouped}select=[{', '.join([*names, *map(str, self.calls)])}])"
+        parts = [f"groupBy=[{', '.join(names)}]"] if names else []
+        parts.append(f"select=[{', '.join([*names, *map(str, self.calls)])}]")
+        if self.state_ttl_ms is not None:
+            parts.append(f"stateTtl=[{self.state_ttl_ms} ms]")
+        return f"GroupAggregate({', '.join(parts)})"
 
 
 @dataclass(frozen=True)
@@ -483,6 +488,8 @@ class Join(_TwoInputs):
         condition: What else must hold of the joined row; None for nothing.
         is_null_aware: Of NOT IN: whether a NULL on the right leaves no row.
         equates_nulls: Whether NULL equals NULL, as in set operations.
+        state_ttl_ms: The times to live of the state of both sides, of a hint; None for that of the
+            configuration.
     """
 
     kind: JoinKind
@@ -491,10 +498,15 @@ class Join(_TwoInputs):
     condition: Expression | None = None
     is_null_aware: bool = False
     equates_nulls: bool = False
+    state_ttl_ms: tuple[int | None, int | None] = (None, None)
 
     def describe(self) -> str:
         """Return the node's line."""
-        return f"Join(joinType=[{self.kind}], where=[{self._where()}])"
+        parts = [f"joinType=[{self.kind}]", f"where=[{self._where()}]"]
+        if self.state_ttl_ms != (None, None):
+            left, right = ("default" if t is None else f"{t} ms" for t in self.state_ttl_ms)
+            parts.append(f"stateTtl=[{left}, {right}]")
+        return f"Join({', '.join(parts)})"
 
     def _where(self) -> str:
         left, right = self.left.schema.names, self.right.schema.names

@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
-from penstock.table.functions.aggregates import find_aggregate
 from penstock.table.plan import expressions as e
 from penstock.table.plan import from_clause, relations
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import Binder, refuse
 from penstock.table.plan.group_windows import GroupWindows
+from penstock.table.plan.grouping import GroupingCalls, sets_of
 from penstock.table.plan.joins import pushed_down
 from penstock.table.plan.relations import Aggregated, Grouping
 from penstock.table.plan.rules import optimized
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from penstock.table.plan.context import PlanningContext
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
-
-
-_GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID")
 
 
 def bind_query(tree: Any, context: PlanningContext) -> Node:
@@ -62,6 +59,8 @@ class QueryBinder:
         self.context = context
         self.binder = Binder(context)
         self._named: list[dict[str, Node]] = []
+        #: The times to live in ms of the query that is being bound, by the names of its tables.
+        self._state_ttl_ms: dict[str, int] = {}
 
     def query(self, tree: Any, outer: Scope | None) -> Node:
         """Return the node of a query within an outer scope, None outside of subqueries."""
@@ -161,7 +160,24 @@ class QueryBinder:
         )
 
     def _select(self, tree: exp.Select, outer: Scope | None) -> Node:
+        hint = tree.args.get("hint")
+        enclosing = self._state_ttl_ms
+        self._state_ttl_ms = {} if hint is None else dict(hint.meta["state_ttl_ms"])
+        try:
+            return self._selected(tree, outer)
+        finally:
+            self._state_ttl_ms = enclosing
+
+    def state_ttl_ms(self, scope: Scope) -> int | None:
+        """Return the time to live that a hint gives the one relation of a scope."""
+        if len(scope.relations) != 1 or not scope.relations[0].names:
+            return None
+        return self._state_ttl_ms.get(scope.relations[0].names[-1])
+
+    def _selected(self, tree: exp.Select, outer: Scope | None) -> Node:
         node, scope = self._from(tree, outer)
+        ttl_ms = self.state_ttl_ms(scope)
+        self._check_hint(scope)
         windows = {w.name: w for w in tree.args.get("windows") or ()}
         group_windows = GroupWindows(self.binder)
         where = tree.args.get("where")
@@ -189,7 +205,7 @@ class QueryBinder:
             having_condition = self.binder.condition(expressions.bind(having.this), "HAVING")
         order = self._order_items(tree, expressions, names, outputs)
         node, outputs, having_condition, order = self._grouped(
-            node, grouping, outputs, having_condition, order, names
+            node, grouping, outputs, having_condition, order, names, ttl_ms
         )
         if having_condition is not None:
             node, rest = joined_subqueries(node, [having_condition], self.context)
@@ -203,6 +219,16 @@ class QueryBinder:
         outputs, keys = both[: len(outputs)], both[len(outputs) :]
         order = [replace(item, expression=key) for item, key in zip(order, keys, strict=True)]
         return self._finished(tree, node, outputs, names, order)
+
+    def _check_hint(self, scope: Scope) -> None:
+        """Refuse names in STATE_TTL that no table of the query has."""
+        known = [relation.names[-1] for relation in scope.relations if relation.names]
+        for name in self._state_ttl_ms:
+            if name not in known:
+                raise ValidationException(
+                    f"STATE_TTL names '{name}', which is no table or alias of its query: "
+                    f"{', '.join(known)}"
+                )
 
     def _where(self, node: Node, condition: Expression) -> Node:
         """Apply a condition: to the joined relations first, then its subqueries."""
@@ -292,7 +318,7 @@ class QueryBinder:
         sets: list[list[tuple[Expression, ...]]] = []
         for item in group.expressions:
             if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
-                sets.append(_sets_of(item, expressions))
+                sets.append(sets_of(item, expressions))
             elif not windows.is_window(item):
                 bound = expressions.bind(item)
                 if relations.contains_aggregate(bound):
@@ -304,7 +330,7 @@ class QueryBinder:
                 if not isinstance(bound, e.Literal):
                     plain.append(bound)
         for name in ("rollup", "cube", "grouping_sets"):
-            sets.extend(_sets_of(item, expressions) for item in group.args.get(name) or ())
+            sets.extend(sets_of(item, expressions) for item in group.args.get(name) or ())
         if not sets:
             return Grouping(tuple(dict.fromkeys(plain)))
         combined: list[tuple[Expression, ...]] = [tuple(plain)]
@@ -322,6 +348,7 @@ class QueryBinder:
         having: Expression | None,
         order: list[e.OrderItem],
         names: list[str],
+        ttl_ms: int | None,
     ) -> tuple[Node, list[Expression], Expression | None, list[e.OrderItem]]:
         everything = [*outputs, *(() if having is None else (having,))]
         everything.extend(item.expression for item in order)
@@ -336,8 +363,11 @@ class QueryBinder:
             for i, key in enumerate(grouping.keys)
         ]
         found: Aggregated = relations.aggregated(node, grouping, everything, key_names=key_names)
+        grouped = found.node
+        if ttl_ms is not None and isinstance(grouped, n.Aggregate):
+            grouped = replace(grouped, state_ttl_ms=ttl_ms)
         return (
-            found.node,
+            grouped,
             [found.rewritten(x) for x in outputs],
             None if having is None else found.rewritten(having),
             [replace(item, expression=found.rewritten(item.expression)) for item in order],
@@ -449,25 +479,6 @@ class QueryBinder:
         raise ValidationException("LIMIT, FETCH and OFFSET take a number that is not negative")
 
 
-class GroupingCalls:
-    """Gives GROUPING and GROUPING_ID their meaning once the groups are known."""
-
-    def __init__(self, expressions: SqlExpressions) -> None:
-        """Hooks into the binder of expressions."""
-        self.grouping: Grouping | None = None
-        self._expressions = expressions
-        self._inner = expressions.replaced
-        expressions.replaced = self.replacement
-
-    def replacement(self, tree: Any) -> Expression | None:
-        """Return what a tree stands for; None of other trees."""
-        is_call = isinstance(tree, exp.Anonymous) and isinstance(tree.this, str)
-        if is_call and self.grouping is not None and tree.this.upper() in _GROUPING_FUNCTIONS:
-            arguments = [self._expressions.bind(part) for part in tree.expressions]
-            return relations.grouping_id(arguments, self.grouping)
-        return self._inner(tree)
-
-
 def values_node(rows: list[list[Expression]], names: Sequence[str] = ()) -> Node:
     """Return VALUES of rows whose columns get their common types.
 
@@ -532,38 +543,6 @@ def _is_column(scope: Scope, parts: tuple[str, ...]) -> bool:
     return True
 
 
-def _sets_of(item: Any, expressions: SqlExpressions) -> list[tuple[Expression, ...]]:
-    """Return the sets of ROLLUP, CUBE or GROUPING SETS."""
-
-    def bound(tree: Any) -> tuple[Expression, ...]:
-        if isinstance(tree, exp.Tuple):
-            return tuple(expressions.bind(part) for part in tree.expressions)
-        if isinstance(tree, exp.Paren):
-            return (expressions.bind(tree.this),)
-        return (expressions.bind(tree),)
-
-    parts = item.expressions
-    if isinstance(item, exp.GroupingSets):
-        found: list[tuple[Expression, ...]] = []
-        for part in parts:
-            if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets):
-                found.extend(_sets_of(part, expressions))
-            else:
-                found.append(bound(part))
-        return found
-    groups = [bound(part) for part in parts]
-    if isinstance(item, exp.Rollup):
-        return [
-            tuple(x for group in groups[:length] for x in group)
-            for length in range(len(groups), -1, -1)
-        ]
-    number = len(groups)
-    return [
-        tuple(x for i, group in enumerate(groups) if mask >> (number - 1 - i) & 1 for x in group)
-        for mask in range((1 << number) - 1, -1, -1)
-    ]
-
-
 def _output_of(tree: Any, names: list[str], outputs: list[Expression]) -> Expression | None:
     """Return the output that ORDER BY names by its position or alias; None of others."""
     if isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdigit():
@@ -592,8 +571,3 @@ def _with_aliases(
         return expressions.bind(tree)
     finally:
         expressions.replaced = inner
-
-
-def is_aggregate(name: str) -> bool:
-    """Return whether a name is one of an aggregate function."""
-    return find_aggregate(name) is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.options.value_types import DurationType
 from penstock.common.typeinfo import Types
 from penstock.graph.operators import Relational
 from penstock.graph.partitioners import key_group
@@ -21,7 +22,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
 from penstock.table.plan.rules import check, optimized
-from penstock.table.table_options import MINI_BATCH
+from penstock.table.table_options import MINI_BATCH, STATE_TTL
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -48,6 +49,11 @@ class TranslationContext:
     session: Session
     is_streaming: bool = True
     settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state_ttl_ms(self) -> int:
+        """The time after which state that was not written expires; 0 for never."""
+        return DurationType().parse(self.settings.get(STATE_TTL) or "0 ms")
 
 
 def translate(node: Node, context: TranslationContext) -> Transformation:
@@ -103,6 +109,11 @@ class Translation:
     def _max_parallelism(self) -> int:
         own = self._environment.get_max_parallelism()
         return max(own, 1) if own and own > 0 else max(_MAX_PARALLELISM, self._parallelism())
+
+    def _expiring(self, hinted: int | None = None) -> dict[str, Any]:
+        """Return the setting of state that expires: of a hint, else of the configuration."""
+        ttl_ms = self._context.state_ttl_ms if hinted is None else hinted
+        return {"state_ttl_ms": ttl_ms} if ttl_ms > 0 and self._context.is_streaming else {}
 
     def _one(
         self, before: Transformation, kind: str, name: str, node: Node, /, **settings: Any
@@ -246,6 +257,7 @@ class Translation:
         enabled = self._context.settings.get(MINI_BATCH, "false")
         settings["per_batch"] = enabled.lower() == "true"
         settings["is_updating"] = self._changelog.is_updating(node)
+        settings |= self._expiring(node.state_ttl_ms)
         return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
 
     @_made.register(n.CountWindowAggregate)
@@ -263,7 +275,7 @@ class Translation:
             self.translate(node.input), node.keys, "table_aggregate", "GroupTableAggregate", node,
             input=node.input.schema, output=node.schema, keys=node.keys, call=node.call,
             has_kinds=self._changelog.is_updating(node.input),
-            is_streaming=self._context.is_streaming,
+            is_streaming=self._context.is_streaming, **self._expiring(),
         )  # fmt: skip
 
     @_made.register(n.WindowTableFunction)
@@ -388,6 +400,11 @@ class Translation:
             "is_null_aware": node.is_null_aware,
             "equates_nulls": node.equates_nulls,
         }
+        if self._context.is_streaming:
+            settings["is_updating"] = self._changelog.is_updating(node)
+            sides = [self._expiring(hinted) for hinted in node.state_ttl_ms]
+            if any(sides):
+                settings["state_ttl_ms"] = tuple(side.get("state_ttl_ms", 0) for side in sides)
         if node.is_null_aware:
             return self._keyed_two(
                 self.translate(node.left),
@@ -398,15 +415,9 @@ class Translation:
                 node,
                 **self._join_settings(node),
                 **settings,
-                **(
-                    {"is_updating": self._changelog.is_updating(node)}
-                    if self._context.is_streaming
-                    else {}
-                ),
             )
         if not self._context.is_streaming:
             return self._joined(node, "final_join", "HashJoin", **settings)
-        settings["is_updating"] = self._changelog.is_updating(node)
         return self._joined(node, "join", "Join", **settings)
 
     @_made.register(n.IntervalJoin)
@@ -434,7 +445,7 @@ class Translation:
         return self._joined(
             node, "temporal_join", "TemporalJoin",
             left_time=node.left_time, right_time=node.right_time,
-            is_updating=self._changelog.is_updating(node),
+            is_updating=self._changelog.is_updating(node), **self._expiring(),
         )  # fmt: skip
 
     @_made.register(n.LookupJoin)
@@ -464,6 +475,7 @@ class Translation:
             return self._keyed(
                 before, node.partition, "window_rank", "WindowRank", node, **settings
             )
+        settings |= self._expiring()
         return self._keyed(before, node.partition, "rank", "Rank", node, **settings)
 
     @_made.register(n.Deduplicate)
@@ -472,7 +484,7 @@ class Translation:
             self.translate(node.input), node.keys, "deduplicate", "Deduplicate", node,
             input=node.input.schema, output=node.schema, keys=node.keys,
             time_index=node.time_index, keep_last=node.keep_last,
-            is_rowtime=node.input.schema.fields[node.time_index].is_rowtime,
+            is_rowtime=node.input.schema.fields[node.time_index].is_rowtime, **self._expiring(),
         )  # fmt: skip
 
     @_made.register(n.Over)
@@ -485,6 +497,7 @@ class Translation:
             "frame": node.frame,
             "calls": node.calls,
             "has_kinds": self._changelog.is_updating(node.input),
+            **self._expiring(),
         }
         before = self.translate(node.input)
         if self._context.is_streaming and orders_by_time(node):
@@ -522,7 +535,7 @@ class Translation:
             before, (), "rank", "SortLimit", node,
             input=node.input.schema, output=node.schema, partition=(), order=node.order,
             first=node.offset + 1, last=node.offset + node.limit, with_rank=False,
-            has_kinds=settings["has_kinds"],
+            has_kinds=settings["has_kinds"], **self._expiring(),
         )  # fmt: skip
 
     @_made.register(n.SetOperation)
@@ -544,6 +557,7 @@ class Translation:
             kind=node.kind,
             is_all=node.is_all,
             is_streaming=self._context.is_streaming,
+            **self._expiring(),
         )
 
     @_made.register(n.Match)

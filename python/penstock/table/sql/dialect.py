@@ -394,9 +394,15 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return made
 
     def _parse_hint(self) -> Any:
-        """Read a hint behind SELECT; hints of joins and state have no meaning here."""
-        self._match(TokenType.HINT)
-        return None
+        """Read hints behind SELECT: STATE_TTL; those that choose a join change no result."""
+        if not self._match(TokenType.HINT):
+            return None
+        times = self.hinted_state_ttl(self._prev)
+        if not times:
+            return None
+        hint = exp.Hint(expressions=[])
+        hint.meta["state_ttl_ms"] = times
+        return hint
 
 
 class Flink(Dialect):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.common.options.value_types import DurationType
 from penstock.table.sql import statements
 from penstock.table.sql.trees import StatementTree
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\((.*)\)\s*\*/", re.IGNORECASE | re.DOTALL)
+_STATE_TTL: Final = re.compile(r"\bSTATE_TTL\s*\(([^)]*)\)", re.IGNORECASE)
 _HINTED: Final = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
 _SHOWN_WITH_PATH = ("CREATE TABLE", "CREATE VIEW", "CREATE CATALOG", "CREATE FUNCTION")
 _SHOWN = (
@@ -137,6 +139,21 @@ class StatementParsing:
             raise AssertionError
         pairs = _HINTED.findall(found[1])
         return {k.replace("''", "'"): v.replace("''", "'") for k, v in pairs}
+
+    def hinted_state_ttl(self: Any, token: Any) -> dict[str, int]:
+        """Return the times to live in ms by the names of tables: STATE_TTL('name' = '1 d', …)."""
+        found = _STATE_TTL.search(token.text)
+        times = {}
+        for name, text in _HINTED.findall(found[1]) if found else ():
+            try:
+                times[name] = DurationType().parse(text)
+            except ValueError as error:
+                self.raise_error(f"invalid time {text!r} of '{name}' in STATE_TTL: {error}", token)
+        if found and not times:
+            self.raise_error(
+                "STATE_TTL takes 'table' = 'time' pairs, as in 'orders' = '1 d'", token
+            )
+        return times
 
     def _comment(self: Any) -> str | None:
         return self._text_literal() if self._word("COMMENT") else None

@@ -214,6 +214,17 @@ class HeapKeyedStateBackend(KeyContext):
             migrate_table(table, migrate)
         return table
 
+    def expiring_table(
+        self, descriptor: Any
+    ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
+        """Return the entries of a value state, its time to live, and the removal of expired ones.
+
+        Raises:
+            InvalidProgramError: The name is taken by a state of another kind or type.
+        """
+        table, ttl, _ = self._open(descriptor, "value", "type_info")
+        return table, ttl, None if ttl is None else self._cleanups.get(table.name)
+
     def _opener_of(self, descriptor: Any) -> tuple[str, Callable[[Any], HeapState]]:
         for descriptor_class, kind, opener in (
             (ValueStateDescriptor, "value", self.value_state),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         KeyedStates,
         LogSegment,
     )
+    from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,15 @@ class KeyedStateBackend(Protocol):
 
     def typed_table(self, name: str, kind: str, type_info: Any) -> StateTable:
         """As ``table``, of a state whose values are of a declared type."""
+
+    def expiring_table(
+        self, descriptor: Any
+    ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
+        """Return the entries of a value state, its time to live, and the removal of expired ones.
+
+        With a time to live, values are `Aged`.  Times are those of the descriptor's configuration;
+        None without one.
+        """
 
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""

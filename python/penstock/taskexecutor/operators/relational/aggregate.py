@@ -9,6 +9,7 @@ from penstock.table.functions.aggregates import accumulator
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         has_kinds: bool,
         per_batch: bool,
         is_updating: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -106,13 +108,16 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             has_kinds: Whether batches of the input have row kinds.
             per_batch: Whether a group that changes several times in a batch is emitted once.
             is_updating: Whether rows of the output may change.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
         self.keys = keys
         self.calls = Calls(context, calls, may_retract=has_kinds)
         self.per_batch = per_batch
         #: By key: the number of rows, and the accumulators.
-        self.groups = context.keyed_state.table("groups", "value").map(None)
+        self.groups = keyed_rows(context, "groups", state_ttl_ms)
+        # As in Flink: equal updates keep the state of later operators alive.
+        self.emits_equal = state_ttl_ms > 0 and bool(calls)
 
     def open(self) -> None:
         """Open the functions of users."""
@@ -168,7 +173,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
                 self.changes.add(INSERT, key + new)
         elif new is None:
             self.changes.add(DELETE, key + old)
-        elif old != new:
+        elif old != new or self.emits_equal:
             self.changes.add(UPDATE_BEFORE, key + old)
             self.changes.add(UPDATE_AFTER, key + new)
 
@@ -201,7 +206,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
         )
         self.keys = keys
         self.calls = Calls(context, calls, may_retract=has_kinds)
-        self.groups = context.keyed_state.table("groups", "value").map(None)
+        self.groups = keyed_rows(context, "groups", 0)
         self.is_first = context.environment.subtask == 0
 
     def process_columns(self, batch: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_texts, rows_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
         time_index: int,
         keep_last: bool,
         is_rowtime: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -38,6 +40,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             time_index: The position of the time attribute.
             keep_last: Whether the last row stays.
             is_rowtime: Whether it is by event time.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=keep_last)
         self.keys = keys
@@ -45,7 +48,8 @@ class DeduplicateOperator(KeyedRelationalOperator):
         self.keep_last = keep_last
         self.is_rowtime = is_rowtime
         #: By key: time and row; the row is None once it was emitted as the first.
-        self.rows = context.keyed_state.table("rows", "value").map(None)
+        self.rows = keyed_rows(context, "rows", state_ttl_ms)
+        self.emits_equal = state_ttl_ms > 0
         self.waiting: list[tuple[int, str]] = []
 
     def open(self) -> None:
@@ -74,7 +78,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             self.changes.add(INSERT, row)
         elif found[0] > time:
             return
-        elif found[1] != row:
+        elif found[1] != row or self.emits_equal:
             self.changes.add(UPDATE_BEFORE, found[1])
             self.changes.add(UPDATE_AFTER, row)
         self.rows.put(text, (time, row))

@@ -12,6 +12,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     kinds_of,
     rows_of,
 )
+from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 
 if TYPE_CHECKING:
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
-#: A row, how often it is there, and the number of its partners.
+#: A row, how often it is there, and the number of its partners; of state that expires, the time in
+#: ms of its last change.
 _Record = list[Any]
+
+
+#: The length of a record that has no time.
+_WITHOUT_TIME = 3
 
 
 class JoinOperator(TwoInputRelationalOperator):
@@ -46,6 +52,7 @@ class JoinOperator(TwoInputRelationalOperator):
         is_null_aware: bool,
         equates_nulls: bool,
         is_updating: bool,
+        state_ttl_ms: tuple[int, int] = (0, 0),
     ) -> None:
         """Creates the operator.
 
@@ -61,6 +68,8 @@ class JoinOperator(TwoInputRelationalOperator):
             is_null_aware: Of NOT IN.
             equates_nulls: Whether NULL equals NULL.
             is_updating: Whether rows of the output may change.
+            state_ttl_ms: Of each side, the time after which a row that was not written expires; 0
+                for never.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
         self.kind = kind
@@ -72,7 +81,11 @@ class JoinOperator(TwoInputRelationalOperator):
         self.is_half = kind in ("SEMI", "ANTI")
         #: By key: the rows of a side, by their texts.
         self.sides = tuple(
-            context.keyed_state.table(name, "value").map(None) for name in ("left", "right")
+            keyed_rows(context, name, ttl_ms)
+            for name, ttl_ms in zip(("left", "right"), state_ttl_ms, strict=True)
+        )
+        self.lifetimes = tuple(
+            side.lifetime if isinstance(side, ExpiringRows) else None for side in self.sides
         )
 
     def open(self) -> None:
@@ -122,23 +135,43 @@ class JoinOperator(TwoInputRelationalOperator):
         kept = self.condition.of_rows(pairs)
         return [record for record, keep in zip(records, kept, strict=True) if keep]
 
+    def _records(self, side: int, text: str) -> dict[str, _Record]:
+        """Return the rows of a side that have a key and have not expired, by their texts."""
+        found: dict[str, _Record] = self.sides[side].get(text) or {}
+        lifetime = self.lifetimes[side]
+        if lifetime is None or not found:
+            return found
+        for record in found.values():
+            if len(record) == _WITHOUT_TIME:
+                # Restored from a snapshot without a time to live.
+                record.append(lifetime.now())
+        return {key: record for key, record in found.items() if not lifetime.expired(record[3])}
+
+    def _touch(self, side: int, record: _Record) -> None:
+        """Let the life of a row of a side begin anew."""
+        lifetime = self.lifetimes[side]
+        if lifetime is not None:
+            record[3:] = [lifetime.now()]
+
     def _change(self, side: int, text: str, row: _Row, *, is_added: bool) -> None:
-        own: dict[str, _Record] = self.sides[side].get(text) or {}
-        others: dict[str, _Record] = self.sides[1 - side].get(text) or {}
+        own = self._records(side, text)
+        others = self._records(1 - side, text)
         partners = self._partners(side, row, others) if others else []
         count = sum(record[1] for record in partners)
         row_text = key_text(row)
         record = own.get(row_text)
         if is_added:
             if record is None:
-                own[row_text] = [row, 1, count]
+                record = own[row_text] = [row, 1, count]
             else:
                 record[1] += 1
                 record[2] = count
+            self._touch(side, record)
         elif record is None:
             return
         else:
             record[1] -= 1
+            self._touch(side, record)
             if record[1] == 0:
                 del own[row_text]
         if own:
@@ -152,6 +185,7 @@ class JoinOperator(TwoInputRelationalOperator):
         if partners and (self.is_outer[1 - side] or (self.is_half and side == 1)):
             for partner in partners:
                 partner[2] += 1 if is_added else -1
+                self._touch(1 - side, partner)
             self.sides[1 - side].put(text, others)
 
     def _emit_pairs(self, side: int, row: _Row, partners: list[_Record], *, is_added: bool) -> None:
@@ -160,7 +194,7 @@ class JoinOperator(TwoInputRelationalOperator):
             return
         other_side = 1 - side
         kind = INSERT if is_added else DELETE
-        for other, number, matches in partners:
+        for other, number, matches, *_ in partners:
             for _ in range(number):
                 if self.is_outer[other_side] and is_added and matches == 0:
                     self.changes.add(DELETE, self._padded(other_side, other))
@@ -176,7 +210,7 @@ class JoinOperator(TwoInputRelationalOperator):
             if (count > 0) == is_semi:
                 self.changes.add(INSERT if is_added else DELETE, row)
             return
-        for other, number, matches in partners:
+        for other, number, matches, *_ in partners:
             if is_added and matches == 0:
                 kind = INSERT if is_semi else DELETE
             elif not is_added and matches == 1:
@@ -190,16 +224,16 @@ class JoinOperator(TwoInputRelationalOperator):
 
     def _change_null_aware(self, side: int, row: _Row, *, is_added: bool) -> None:
         """Change a side of NOT IN, which a NULL on the right makes unknown for every row."""
-        left: dict[str, _Record] = self.sides[0].get("") or {}
-        right: dict[str, _Record] = self.sides[1].get("") or {}
+        left, right = self._records(0, ""), self._records(1, "")
         own = left if side == 0 else right
         row_text = key_text(row)
         record = own.get(row_text)
         if is_added:
             if record is None:
-                own[row_text] = [row, 1, 0]
+                record = own[row_text] = [row, 1, 0]
             else:
                 record[1] += 1
+            self._touch(side, record)
         elif record is None:
             return
         else:

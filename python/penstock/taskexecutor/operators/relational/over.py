@@ -10,6 +10,7 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.frames import Frames
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -42,6 +43,7 @@ class OverOperator(KeyedRelationalOperator):
         frame: Frame,
         calls: Sequence[AggregateCall],
         has_kinds: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -54,6 +56,7 @@ class OverOperator(KeyedRelationalOperator):
             frame: The rows that an aggregate covers.
             calls: The functions, over columns.
             has_kinds: Whether batches of the input have row kinds.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=False)
         self.partition = partition
@@ -64,7 +67,7 @@ class OverOperator(KeyedRelationalOperator):
         self.is_rowtime = input.fields[self.time_index].is_rowtime
         #: By key: rows whose time has not passed; rows that frames still cover.
         self.waiting = context.keyed_state.table("waiting", "value").map(None)
-        self.history = context.keyed_state.table("history", "value").map(None)
+        self.history = keyed_rows(context, "history", state_ttl_ms)
         self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
         self.late_rows = 0
@@ -160,6 +163,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         calls: Sequence[AggregateCall],
         has_kinds: bool,
         is_streaming: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator; see `OverOperator`."""
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)
@@ -168,7 +172,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         self.key = sort_key(order)
         self.is_streaming = is_streaming
         #: By key: the rows in order, each with the result that was emitted.
-        self.rows = context.keyed_state.table("rows", "value").map(None)
+        self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""

@@ -9,6 +9,7 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
@@ -38,6 +39,7 @@ class RankOperator(KeyedRelationalOperator):
         last: int | None,
         with_rank: bool,
         has_kinds: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -51,6 +53,7 @@ class RankOperator(KeyedRelationalOperator):
             last: The last one; None for all.
             with_rank: Whether the rank is a column.
             has_kinds: Whether batches of the input have row kinds.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=True)
         self.partition = partition
@@ -60,7 +63,7 @@ class RankOperator(KeyedRelationalOperator):
         self.with_rank = with_rank
         self.keeps_all = has_kinds
         #: By key: the rows in order; without deletions only as many as may be emitted.
-        self.rows = context.keyed_state.table("rows", "value").map(None)
+        self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""

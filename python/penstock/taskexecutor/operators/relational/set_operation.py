@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 
 if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
@@ -25,6 +26,7 @@ class SetOperator(TwoInputRelationalOperator):
         kind: str,
         is_all: bool,
         is_streaming: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -36,13 +38,14 @@ class SetOperator(TwoInputRelationalOperator):
             kind: INTERSECT or EXCEPT.
             is_all: Whether equal rows are counted.
             is_streaming: Whether results are updated while input comes.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_streaming)
         self.is_intersect = kind == "INTERSECT"
         self.is_all = is_all
         self.is_streaming = is_streaming
         #: By the text of a row: the row, and its numbers on both sides.
-        self.rows = context.keyed_state.table("rows", "value").map(None)
+        self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_side(self, side: int, batch: Any) -> None:
         """Takes a batch of a side."""

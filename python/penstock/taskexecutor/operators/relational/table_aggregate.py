@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         call: AggregateCall,
         has_kinds: bool,
         is_streaming: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -39,6 +41,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
             call: The call of the function, over columns.
             has_kinds: Whether batches of the input have row kinds.
             is_streaming: Whether results are updated while input comes.
+            state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)
         self.keys = keys
@@ -49,7 +52,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         self.functions.register_function(call.function)
         self.is_streaming = is_streaming
         #: By key: the key's values, the number of rows, and the accumulator.
-        self.groups = context.keyed_state.table("groups", "value").map(None)
+        self.groups = keyed_rows(context, "groups", state_ttl_ms)
 
     def open(self) -> None:
         """Open the function."""

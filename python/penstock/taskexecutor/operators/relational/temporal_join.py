@@ -11,6 +11,7 @@ from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
@@ -38,6 +39,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         left_time: int,
         right_time: int | None,
         is_updating: bool,
+        state_ttl_ms: int = 0,
     ) -> None:
         """Creates the operator.
 
@@ -53,6 +55,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
             left_time: The position of the left time attribute.
             right_time: The position of the right one.
             is_updating: Whether rows of the output may change.
+            state_ttl_ms: The time after which versions expire of a key without rows; 0 for never.
 
         Raises:
             InvalidProgramError: It is by processing time.
@@ -68,7 +71,8 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         self.condition = JoinCondition(context, inputs, condition, session)
         #: By key: left rows that wait, as time, row kind and row; versions in order of time.
         self.waiting = context.keyed_state.table("left", "value").map(None)
-        self.versions = context.keyed_state.table("right", "value").map(None)
+        self.versions = keyed_rows(context, "right", state_ttl_ms)
+        self.is_expiring = state_ttl_ms > 0
         self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
 
@@ -134,5 +138,5 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
                 self.changes.add(kind, row + nulls(self.widths[1]))
         # Only the last version that has passed may still be needed.
         last = bisect_right(times, timestamp) - 1
-        if last > 0:
-            self.versions.put(text, versions[last:])
+        if last > 0 or (versions and self.is_expiring):
+            self.versions.put(text, versions[max(last, 0) :])
