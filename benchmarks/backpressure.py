@@ -1,4 +1,4 @@
-"""How long checkpoints take while a sink is slower than its sources.
+"""The duration of checkpoints while a sink is slower than its sources.
 
     python benchmarks/backpressure.py [--seconds 25] [--only "aligned"]
 

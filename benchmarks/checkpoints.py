@@ -1,4 +1,4 @@
-"""What checkpoints cost a keyed sum: its rate, its longest pause, memory, bytes, and the way back.
+"""The cost of checkpoints for a keyed sum: rate, longest pause, memory, bytes, and restore time.
 
     python benchmarks/checkpoints.py [--only MEASUREMENT] [--rounds 3] [--smoke]
 
@@ -77,7 +77,7 @@ ROCKSDB = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured.
+    """The size of a measurement.
 
     Attributes:
         keys: Of the state.
@@ -181,7 +181,7 @@ def starts(scale: Scale) -> dict[str, float]:
 
 
 def without_state(scale: Scale) -> dict[str, float]:
-    """What `recovery.py` measures, by the names of rows here."""
+    """Measure as `recovery.py` does, under the names of this benchmark's rows."""
     stood = recovery.standstills(scale.failures)
     took = recovery.checkpoints(scale.subtasks, scale.failures)
     return {

@@ -1,4 +1,4 @@
-"""What connectors read and write: Kafka, Parquet and CSV, on two local workers.
+"""The rates of connectors: Kafka, Parquet and CSV, on two local workers.
 
     python benchmarks/connectors.py [--only MEASUREMENT] [--rounds 2] [--smoke]
     PENSTOCK_BENCH_PYFLINK=PYTHON python benchmarks/connectors.py --only flink --rounds 1
@@ -265,7 +265,7 @@ def kafka(arguments) -> dict[str, float | None]:
 
 
 def flink(arguments) -> dict[str, float | None]:
-    """What `COPY` measures, by Flink: in Java alone, and with a tenth of the records in Python."""
+    """Measure `COPY` in Flink: in Java alone, and with a tenth of the records in Python."""
     python = harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK")
     if python is None:
         raise SystemExit("PENSTOCK_BENCH_PYFLINK does not name an interpreter with PyFlink")
@@ -308,7 +308,7 @@ def traffic(*arguments: object) -> subprocess.Popen:
 
 
 def under_way(of: Topics, source: str, target: str, arguments) -> tuple[dict, dict]:
-    """How many ms paced records take from one topic to another, and how late the load was.
+    """Return how many ms paced records take from one topic to another, and how late the load was.
 
     What comes while the broker's Java still compiles itself does not count.
     """
@@ -365,7 +365,7 @@ OWN = {"parquet": parquet, "csv": csv_rows, "kafka": kafka, "latency": latency}
 """Each gives values by the names of rows."""
 
 MEASUREMENTS = OWN | {"flink": flink}
-"""Those and the peer, which is measured when it is asked for."""
+"""The benchmark's own measurements and the peer, which is measured on request."""
 
 
 def judged(values: dict[str, float | None], *, partly: bool) -> list[dict]:

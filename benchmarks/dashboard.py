@@ -1,4 +1,4 @@
-"""What it costs to look: the dashboard on a job of 400 subtasks, and W2 with somebody looking.
+"""The cost of an open dashboard: on a job of 400 subtasks, and on W2.
 
     python benchmarks/dashboard.py [--subtasks 400] [--clients 100] [--seconds 10]
                                    [--numbers 80000000] [--pairs 4] [--smoke]
@@ -191,7 +191,7 @@ def without_start_s(numbers, clients):
 
 
 def w2_ratios(options):
-    """How W2 fares while one and many look, by what it does alone."""
+    """Return the rates of W2 while one and many dashboards are open, relative to W2 alone."""
     kinds = {"alone": 0, "one": 1, "many": options.clients}
     names, rounds = list(kinds), []
     for number in range(options.pairs):

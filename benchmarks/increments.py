@@ -1,4 +1,4 @@
-"""How long the next incremental checkpoint takes when few keys have changed since the last one.
+"""The duration of the next incremental checkpoint when few keys have changed since the last one.
 
 ``measured`` runs a keyed sum at parallelism 2 whose keys are all there before the first checkpoint.
 Then one key in a hundred changes before each further checkpoint, which is asked for when they have

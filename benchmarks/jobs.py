@@ -1,4 +1,4 @@
-"""What measurements do with the jobs that they run."""
+"""Measurements on running jobs."""
 
 import contextlib
 

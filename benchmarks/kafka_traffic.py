@@ -1,4 +1,4 @@
-"""What a latency through Kafka is measured with, each part in a process of its own.
+"""The processes that measure latency through Kafka, one for each part.
 
     python benchmarks/kafka_traffic.py load SERVERS TOPIC PARTITIONS RATE SECONDS
     python benchmarks/kafka_traffic.py meter SERVERS TOPIC COUNT WARM_UP
@@ -20,7 +20,7 @@ FIRST = b"first"
 TICK_NS = 1_000_000
 
 PATIENCE_S = 60
-"""How long `meter` goes without any record before it gives up."""
+"""The time without any record after which `meter` gives up."""
 
 
 def percentiles(took_ms: list[float]) -> dict[str, float]:

@@ -242,7 +242,7 @@ def deserialize_seconds(payload: bytes, count: int) -> float:
 
 
 def measures(*, smoke: bool):
-    """What the pure twin has a figure for: name of the row → call that measures it."""
+    """Return the measurements of the pure twin: name of the row → call that measures it."""
     scale = 0.01 if smoke else 1.0
 
     def times(count: int) -> int:

@@ -1,4 +1,4 @@
-"""How long a job with hardly any state stands still when it fails, and what a checkpoint takes.
+"""The pause of a job with hardly any state after a failure, and the duration of a checkpoint.
 
     python benchmarks/recovery.py [--rounds 20] [--subtasks 50] [--lease 1000] [--only spark]
 

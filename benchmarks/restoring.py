@@ -1,4 +1,4 @@
-"""How long it takes to write a savepoint, to start from it, and to start at another parallelism.
+"""The time to write a savepoint, to start from it, and to start at another parallelism.
 
 ``measured`` runs the keyed sum of ``checkpoints.py`` at parallelism 2, and has it start again; the
 times of starts are from the submission to the first element of every subtask behind the state, the

@@ -28,7 +28,7 @@ SEGMENT_BYTES = 32 << 10
 SIZES_BYTES = [8] * 60 + [100] * 25 + [1 << 10] * 10 + [32 << 10] * 4 + [600 << 10]
 FLUSH_TIMEOUT_MS = 10
 GROWTH_LIMIT_MIB = 16.0
-"""What an allocator may keep in hand without anything being lost."""
+"""The memory that an allocator may retain without a leak."""
 
 SAMPLES = 60
 PARTITION_ID = b"soak" * 15
@@ -58,14 +58,14 @@ class Samples:
         self.resident_mib.append(round(resident_mib(), 2))
 
     def growth_mib(self) -> float:
-        """How far the resident size has risen above its highest in the first third."""
+        """Return the rise of the resident size above its maximum in the first third."""
         settled = max(1, len(self.resident_mib) // 3)
         rest = self.resident_mib[settled:] or self.resident_mib
         return max(rest) - max(self.resident_mib[:settled])
 
 
 class Progress:
-    """How much of the run is done: by time, or by records."""
+    """The part of the run that is done: by time, or by records."""
 
     def __init__(self, minutes: float, records: int | None) -> None:
         self._started = time.monotonic()

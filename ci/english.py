@@ -3,7 +3,8 @@
 Usage: python ci/english.py
 
 Docstrings begin with a verb or a noun, not with a word that makes a sentence a riddle.  Sentences
-of pages have at most 35 words; headings, tables and code do not count.
+of pages have at most 35 words; headings, tables and code do not count.  Pages of the guide have at
+most 250 lines.
 """
 
 import re
@@ -15,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FIRST_WORDS = re.compile(
     r'^\s*[rf]?"""(What|Who|Whose|Whether|How|Where|That|Those|It)\b', re.MULTILINE
 )
-SOURCES = ("python", "native")
+SOURCES = ("python", "native", "tests", "benchmarks", "examples", "ci", "docs")
 LONGEST_SENTENCE = 35
+LONGEST_PAGE = 250
 
 
 def first_words() -> Iterator[str]:
@@ -51,9 +53,17 @@ def long_sentences() -> Iterator[str]:
                 yield f"{page.relative_to(ROOT)}: a sentence of {words} words: {sentence[:80]}…"
 
 
+def long_pages() -> Iterator[str]:
+    """Yield the pages of the guide that are too long."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        lines = page.read_text().count("\n")
+        if lines > LONGEST_PAGE:
+            yield f"{page.relative_to(ROOT)}: {lines} lines: part it by purpose"
+
+
 def main() -> int:
     """Print what to rewrite; return the exit status."""
-    found = [*first_words(), *long_sentences()]
+    found = [*first_words(), *long_sentences(), *long_pages()]
     print("\n".join(found))
     return 1 if found else 0
 

@@ -1,4 +1,4 @@
-"""How `make docs` makes a site of these pages and of the docstrings."""
+"""Configuration of Sphinx: `make docs` builds a site from these pages and from the docstrings."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ _shown = set()
 
 
 def _skip_shown(app, what, name, member, skip, options):
-    """What several modules export is shown by the first one."""
+    """Skip a class that an earlier module has shown."""
     if what == "module" and isinstance(member, type):
         if member in _shown:
             return True

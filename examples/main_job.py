@@ -39,7 +39,7 @@ def copy_text(files: list[Path], folder: Path) -> None:
 
 
 def expected_counts(folder: Path) -> collections.Counter:
-    """What the job must find."""
+    """Return the counts that the job must find."""
     split = re.compile(r"\W+").split
     counter: collections.Counter = collections.Counter()
     for path in sorted(folder.iterdir()):

@@ -29,7 +29,7 @@ settings.load_profile("penstock")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_temporary_folder():
-    """What lies in it is of these tests, whatever else this machine does.
+    """Create a temporary folder that only these tests use.
 
     Not one of pytest's folders, which other users, as whom servers run, cannot enter.
     """

@@ -65,7 +65,7 @@ def test_keyed(benchmark, descriptor):
 
 
 def test_limit_numpy_keyed_sum(benchmark):
-    """What the keyed sum costs on arrays, final sums only."""
+    """Measure the keyed sum on arrays, final sums only."""
     keys, values = np.array(PAIRS).T
     benchmark(np.bincount, keys, weights=values)
 

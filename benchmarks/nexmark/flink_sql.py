@@ -204,7 +204,7 @@ def rows_of(table):
 
 
 def seconds_of(env, table):
-    """How long it takes to run a query into a sink that drops its rows."""
+    """Return the time that a query takes into a sink that drops its rows."""
     types = table._j_table.getResolvedSchema().getColumnDataTypes()
     texts = []
     for number in range(types.size()):

@@ -46,7 +46,7 @@ STREAMS = {"plain", "expressions"}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What was measured of one engine and query."""
+    """The measurement of one engine and query."""
 
     query: str
     engine: str

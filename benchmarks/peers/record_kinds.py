@@ -277,7 +277,7 @@ def job(kind):
 
 
 def loop(kind):
-    """What the functions of the job cost when a loop calls them."""
+    """Measure the cost of the job's functions when a loop calls them."""
     state: dict[Any, Any] = {}
     if kind in FOLDS:
         make, _, key, merge = FOLDS[kind]

@@ -51,7 +51,7 @@ BUFFER_TIMEOUTS_MS = (1, 0)
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """How to run one engine."""
+    """The commands that run one engine."""
 
     name: str
     command: tuple[str, ...]

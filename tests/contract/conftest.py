@@ -29,7 +29,7 @@ def kind(request):
 
 @pytest.fixture(params=CODEC_RUNTIMES)
 def codec(request):
-    """That of values of no declared type."""
+    """The codec of values of no declared type."""
     return codec_of(request.param, None)
 
 

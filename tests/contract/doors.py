@@ -40,7 +40,7 @@ class ControlDoor:
         sock.connect(self.address)
 
     def answer_to(self, nonce: bytes) -> bytes:
-        """What a peer with the token says to a challenge."""
+        """Return the answer of a peer with the token to a challenge."""
         return bytes([len(ROLE)]) + ROLE + bytes(32) + _prove(TOKEN, nonce, ROLE)
 
     def slow_answer(self) -> bytes:

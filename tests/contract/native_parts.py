@@ -1,4 +1,4 @@
-"""What tests of the native record writer and input processor share."""
+"""Fixtures that the tests of the native record writer and input processor share."""
 
 import struct
 

@@ -75,7 +75,7 @@ class Writing:
 
 @dataclass
 class Collected:
-    """What a reading loop saw, in order, by channel."""
+    """The records and events that a reading loop saw, in order, by channel."""
 
     values: dict[int, list] = field(default_factory=lambda: defaultdict(list))
     events: dict[int, list[Event]] = field(default_factory=lambda: defaultdict(list))
@@ -248,7 +248,7 @@ def connect(plane: Plane, producer, consumer, specs, *, local: bool):
 
 
 def exchanged(producing: Plane, consuming: Plane, partition, gate, values) -> list:
-    """What a gate delivers while another thread writes the values and finishes the partition."""
+    """Return the values of a gate while another thread writes them and finishes the partition."""
 
     def produce():
         producing.writing(partition, "GLOBAL").write(*values)

@@ -10,7 +10,7 @@ KINDS = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
 
 @pytest.fixture
 def pool_of(plane):
-    """What makes a network pool of so many segments."""
+    """Return a function that creates a network pool of a number of segments."""
 
     def make(count, **settings):
         return plane.memory("NetworkBufferPool")(count, SEGMENT_BYTES, **settings)
@@ -23,7 +23,7 @@ def sizes(*pools):
 
 
 def take(local, count=1):
-    """That many buffers, all of which the pool must have."""
+    """Take that many buffers, all of which the pool must have."""
     buffers = [local.request_buffer() for _ in range(count)]
     assert None not in buffers
     return buffers

@@ -1,4 +1,4 @@
-"""What cannot be made is refused alike by both runtimes, and nothing is held by the attempt."""
+"""Both runtimes reject invalid arguments alike, and a failed attempt holds nothing."""
 
 import pytest
 from penstock.errors import (

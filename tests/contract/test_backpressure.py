@@ -80,7 +80,7 @@ def test_writer_stops_within_granted_buffers(plane, pair, batch):
 
 
 def test_usage_tells_how_full_an_exchange_is(plane, pair):
-    """What metrics show: the pools of both ends fill up, and are empty in the end."""
+    """Metrics show that the pools of both ends fill up, and are empty in the end."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)

@@ -35,7 +35,7 @@ def aligned(number: int) -> bytes:
 
 
 def unaligned(number: int) -> bytes:
-    """What it becomes."""
+    """Return the barrier after it became unaligned."""
     return serialize_event(CheckpointBarrier(number, 0, alignment=Alignment.UNALIGNED))
 
 

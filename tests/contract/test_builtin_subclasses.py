@@ -215,7 +215,7 @@ def test_where_there_is_more_to_it_the_class_decides(codec):
 
 
 def test_attributes_come_and_go(codec):
-    """What decides is the instance, not the class."""
+    """The instance decides, not the class."""
     for _ in range(3):
         bare, noted = Noted("a"), Noted("b")
         noted.note = "x"

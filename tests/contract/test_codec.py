@@ -208,7 +208,7 @@ COERCED = [
 
 @pytest.mark.parametrize(("type_info", "value", "expected"), COERCED, ids=as_name)
 def test_coercions(kind, type_info, value, expected):
-    """What a type takes besides its own class, and what it makes of it."""
+    """A type accepts values of other classes and converts them."""
     back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
     assert back == expected
     assert type(back) is type(expected)

@@ -22,7 +22,7 @@ KINDS = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
 @pytest.mark.parametrize("consuming", KINDS)
 @pytest.mark.parametrize("same_host", [True, False])
 def test_values_of_all_kinds(plane, partition_type, consuming, same_host):
-    """What shrinks, what does not, what spans buffers, and events come through unharmed."""
+    """Values that shrink, that grow, that span buffers, and events arrive intact."""
     plane.same_host_path = same_host
     other = Plane(consuming)
     other.same_host_path = same_host

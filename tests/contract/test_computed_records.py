@@ -67,7 +67,7 @@ def content(channels):
 
 
 def both_ways(plane, function, values, declared, position, key_type=None, filtered=None):
-    """What arrives of computed records; it was compared with what arrives of those made."""
+    """Return the received computed records, after a comparison with those that Python computes."""
     values = list(values)
     one = exchange_of(plane, declared, position, key_type)
     other = exchange_of(plane, declared, position, key_type)
@@ -181,7 +181,7 @@ def test_dropped_elements_are_not_written(native):
 
 
 def outcome(write):
-    """What a call of a writer raises, in words; None if nothing."""
+    """Return the exception that a call of a writer raises, in words; None if there is none."""
     try:
         write()
     except SerializationError as error:

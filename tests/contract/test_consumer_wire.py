@@ -1,4 +1,4 @@
-"""What a consuming environment does, seen from a hand-made producer (internals M17, M19, M20)."""
+"""The consuming environment's protocol, seen from a hand-made producer (M17, M19, M20)."""
 
 import contextlib
 import struct

@@ -52,7 +52,7 @@ def take_data(gate) -> int:
 
 
 def test_no_time_makes_buffers_small(plane, environments):
-    """What cannot be processed in time shrinks to the minimum."""
+    """Buffers shrink to the minimum if their data cannot be processed in time."""
     producer, consumer, local = environments(0)
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)

@@ -95,7 +95,7 @@ def opened(monkeypatch, native_log):
 
 @pytest.fixture
 def log(caplog):
-    """What was logged so far: by Python, and by Rust, whose lines go to standard error."""
+    """Return the log so far: Python's, and Rust's, whose lines go to standard error."""
     return lambda door: caplog.text + os.pread(door.log_file.fileno(), 1 << 20, 0).decode()
 
 
@@ -170,7 +170,7 @@ def test_a_siege_keeps_nobody_out(opened, kind):
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
 def test_workers_get_in_through_a_siege(opened, kind):
-    """Those of penstock come again by themselves when they are dropped among the others."""
+    """Workers reconnect by themselves when they are dropped among the strangers."""
     door = opened(kind)
     with Siege(door.address, MANY):
         for _ in range(20):
@@ -205,7 +205,7 @@ def test_a_line_a_second(opened, log, kind):
 
 @pytest.mark.parametrize("kind", DOORS)
 def test_accepting_goes_on_after_descriptors_ran_out(opened, log, kind):
-    """Who came meanwhile is accepted, without anybody else coming."""
+    """A peer that connected meanwhile is accepted without another connection."""
     door = opened(kind)
     with door.socket() as early, door.socket() as late:
         early.settimeout(PATIENCE_MS / 1000)
@@ -221,7 +221,7 @@ def test_accepting_goes_on_after_descriptors_ran_out(opened, log, kind):
 
 @pytest.mark.parametrize("kind", DOORS)
 def test_replayed_answers(opened, kind):
-    """What another peer has said opens nothing, for each connection has its own challenge."""
+    """Another peer's answer opens nothing, because each connection has its own challenge."""
     door = opened(kind)
     with connected(door) as sock:
         recorded = door.answer_to(exactly(sock, NONCE_BYTES))
@@ -310,7 +310,7 @@ def test_other_users_of_the_machine(opened, log, kind):
 
 @root
 def test_names_squatted_by_other_users(plane):
-    """Who holds the name of a port and is another user is passed by: TCP is taken."""
+    """If another user holds the name of a port, the peer ignores that user and takes TCP."""
     producer = plane.environment(same_host_path=False)
     host, port = producer.address
     command = [sys.executable, "-c", AS_NOBODY, "squat", f"penstock-data/{host}/{port}"]

@@ -114,7 +114,7 @@ def test_what_was_hashed_stays_so(modules):
 
 
 def test_elements_of_other_shapes_come_to_the_fold(modules):
-    """What is kept of a pair is a number, which must not be taken for an element."""
+    """The state of a pair is a number, which must not be taken for an element."""
     field_sum, loop, keys, state_table = modules
     emitted = []
 

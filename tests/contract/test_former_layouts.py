@@ -132,7 +132,7 @@ def test_elsewhere_other_fields_are_an_error(version, runtime, kind):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_an_instance_with_attributes_of_its_own(version, runtime):
-    """It travels by its attributes, and gains the defaults of new fields as well."""
+    """The instance travels by its attributes, and gains the defaults of new fields as well."""
     first = version(dataclass(type("Place", (), {"__annotations__": {"x": int}})))
     codec = codec_of(runtime, None)
     value = first(1)

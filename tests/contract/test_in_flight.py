@@ -1,4 +1,4 @@
-"""What is in flight when an unaligned checkpoint passes (internals M16, M57).
+"""Data that is in flight when an unaligned checkpoint passes (internals M16, M57).
 
 F-11: what the reader had taken, what lay in the channel and what the barrier overtook are together
 what was written before it, each byte once and in order.
@@ -146,7 +146,7 @@ def test_channels_whose_barrier_is_late(plane, pair, seed):
 
 
 def test_end_without_a_barrier(plane, pair):
-    """What a producer that has ended sent is complete without a barrier."""
+    """The data of a producer that has ended is complete without a barrier."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)

@@ -148,7 +148,7 @@ def test_both_write_the_same(make):
 
 @pytest.mark.parametrize("make", [m for m in MAKERS if m not in (answering, hiding)])
 def test_attributes_come_back(codec, make):
-    """Those that are set, and no others; what comes back can be changed like the original."""
+    """Only the set attributes come back, and the copy can be mutated like the original."""
     for _ in range(3):
         value = make()
         before = attributes(value)

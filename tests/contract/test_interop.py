@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is n
 
 @pytest.fixture(params=["same-host", "tcp"])
 def path(request):
-    """How the executors reach each other."""
+    """The transport by which the executors reach each other."""
     return request.param
 
 
@@ -140,7 +140,7 @@ def test_values_of_every_kind(planes):
 
 
 def partition_bytes(plane, values):
-    """What a record writer makes of values, without the frames of the records."""
+    """Return the bytes that a record writer makes of values, without the frames of the records."""
     environment = plane.environment()
     partition = environment.create_result_partition(partition_id(), 1)
     writing = plane.writing(partition, "GLOBAL")
@@ -167,7 +167,7 @@ def test_credits(planes, exclusive):
 
 
 def test_blocking_partition(planes):
-    """What one runtime wrote to a file, the other reads twice."""
+    """One runtime writes a file, and the other reads it twice."""
     producing, consuming = planes
     pid = partition_id()
     producer, consumer = producing.environment(), consuming.environment()

@@ -163,6 +163,6 @@ def test_the_stack_of_a_job_goes_with_its_last_slot(plane, worker, door):
 
 
 def test_a_job_that_the_worker_was_started_without(worker):
-    """It has nothing to show there."""
+    """The worker has no metrics of such a job."""
     with pytest.raises(AuthenticationError, match="started before job"):
         worker.networks.open(b"3" * 16)

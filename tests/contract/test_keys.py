@@ -64,7 +64,7 @@ def reader(kind, type_info=None, selector=lambda value: value, position=-1):
 
 
 def described(key):
-    """What tells a key apart, as a hashable value."""
+    """Return a hashable value that identifies a key."""
     if isinstance(key, np.generic):
         return key.dtype.str, "nan" if key != key else key.tobytes()
     if type(key) is float:

@@ -309,7 +309,7 @@ def test_references_without_memory(plane, producer):
 
 
 def test_a_raised_flag_ends_the_connection(plane, producer, shown):
-    """What may have been written since it was sent is never read as what was sent."""
+    """Memory that may have changed since it was sent is never read as if it had not."""
     with gate_on(plane, producer, shown) as (gate, peer):
         receiver = accepted(peer)
         os.pwrite(shown[1], b"\1\0\0\0", 0)
@@ -403,7 +403,7 @@ def test_who_lends(plane, other_plane, same_host):
 
 
 def test_executors_without_memory_to_share_use_the_socket(plane, limited_file_size):
-    """Where the system refuses such memory, everything goes by the socket."""
+    """If the system refuses shared memory, all data goes through the socket."""
     with limited_file_size(PAGE):
         producer = plane.environment()
     partition = producer.create_result_partition(PID, 1)

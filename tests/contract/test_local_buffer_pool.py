@@ -31,7 +31,7 @@ class Listener:
 
 
 class ListenerError(Exception):
-    """What a listener raises."""
+    """An exception that a listener raises."""
 
 
 class RaisingListener(Listener):

@@ -124,7 +124,7 @@ class Rows(Backend):
         self.lend()
 
     def snapshot(self, meanwhile=lambda: None):
-        """What the files of a checkpoint hold, as canonical entries."""
+        """Return the files of a checkpoint as canonical entries."""
         self.store.write_back()
         meanwhile()
         folder = f"{self.scratch}/snapshot"
@@ -365,7 +365,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        """What was held is not in the states any more, which are read anew."""
+        """Restart the backend: the states no longer hold earlier values and are read again."""
         self.maps, self.lists = self.copies()
         self.held.clear()
         self.backend = self.backend.restart()
@@ -396,7 +396,7 @@ def rows(request):
 
 
 def test_an_entry_of_a_map_is_read_and_written_alone(rows, monkeypatch):
-    """What others the map has is not touched."""
+    """Other entries of the map are not touched."""
     rows.select("a", None)
     rows.map_state.put_all({f"name {number}": "value" * 10 for number in range(500)})
     rows.store.write_back()

@@ -31,7 +31,7 @@ def segments(plane):
 
 @pytest.fixture(params=KINDS)
 def make(request, segments):
-    """What allocates a segment of either kind."""
+    """Return a function that allocates a segment of either kind."""
     return getattr(segments, request.param)
 
 

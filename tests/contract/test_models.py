@@ -172,7 +172,7 @@ def state(value):
 
 
 def through_all(value):
-    """What each codec reads of what each has written, which is the same."""
+    """Return what each codec decodes from each encoding; all results are equal."""
     written = {codec_of(runtime, None).encode(value) for runtime in BUILT}
     assert len(written) == 1
     back = [codec_of(runtime, None).decode(*written) for runtime in BUILT for _ in range(3)]

@@ -133,7 +133,7 @@ def test_corrupt_regions(core, region):
 
 @native_only
 def test_texts_cut_at_any_byte(core):
-    """What is fetched for the next records is looked for in what is there."""
+    """A prefetch for the next records only looks at bytes that have arrived."""
     texts = ["first", "second", "third", "fourth", "fifth"]
     ends = [len(framed(*texts[:count])) for count in range(len(texts) + 1)]
     for cut in range(ends[-1] + 1):

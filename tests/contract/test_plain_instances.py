@@ -415,7 +415,7 @@ def test_keys_that_are_members_of_enums():
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="the native data plane is not built")
 @pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.StrEnum, enum.Flag])
 def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
-    """Those that are numbers or texts meet the keys that they equal."""
+    """Members that are numbers or texts match the keys that they equal."""
     keys = importlib.import_module("penstock._native.keys")
     native_hash = importlib.import_module("penstock._native.key_hash").key_hash()
     member = kind("Kind", {"ONE": "1" if kind is enum.StrEnum else 1}, module=__name__).ONE
@@ -432,7 +432,7 @@ def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
 
 
 def test_a_named_tuple_of_collections_that_was_pickled_by_value(codec):
-    """It comes back with room for attributes, which the class says it has not."""
+    """The instance comes back with room for attributes, which its class does not declare."""
     made = collections.namedtuple("made", "x y", module="__main__")  # noqa: PYI024 (it is about it)
     copied = type("made", (tuple,), {**vars(made), "__module__": "__main__"} | {"__slots__": ()})
     loose = type(

@@ -23,7 +23,7 @@ SETTINGS = settings(max_examples=60, stateful_step_count=50, deadline=None)
 
 
 class Model:
-    """What a local pool was made with, and who holds what of it."""
+    """The parameters of a local pool, and the owners of its buffers."""
 
     def __init__(self, low, high, overdraft, quota):
         self.low, self.high, self.overdraft, self.quota = low, high, overdraft, quota

@@ -1,4 +1,4 @@
-"""What a producing environment sends, seen from a hand-made consumer (internals M17, M18)."""
+"""The producing environment's protocol, seen from a hand-made consumer (internals M17, M18)."""
 
 import socket
 

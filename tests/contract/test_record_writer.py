@@ -123,7 +123,7 @@ def test_elements_other_than_records(plane):
     ],
 )
 def test_texts_that_come_again(plane, type_info, record):
-    """What a reader fetches ahead are guesses: the records are those that were written."""
+    """A reader's prefetches are guesses: the records are those that were written."""
     source = random.Random(1)
     texts = ["x" * size + str(size) for size in range(40)] + ["", "\u4e2d", "caf\u00e9"]
     values = [record(source.choice(texts), source.randrange(100)) for _ in range(5_000)]

@@ -1,4 +1,4 @@
-"""What was in flight at a checkpoint comes before everything new (internals M57, M11).
+"""Data in flight at a checkpoint precedes all new data (internals M57, M11).
 
 F-11, F-12: a task that starts from an unaligned checkpoint gets each byte once, in order, whichever
 side had kept it.
@@ -178,7 +178,7 @@ def test_what_cannot_be_recovered(plane):
 
 
 def test_a_barrier_between_the_records_of_a_buffer(plane, pair):
-    """It is handed on before the next record; the rest of the buffer is its checkpoint's."""
+    """The barrier comes before the next record; the rest of the buffer is its checkpoint's."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -290,7 +290,7 @@ def test_waiting_until_a_barrier_has_left(plane, pair):
 
 
 def test_the_runtimes_recover_beside_each_other(plane, other_plane):
-    """What either has kept, the other one reads in front of what is new; barriers overtake it."""
+    """Each runtime reads the data that the other stored, before new data; barriers overtake it."""
     producer, consumer = plane.environment(), other_plane.environment()
     source = random.Random(plane.kind + other_plane.kind)
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)

@@ -78,7 +78,7 @@ values = (
 
 
 class Log:
-    """What has changed in a table since a snapshot, and what that held."""
+    """The changes of a table since a snapshot, and the contents of the snapshot."""
 
     def __init__(self, kind, table, base):
         since, self.before = base
@@ -95,7 +95,7 @@ class Log:
         self.changed.close()
 
     def replayed(self, kind):
-        """What the table held when the log was cut, given what it held before."""
+        """Return the table's contents when the log was cut, from its contents before."""
         gone = loaded(kind, self.removed.entries)
         assert set(gone.values()) <= {None}
         changed = loaded(kind, self.changed.entries)
@@ -370,7 +370,7 @@ def group_of(key):
 
 
 def test_groups_without_changes_are_known(kind):
-    """What an incremental checkpoint leaves out (M61)."""
+    """An incremental checkpoint omits unchanged groups (M61)."""
     table = new_table(kind)
     with pytest.raises(IllegalStateError, match="does not note"):
         table.changed_groups(0)

@@ -113,7 +113,7 @@ def test_many_entries_come_and_go(new_table):
 ))  # fmt: skip
 @settings(max_examples=100, deadline=None)
 def test_texts_off_the_wire_are_found_in_each_of_several_tables(kind, operations):
-    """Where a text was found last is another table's entry, one that has moved, or one removed."""
+    """The last entry found for a text may be of another table, moved, or removed."""
     codec = codec_of(kind, Types.STRING())
     maps = [table_class(kind)(name, "value").map(None) for name in "abc"]
     models = [{}, {}, {}]
@@ -269,7 +269,7 @@ def test_unhashable_keys_raise(new_table):
 
 
 def looked_at(table, count):
-    """What ``peek`` shows in one round, and how many calls that takes."""
+    """Return the entries that ``peek`` shows in one round, and the number of calls."""
     slot = position = calls = 0
     seen = []
     while True:

@@ -175,7 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self):
-        """What the files of a checkpoint hold, as canonical entries."""
+        """Return the files of a checkpoint as canonical entries."""
         self.snapshots += 1
         folder = f"{self.scratch}/snapshot-{self.snapshots}"
         self.store.write_back()
@@ -303,7 +303,7 @@ def test_namespaces_in_memory_are_bounded(kind):
 
 
 def test_equal_keys_of_any_kind_are_one_row(kind):
-    """What decides is the canonical form: not the pickle, nor the order of a set."""
+    """The canonical form decides: not the pickle, nor the order of a set."""
     with new_store(kind) as store:
         contents = store.add("state", "value", 0).map(None)
         identity = store.keys.identity

@@ -180,7 +180,7 @@ def test_token_inside(tcp_plane):
 
 @pytest.mark.parametrize("said", ["garbage", "an answer to the token", "half a hello", "nothing"])
 def test_plaintext(tcp_plane, said, capfd, caplog):
-    """Who does not speak TLS is dropped with a line in the log, at the latest when time is up."""
+    """A peer that does not speak TLS is dropped and logged, at the latest after a timeout."""
     timeout_ms = 200 if said in ("half a hello", "nothing") else 10_000
     environment = tcp_plane.environment(tls_identity=IDENTITY, handshake_timeout_ms=timeout_ms)
     with RawPeer(socket.create_connection(environment.address)) as stranger:

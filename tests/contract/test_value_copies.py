@@ -356,7 +356,7 @@ class Meddling:
 
 
 def test_attributes_may_change_while_they_are_copied(copier):
-    """That is an error, as with a dict; nothing is read where it is not any more."""
+    """A change of the dict is an error, as in Python; nothing is read out of bounds."""
     for _ in range(3):
         value = Mutable(1, [2])
         value.number = Meddling(lambda held=value: setattr(held, "added", "x"))

@@ -23,7 +23,7 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass
 class Account:
-    """What passed for one channel."""
+    """The traffic of one channel."""
 
     initial_credit: int
     granted: int

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share."""
+"""Fixtures that the end-to-end tests share."""
 
 from pathlib import Path
 

@@ -198,7 +198,7 @@ def goes_on_from_a_savepoint(env, folder):
 
 
 def tells_processes(env, _):
-    """How many of three subtasks each process runs."""
+    """Return how many of three subtasks each process runs."""
 
     class Where(MapFunction):
         def open(self, context):
@@ -345,7 +345,7 @@ def keeps_secrets(env, folder):
 
 
 def traces(secret):
-    """What a secret may look like in a file: its bytes, and in hexadecimal and base 64."""
+    """Return the forms of a secret in a file: its bytes, and in hexadecimal and base 64."""
     yield from (secret, secret.hex().encode(), secret.hex().upper().encode())
     for skipped in range(3):
         # Where it does not begin with a group of its own, it is found from the next one on.
@@ -473,7 +473,7 @@ def is_hosted_again(env, folder):
 
 
 def finds_executors_ready(env, folder):
-    """What hosts nobody, and what comes in place of it, gets a process that forks Python workers.
+    """An executor without tasks, and its replacement, get a process that forks Python workers.
 
     That is started for the first task which is Python's.
     """

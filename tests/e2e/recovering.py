@@ -116,7 +116,7 @@ def serves(executor):
 
 
 def stop(name, progress):
-    """What stands still for a while, and goes on before anybody takes it for lost."""
+    """Suspend a process for a while, and resume it before anybody takes it for lost."""
     for victim in those_of(name)[:1]:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.suspend()

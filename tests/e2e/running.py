@@ -16,7 +16,7 @@ LIMIT_S = 360
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a program left behind."""
+    """The output of a program."""
 
     code: int
     out: str

@@ -91,7 +91,7 @@ FILES = {
 
 @pytest.fixture
 def shipment(tmp_path):
-    """What the program ships, beside a virtual environment that has penstock."""
+    """Return the modules that the program ships, beside a virtual environment that has penstock."""
     folder = tmp_path / "shipment"
     (folder / "packages").mkdir(parents=True)
     (folder / "shipped.py").write_text("VALUE = 'shipped'\n")

@@ -105,11 +105,11 @@ class RunningJob:
             time.sleep(0.01)
 
     def hosts(self):
-        """Those that workers are on."""
+        """Return the hosts that run workers."""
         return [name for name in WORKERS if serves(self.network[name])]
 
     def ends(self):
-        """It has written what its model says."""
+        """End the program, and check that it has written the results of its model."""
         (self.folder / "end").touch()
         out, err = self.process.communicate(timeout=240)
         assert self.process.returncode == 0, err

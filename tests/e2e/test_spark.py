@@ -56,7 +56,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What programs say that run one after the other: to start Spark takes longer than to run."""
+    """Return the output of programs that run one after the other, because Spark starts slowly."""
     names = (
         "collects+prints+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
         "+exchanges_streams+runs_in_stages+loses_a_worker+is_given_up"
@@ -135,7 +135,7 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
 
 
 def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
-    """Where nobody names an interpreter it is this one, not the first of the path."""
+    """Without a configured interpreter, it is this one, not the first of the path."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)

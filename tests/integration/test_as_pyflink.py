@@ -27,7 +27,7 @@ def files(folder, **texts):
 
 
 def python(*arguments, **environment):
-    """What a line of Python prints, as JSON."""
+    """Return the JSON that a line of Python prints."""
     return json.loads(
         subprocess.run(
             [sys.executable, *arguments],
@@ -39,7 +39,7 @@ def python(*arguments, **environment):
 
 
 def test_each_module_of_pyflink_is_there_or_says_that_it_is_not():
-    """What a DataStream program imports is there; the rest says why it is absent."""
+    """Modules that a DataStream program imports exist; the others say why they are absent."""
     found = python(
         "-c",
         "import importlib, json, sys, penstock.as_pyflink\n"

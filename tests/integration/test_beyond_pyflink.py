@@ -1,4 +1,4 @@
-"""What Flink's DataStream has and PyFlink lacks, run on the local target.
+"""Features of Flink's DataStream that PyFlink lacks, run on the local target.
 
 Method: small programs whose result plain Python computes as well.
 """

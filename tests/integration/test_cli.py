@@ -264,7 +264,7 @@ def test_a_wrong_option_is_named_before_the_program_runs(
 def test_options_are_added_to_those_of_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the command line win; the others stay."""
+    """Options of the command line win; the others stay."""
     monkeypatch.setenv(
         "PENSTOCK_CONFIGURATION",
         '{"pipeline.max-parallelism": 7, "parallelism.default": 3, "execution.target": "spark"}',

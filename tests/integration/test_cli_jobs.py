@@ -357,7 +357,7 @@ def test_a_running_job_is_given_another_parallelism(watched):
 
 
 def test_an_adaptive_job_says_what_it_goes_on_with(tmp_path):
-    """It takes more slots after a while, and if there are some."""
+    """The job takes more slots after a while, if they exist."""
     options = {
         "jobmanager.scheduler": "adaptive",
         "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "1 h",

@@ -74,7 +74,7 @@ def same_both_ways(build, parallelism=1, source=None):
 
 
 def counted(build, source=None, parallelism=1, **options):
-    """What a job counted: by operator and what, the numbers of `explain(analyze=True)`."""
+    """Return the counts of a job, by operator and name: the numbers of `explain(analyze=True)`."""
     env = in_process(parallelism, **options)
     build((source or (lambda env: env.from_arrow(table())))(env)).sink_to(DiscardingSink())
     found = {}

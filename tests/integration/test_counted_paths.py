@@ -37,7 +37,7 @@ def numbers(env):
 
 
 def counts(env, operator):
-    """What the lines of an analysis say of an operator, by what is counted."""
+    """Return the lines of an analysis about an operator, by the name of the count."""
     lines = [line.strip() for line in env.explain(analyze=True).splitlines()]
     found = [line for line in lines if line.startswith(f"{operator}: ") and line[-1].isalpha()]
     pairs = [text.split(" ", 1) for text in found[-1].removeprefix(f"{operator}: ").split(", ")]

@@ -25,7 +25,7 @@ from support.processes import children
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Where blobs and job folders are made; empty when the test is over."""
+    """The folder of blobs and job folders; it must be empty when the test is over."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     yield folder

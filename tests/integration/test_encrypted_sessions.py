@@ -95,7 +95,7 @@ def test_who_insists_on_encryption_says_nothing_to_a_session_without(session):
 
 
 def test_a_taskexecutor_of_an_encrypted_session_survives_the_jobmanager(session):
-    """It finds the next one, and the certificate is the same, as the token is."""
+    """The TaskExecutor finds the next jobmanager, which has the same certificate and token."""
     first = session.jobmanager(*ENCRYPTED)
     served = session.taskexecutor(1)
     first.signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What an attempt held is free when the next one starts, without a run of the garbage collector."""
+"""The memory of an attempt is free when the next one starts, without a garbage collection."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""What people have for Flink's REST interface works unchanged: curl, Flink's own client."""
+"""Tools for Flink's REST interface work unchanged: curl, Flink's own client."""
 
 import json
 import os

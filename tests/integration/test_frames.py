@@ -117,7 +117,7 @@ def small_ranges(monkeypatch):
 
 
 def ranges_read(described, snapshots, counts, parallelism):
-    """What subtasks emit in so many steps, None for all, and what they leave."""
+    """Return the records that subtasks emit in some steps (None for all), and their snapshots."""
     found, taken = [], []
     for subtask, (snapshot, count) in enumerate(zip(snapshots, counts, strict=True)):
         test = OneInputStreamOperatorTestHarness(

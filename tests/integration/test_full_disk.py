@@ -48,7 +48,7 @@ RESTART = {
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_a_file_sink_on_a_full_disk(tmp_path, runtime, monkeypatch):
-    """It fails, once more after the restart; nothing was committed, and nothing is left."""
+    """The job fails, once more after the restart; nothing was committed, and no file is left."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     env = environment(tmp_path, **RESTART)
     out = tmp_path / "out"

@@ -239,7 +239,7 @@ def test_a_source_whose_server_is_absent_says_so(environment: MakeEnvironment) -
 
 
 def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
-    """What the script defines travels by value; a module beside it is found by the workers."""
+    """Definitions of the script travel by value; workers find a module beside it."""
     (tmp_path / "beside.py").write_text("def double(number):\n    return number * 2\n")
     script = tmp_path / "program.py"
     script.write_text(

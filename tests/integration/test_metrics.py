@@ -60,7 +60,7 @@ def reported(caplog):
     ("target", "runtime"), [("local", "native"), ("local", "pure"), ("in-process", "native")]
 )
 def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
-    """What a task counted until its end arrives before word of its end does."""
+    """A task's last counts arrive before the report that it has ended."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {
         "execution.target": target,

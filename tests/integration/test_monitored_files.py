@@ -43,7 +43,7 @@ class Told(logging.Handler):
 
 
 def told_and_read(path, write, options):
-    """What is read of a file that is written once the log says that none is there, and the log."""
+    """Return the first record of a file written once the log says it is missing, and the log."""
     log, handler = logging.getLogger("penstock"), Told(write)
     log.addHandler(handler)
     try:

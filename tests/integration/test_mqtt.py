@@ -303,7 +303,7 @@ def test_a_broker_that_goes_and_comes(broker):
     ("settings", "expected"), [({}, ["x", "y"]), ({"session_expiry_s": 0}, ["y"])]
 )
 def test_a_broker_keeps_messages_for_as_long_as_is_said(broker, publisher, settings, expected):
-    """What is published while the job is away is there, or is not; what is retained is."""
+    """Messages that arrive while the job is away are kept if configured; retained ones always."""
     source = MqttSource(broker.url, "open/#", "kept", **settings)
     session(broker, "kept")
     publisher.publish("open/a", ["a"])

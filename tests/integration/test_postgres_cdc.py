@@ -210,7 +210,7 @@ def test_goes_on_from_a_savepoint(server, table, tmp_path, bounded):
 
 
 def test_each_row_once_after_a_failure_among_them(server, table):
-    """It fails behind checkpoints that hold a part of the rows."""
+    """The job fails after checkpoints that contain a part of the rows."""
     server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, 2999) n")
 
     def make(env):

@@ -1,4 +1,4 @@
-"""What a run leaves on disk is its user's alone, and has no secrets.
+"""Files that a run leaves on disk are readable by its user only, and contain no secrets.
 
 Method: jobs with high availability, RocksDB, checkpoints and files of their own, on the local
 target, in a session and on Spark, wait while another user walks what is there; and so once they
@@ -22,7 +22,7 @@ from support.sessions import TOKEN
 SECRET = "hunter2-hunter2"
 TESTS = str(Path(__file__).parent.parent)
 CHOSEN = {"checkpoints", "module.py", "job.py", "marks"}
-"""Where the user has asked for files, or has put them, whose modes follow from the umask."""
+"""Files that the user has asked for or created; their modes follow from the umask."""
 
 JOB = """
 import os, sys, time

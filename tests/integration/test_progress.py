@@ -1,4 +1,4 @@
-"""Where people are, they see how far a job is: the last line of a terminal, a notebook's cell.
+"""The progress of a job where people see it: the last line of a terminal, a notebook's cell.
 
 The program runs behind a terminal of its own, whose bytes an emulator reads: what is tested is
 what somebody sees, and that nothing of it is lost among what workers and logs write.

@@ -1,4 +1,4 @@
-"""What functions of a chain see of a declared type, as PyFlink 2.3 has it.
+"""Functions of a chain see values of a declared type as PyFlink 2.3 has it.
 
 Goal: values are as they were made where PyFlink runs functions in one interpreter, and in the form
 of their type where it writes and reads them between two.

@@ -317,7 +317,7 @@ def test_sources_of_connectors_are_aligned_as_well():
 
 @pytest.mark.parametrize("order", ["enumerated last", "enumerated first", "without enumerators"])
 def test_a_hybrid_source_is_aligned_in_each_of_its_parts(order):
-    """What is far ahead waits for the other source, before and behind the change of parts."""
+    """A source that is ahead waits for the other one, before and after the change of parts."""
 
     class Itself(TimestampAssigner):
         def extract_timestamp(self, value, record_timestamp):

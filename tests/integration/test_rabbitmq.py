@@ -120,7 +120,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(broker):
 
 
 class Seen:
-    """What the functions of a job in this process have seen."""
+    """The values that the functions of a job in this process have seen."""
 
     def __init__(self):
         self.elements = []

@@ -210,7 +210,7 @@ def test_lookups(server, runtime, wait):
 
 
 def both_at_once(server, commands, connections):
-    """What two commands give that are asked for together."""
+    """Return the results of two commands that are sent together."""
     asks = RedisLookup(
         server.url, lambda n: commands[n], lambda n, found: found, connections=connections
     )

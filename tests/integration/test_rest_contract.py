@@ -67,7 +67,7 @@ def flatten(value, at="$", found=None):
 
 
 def differences(expected, answer):
-    """What is there and should not, what is not there and should, what is of another type."""
+    """Return unexpected fields, missing fields, and fields of another type."""
     found = flatten(answer)
     wrong = []
     for path, kinds in expected.items():

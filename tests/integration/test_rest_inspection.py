@@ -1,4 +1,4 @@
-"""What the REST interface tells of processes and of data on its way, and what is new."""
+"""Processes, data in flight and changes in the REST interface."""
 
 import http.client
 import json

@@ -56,7 +56,7 @@ TESTS = str(Path(__file__).parent.parent)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the processes of the module's session keep their files."""
+    """The folder of the files of the module's session's processes."""
     return tmp_path_factory.mktemp("session")
 
 

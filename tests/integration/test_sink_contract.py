@@ -1,4 +1,4 @@
-"""What all sinks have in common, each in the same scenarios, in the process of the test.
+"""The scenarios that all sinks have in common, in the process of the test.
 
 Those of Kafka and RabbitMQ, whose servers take seconds to start, are with their other tests.
 """

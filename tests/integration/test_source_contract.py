@@ -1,4 +1,4 @@
-"""What all sources have in common that need no server, each in the same scenarios.
+"""The scenarios that all sources have in common that need no server.
 
 A job is stopped with a savepoint in the middle of its elements and goes on from it at another
 parallelism, or fails or loses a worker there and goes on from a checkpoint, to its end: each
@@ -74,7 +74,7 @@ def stream_of(env, source):
 
 
 def made_with(make):
-    """What makes a stream with a strategy."""
+    """Return a function that makes a stream with a strategy."""
 
     def make_with(env, strategy):
         token = STRATEGY.set(strategy)

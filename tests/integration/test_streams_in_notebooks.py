@@ -1,4 +1,4 @@
-"""What a stream has not, what it shows of itself, and which files a pattern names."""
+"""Absent methods of streams, their representations, and patterns of file names."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""What users' functions may give as a timestamp, and the errors that name who gave what.
+"""Timestamps that users' functions may return, and errors that name the function.
 
 Goal: a number that 64 bits cannot hold is refused with the same words in both runtimes, wherever
 a timestamp comes from; a fraction is cut off, as by PyFlink.

@@ -1,4 +1,4 @@
-"""What user code does with the process it runs in: standard input, debuggers, crashes, children.
+"""User code and its process: standard input, debuggers, crashes, children.
 
 Method: programs on real workers of the local target.  Children tell their pids through a file.
 """
@@ -136,7 +136,7 @@ def test_a_crash_in_c_shows_the_line_of_python() -> None:
 
 
 def test_a_writer_with_coroutines_fails_when_it_is_made() -> None:
-    """It would write nothing; the program cannot see the writer, its worker can."""
+    """Such a writer would write nothing; the program cannot see it, but its worker can."""
 
     class Writer(SinkWriter):
         async def write(self, element, context):
@@ -217,7 +217,7 @@ def test_children_end_with_a_job_that_fails(pids: Path) -> None:
 
 
 def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
-    """Those that left its group too, which its host knows by their environment."""
+    """Children that left its group are ended too: its host knows them by their environment."""
 
     def start(_: int) -> None:
         start_children(pids)

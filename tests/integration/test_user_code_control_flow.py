@@ -237,7 +237,7 @@ def environment_of(stream: DataStream) -> StreamExecutionEnvironment:
 
 
 def failure(target: str, place: Place, error: BaseException) -> JobExecutionError:
-    """What `execute()` raises; anything else than a JobExecutionError would leave the test."""
+    """Return the exception of `execute()`; only a JobExecutionError is caught."""
     configuration = Configuration()
     configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

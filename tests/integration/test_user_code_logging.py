@@ -1,4 +1,4 @@
-"""What user code logs reaches the log of the driver, with the operator and the subtask.
+"""Lines that user code logs reach the log of the driver, with the operator and the subtask.
 
 Method: programs on real workers and in threads of this process; the driver's records are those of
 a handler at its root logger.

@@ -210,7 +210,7 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
 
 
 def options_of(kinds):
-    """Those of all of these kinds."""
+    """Return the options of all of these kinds."""
     return {key: value for kind in kinds for key, value in KINDS[kind].items()}
 
 

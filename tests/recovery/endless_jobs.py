@@ -76,7 +76,7 @@ def numbers(env, folder):
 
 
 def counts(stream):
-    """How often each key has come, as often as it comes."""
+    """Count the elements of each key, and emit each count."""
     return (
         stream.map(lambda number: (number % KEYS, 1), COUNTED)
         .key_by(lambda pair: pair[0], Types.LONG())
@@ -185,7 +185,7 @@ class Job:
         client.get_job_execution_result().result()
 
     def total(self, folder):
-        """How many numbers it has read."""
+        """Return how many numbers the job has read."""
         return int((folder / "numbers").read_text())
 
     def check(self, folder):

@@ -156,7 +156,7 @@ class Nemesis:
         os.kill(self.random.choice(self.cluster.workers()), signal.SIGKILL)
 
     def worker_stopped(self):
-        """It goes on before anybody takes it for lost."""
+        """Suspend a worker, and resume it before anybody takes it for lost."""
         pid = self.random.choice(self.cluster.workers())
         os.kill(pid, signal.SIGSTOP)
         time.sleep(self.random.random() * 2)
@@ -172,7 +172,7 @@ class Nemesis:
         self.cluster.taken_over()
 
     def leader_stopped(self):
-        """It wakes up when another one leads, and ends."""
+        """Suspend the leader until another one leads; it ends when it wakes up."""
         os.kill(self.cluster.leader.pid, signal.SIGSTOP)
         former = self.cluster.taken_over()
         os.kill(former.pid, signal.SIGCONT)
@@ -183,7 +183,7 @@ class Nemesis:
         self.cluster.relay.cut()
 
     def connections_held_up(self):
-        """What they carry comes before anybody takes the other side for lost."""
+        """Delay traffic, but not until a side takes the other for lost."""
         self.cluster.relay.hold()
         time.sleep(self.random.random() * 2)
         self.cluster.relay.go_on()

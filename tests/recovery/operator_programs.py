@@ -259,7 +259,7 @@ KINDS = {
 
 
 def results(kind, fate, options=None):
-    """What the job shows; and what it should."""
+    """Return the job's results, and the expected ones."""
     build, expected = KINDS[kind]
     with build(numbers(fate, options or {})).execute_and_collect() as shown:
         return sorted(shown), sorted(expected())

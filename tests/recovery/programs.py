@@ -91,7 +91,7 @@ def environment(options):
 
 
 def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
-    """How many elements of each key came through two exchanges, and how often the job failed.
+    """Count the elements of each key through two exchanges, and the failures of the job.
 
     The last function is slow, so that data waits in both exchanges; what is lost or comes twice in
     either of them shows in the counts.  ``padding`` lets records span buffers.
@@ -170,7 +170,7 @@ class UntilSomeCheckpoints(MapFunction, CheckpointListener):
 
 
 def checkpoints_after_part_of_a_source(source, folder):
-    """How many checkpoints were complete after one of two subtasks had come to its end."""
+    """Count the checkpoints that were complete after one of two subtasks had finished."""
     configuration = Configuration()
     configuration.set_string("execution.target", "local")
     configuration.set_string("execution.checkpointing.interval", "20 ms")

@@ -36,7 +36,7 @@ def numbers(env, elements):
 
 
 def counted(stream, slowly=False):
-    """How often each of the keys has come, as a stream of pairs that grow."""
+    """Return the counts of the keys, as a stream of growing pairs."""
     if slowly:
         stream = stream.map(Slowly()).uid("slowly")
     return (

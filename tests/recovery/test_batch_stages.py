@@ -173,7 +173,7 @@ def test_what_penstock_has_not_is_refused():
 
 
 class OpenPartitions(MapFunction):
-    """How many nameless files this process has open in a folder, in place of each element."""
+    """Map each element to the number of unnamed files that this process has open in a folder."""
 
     def __init__(self, folder):
         self.folder = str(folder)

@@ -88,7 +88,7 @@ def has_log(names):
 
 
 def is_log_begun_anew(names):
-    """What was written as a whole is not of the first checkpoints."""
+    """Return whether the full snapshot is newer than the first checkpoints."""
     wholes = [int(name.partition("/")[0]) for name in names if not name.endswith("/log")]
     return bool(wholes) and min(wholes) > 3
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_is_restored_with_a_log_or_without(tmp_path, backend, then)
 
 @pytest.mark.parametrize(("backend", "claims"), [("hashmap", True), ("rocksdb", False)])
 def test_whose_the_files_of_a_retained_log_are(tmp_path, backend, claims):
-    """Those of the job that claims it; else its owner may delete them once there are new ones."""
+    """A job that claims the files owns them; otherwise their owner may delete them later."""
     options = {**logged(tmp_path), "state.backend.type": backend}
     path = retained(tmp_path, options, has_log)
     of_it = {

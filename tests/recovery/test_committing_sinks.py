@@ -1,4 +1,4 @@
-"""What sinks that commit with checkpoints show after failures: what an unfailed run would have.
+"""Published output of committing sinks after failures: the same as that of an unfailed run.
 
 Goal: who reads what is committed sees every element exactly once, whenever a function raised or a
 worker was killed: on the way, before, within and after commits, and during restores (M64, D-2).

@@ -85,7 +85,7 @@ class Counts(KeyedProcessFunction):
 
 
 def test_a_task_ends_whose_checkpoint_is_being_written(monkeypatch):
-    """What it removes is read no more by one that counts: the job does not fail of it."""
+    """A measurement never reads the files that the task removes, and so does not fail the job."""
     ended, failed = threading.Event(), threading.Event()
     WRITING.clear()
 

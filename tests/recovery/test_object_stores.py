@@ -130,7 +130,7 @@ def test_a_savepoint_is_taken_read_restored_and_deleted(own_process, server, mon
 
 
 def test_a_retained_checkpoint_is_claimed(server):
-    """It stays when its job is cancelled, and goes once the job that claimed it has later ones."""
+    """The checkpoint survives the cancellation, and is deleted once its new job has later ones."""
     options = {
         **server.options,
         "execution.checkpointing.interval": "20 ms",

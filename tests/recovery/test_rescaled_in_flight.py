@@ -79,7 +79,7 @@ def files(folder):
 
 
 def lines(folder):
-    """Those of its finished files."""
+    """Return the lines of its finished files."""
     parts = [path for path in folder.iterdir() if path.name.startswith("part-")]
     return sorted(line for path in parts for line in path.read_text().splitlines())
 
@@ -119,7 +119,7 @@ def session(tmp_path, monkeypatch):
 
 
 def runs_with(client, job, parallelism):
-    """It may begin with one slot, and then take the other."""
+    """Wait for the parallelism: the job may begin with one slot, and then take the other."""
     client.until(
         f"/jobs/{job.get_job_id()}",
         lambda found: all(
@@ -147,7 +147,7 @@ def test_an_adaptive_job_that_loses_a_slot_can_spread_what_is_in_flight(tmp_path
 
 
 def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, session):
-    """It has a slot less than the data in flight of its checkpoint needs; another one goes on."""
+    """The job lacks a slot for the in-flight data of its checkpoint; another job continues."""
     client = Client(running_clusters()[0])
     env = session.environment()
     env.add_source(UntilMarked(tmp_path / "stop")).map(lambda x: x, Types.LONG()).print()

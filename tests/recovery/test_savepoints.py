@@ -184,7 +184,7 @@ class Ticks(SourceFunction):
 
 
 def test_a_source_function_comes_to_its_end(tmp_path):
-    """What it emits after it was cancelled is not lost: the barrier is behind it."""
+    """Elements emitted after the cancellation are not lost: the barrier is behind them."""
     env = environment(parallelism=1)
     ticks = env.add_source(Ticks(), "ticks", Types.LONG())
     with ticks.filter(lambda number: number < 1).execute_and_collect() as results:

@@ -57,7 +57,7 @@ class Takeover:
         self.options = place.with_lease(lease_ms)
 
     def kept(self, end="", begin=""):
-        """What leaders have left whose name ends and begins so."""
+        """Return the names of files of leaders that begin and end so."""
         names = self.place.names()
         return [name for name in names if name.endswith(end) and name.startswith(begin)]
 
@@ -378,7 +378,7 @@ def test_who_stands_by_may_be_told_to_end(cluster):
 
 
 def test_a_standby_is_started_in_the_background(cluster):
-    """Who starts it is told that it stands by, and does not wait for the leader's end."""
+    """The caller is told that the new one stands by, and does not wait for the leader's end."""
     first = cluster.jobmanager("--name", "first")
     first.says("jobmanager at")
     options = [f"-D{key}={value}" for key, value in cluster.options.items()]

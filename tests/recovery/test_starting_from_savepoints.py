@@ -93,7 +93,7 @@ def savepoint(tmp_path_factory):
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_job_goes_on_at_another_parallelism(savepoint, monkeypatch, runtime, parallelism):
-    """What the stopped job had read is not read again, and its counts go on."""
+    """Input that the stopped job had read is not read again, and its counts continue."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     assert counts_from(savepoint, parallelism=parallelism) == ALL
 
@@ -167,7 +167,7 @@ def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
 
 
 def test_a_job_without_checkpoints_restarts_from_its_savepoint(savepoint, tmp_path):
-    """It is the latest one that there is."""
+    """The savepoint is the latest complete one."""
 
     flag = tmp_path / "failed"
 
@@ -396,7 +396,7 @@ def test_the_fields_of_a_class_in_state_may_change(tmp_path):
 
 
 def test_a_class_in_state_may_be_renamed_and_moved(tmp_path):
-    """It is found by its former name if the program knows it by that as well."""
+    """The class is found by its former name if the program knows that name as well."""
     program = tmp_path / "program.py"
     text = textwrap.dedent(PLACES).format(fields="count: int")
     renamed = text.replace("Seen", "Found")

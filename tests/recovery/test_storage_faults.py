@@ -115,7 +115,7 @@ def job_in(checkpoints, tmp_path, **options):
 
 @pytest.mark.parametrize("checkpoints", ["file", "file/below", "/proc", "/proc/checkpoints"])
 def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(tmp_path, checkpoints):
-    """It was tried again and again, by each checkpoint and by each restart because of one."""
+    """Without this check, each checkpoint would fail, and restart the job in turn."""
     (tmp_path / "file").touch()
     stream = job_in(tmp_path / checkpoints, tmp_path)
     what = rf"execution.checkpointing.dir: '.*{checkpoints}' cannot have the job's files: .*; name"

@@ -1,4 +1,4 @@
-"""What happens in a simulated run: decided by the seed, and each decision by itself.
+"""Decisions of a simulated run: derived from the seed, each independently.
 
 A decision depends on its name and on how often that name was decided before, and on nothing else.
 So one can be left out, and the others stay what they were: that is how a trace is made small.

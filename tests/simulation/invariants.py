@@ -1,4 +1,4 @@
-"""What must hold at every step of a simulated run (E-4 to E-6, F-1 to F-16, M58, M65).
+"""Invariants of every step of a simulated run (E-4 to E-6, F-1 to F-16, M58, M65).
 
 - F-1, F-2, F-3, F-4: by what the coordinator does and tells, here.
 - F-5: by the storage at the end.
@@ -83,7 +83,7 @@ class Invariants:
                     self._check_blocking_channel(subtask, channel)
 
     def _check_blocking_channel(self, producer, channel):
-        """What is read from a file is whole, and where it was left."""
+        """Check that a file is read complete and from the executor that wrote it."""
         assert producer.state is S.FINISHED, "read before it is written"
         assert channel.partition_id not in self.released, "read when it is gone"
         assert channel.executor_id in self.world.cluster.resources.executors, "read of the dead"
@@ -150,7 +150,7 @@ class Invariants:
             self.consequences.setdefault(report.attempt_id, self.world.now)
 
     def taken(self, report):
-        """What a failure brings about makes nothing fail once its cause is known."""
+        """Check that a consequence of a failure fails nothing once its cause is known."""
         if not report.is_consequence or self.scheduler.is_canceling(report.attempt_id):
             return
         now, since = self.world.now, self.consequences[report.attempt_id]
@@ -298,7 +298,7 @@ class Invariants:
         self.commits[task.id] = max(self.commits.get(task.id, -1), checkpoint_id)
 
     def restoring(self, action, latest):
-        """What was told to be complete has been committed: nothing starts from before it."""
+        """Check that nothing starts from before a checkpoint that was reported complete."""
         latest_id = -1 if latest is None else latest.checkpoint_id
         if latest is not None:
             assert latest.pointer in self.world.storage.published, "it was deleted"

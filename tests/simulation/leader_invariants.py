@@ -1,4 +1,4 @@
-"""What must hold of several drivers of one job (internals M48, M49)."""
+"""Invariants of several drivers of one job (internals M48, M49)."""
 
 
 class LeaderInvariants:

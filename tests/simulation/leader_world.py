@@ -43,7 +43,7 @@ def job_graph(parallelism):
 
 
 def memory_folder():
-    """Where files cost little, if there is such a place."""
+    """Return a folder in memory, if there is one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -212,7 +212,7 @@ class LeaderWorld:
         self.drivers.append(driver)
 
     def kill(self, driver):
-        """It ends; its workers hear of that, and a supervisor, if the job has not ended for it."""
+        """End a driver; its workers notice, and a supervisor does too unless the job has ended."""
         if driver.process.is_over:
             return
         driver.process.is_over = True
@@ -316,5 +316,5 @@ class LeaderWorld:
             yield
 
     def is_known_to_be_gone(self, process):
-        """What drivers on one machine know of each other."""
+        """Return whether a process is known to have ended, as drivers on one machine know it."""
         return self.knows_processes and all(one.number != process[2] for one in self.drivers)

@@ -1,4 +1,4 @@
-"""What goes wrong from outside, and what users wish for."""
+"""Faults from outside, and requests of users."""
 
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.failure import Failure
@@ -11,7 +11,7 @@ S = ExecutionState
 
 
 class Mishaps:
-    """Those of the world that it is a part of."""
+    """The faults of the world that it is a part of."""
 
     def misbehave(self):
         if self.now >= FAULTS_UNTIL_MS or self.scheduler.status.is_terminal:

@@ -17,7 +17,7 @@ ALL_PARTS = [pytest.param(part, marks=[pytest.mark.slow] * (part >= 2)) for part
 
 
 def seeds():
-    """Those that are asked for."""
+    """Return the seeds that were requested."""
     text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)

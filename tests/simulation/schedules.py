@@ -42,7 +42,7 @@ def explanation(seed, kind="job"):
 
 
 def _place(error):
-    """Where a run failed, which says what failed."""
+    """Return the place where a run failed, which identifies the failure."""
     if error is None:
         return None
     frame = traceback.extract_tb(error.__traceback__)[-1]

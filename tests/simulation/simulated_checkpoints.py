@@ -1,4 +1,4 @@
-"""What the CheckpointService does with the actions of the coordinator, in its order."""
+"""The CheckpointService: it executes the actions of the coordinator in their order."""
 
 from penstock.checkpoint_storage.disposal import _exclusive_streams
 from penstock.checkpoint_storage.handles import FileHandle
@@ -9,7 +9,7 @@ from simulation.simulated_task import METRICS
 
 
 class SimulatedCheckpoints:
-    """That of the world that it is a part of, and the thread that works on the storage."""
+    """The checkpoints of the world that it is a part of, and the thread of the storage."""
 
     def run_checkpoints(self, todo, *, check=True):
         self.has_moved = True

@@ -15,7 +15,7 @@ from penstock.rpc.messages import FreeSlot, RegisterTaskExecutor, RequestSlot
 
 
 class Connection:
-    """What the job master has of a worker."""
+    """The job master's connection to a worker."""
 
     def __init__(self, cluster, executor):
         self.cluster = cluster

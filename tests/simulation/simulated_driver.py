@@ -127,7 +127,7 @@ class SimulatedDriver:
             self.process.main.later(LEASE_MS // 5, self.renew)
 
     def trying(self, action):
-        """What raises here ends the program, which a supervisor starts again."""
+        """Catch exceptions: they end the program, which a supervisor starts again."""
         try:
             return action()
         except (OSError, PenstockError) as error:

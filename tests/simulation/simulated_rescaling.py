@@ -26,7 +26,7 @@ def random_adaptive_settings(rng):
 
 
 class SimulatedRescaling:
-    """That of the world that it is a part of."""
+    """The rescaling of the world that it is a part of."""
 
     def make_scheduler(self, rng, strategy, settings):
         """Of one job in four that stream an adaptive one."""

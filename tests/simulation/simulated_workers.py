@@ -1,4 +1,4 @@
-"""What the workers of the world do with the tasks that they are sent."""
+"""Workers of the world, and the tasks that are sent to them."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ S = ExecutionState
 
 
 class SimulatedWorkers:
-    """Those of the world that it is a part of."""
+    """The workers of the world that it is a part of."""
 
     def channel(self, partition_id, subpartition):
         key = (bytes(partition_id), subpartition)
@@ -35,7 +35,7 @@ class SimulatedWorkers:
         self.later(self.delay(f"start of {task.name}", (1, 10, 100)), self.begin, task)
 
     def keep_final(self, task):
-        """What a task has counted that has no state any more."""
+        """Keep the counts of a task that has no state any more."""
         self.final[(task.shape, task.id)] = (list(task.read), list(task.written))
 
     def begin(self, task):
@@ -77,7 +77,7 @@ class SimulatedWorkers:
             self.send(link, self.report, attempt, state, task.executor, failure)
 
     def spread(self, task, cause):
-        """Those that exchange data with a task that is gone fail too, sooner or later."""
+        """Fail, sooner or later, the tasks that exchange data with a task that is gone."""
         if self.is_batch:
             return  # what they read is in files
         for other in self.tasks.values():
@@ -86,7 +86,7 @@ class SimulatedWorkers:
                 self.later(delay, self.notice, other, cause)
 
     def spread_to_readers(self, executor):
-        """Those that read what was left at a worker which has died."""
+        """Fail the tasks that read files of a worker that has died."""
         if not self.is_batch:
             return
         for other in self.tasks.values():

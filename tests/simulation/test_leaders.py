@@ -125,7 +125,7 @@ def deletes_pending_files_at_once(monkeypatch):
 
 
 def forgets_the_end(monkeypatch):
-    """That the job has ended is not recorded, and its checkpoints are deleted."""
+    """Do not record that the job has ended, and delete its checkpoints."""
 
     def record(self, status, result, end):
         self._main_thread.post(lambda: self._delete(status, end, is_resumed=False))

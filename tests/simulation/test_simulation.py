@@ -66,7 +66,7 @@ def test_the_seeds_reach_every_end():
 
 
 def forgets_failovers(monkeypatch):
-    """What is under way goes on when tasks restart."""
+    """Pending checkpoints continue when tasks restart."""
     coordinator = coordinator_module.CheckpointCoordinator
     monkeypatch.setattr(coordinator, "job_failing", lambda self, detail, now_ms: [])
 
@@ -98,7 +98,7 @@ def takes_anyone(monkeypatch):
 
 
 def leaves_directories(monkeypatch):
-    """What was given up is not deleted."""
+    """Files of an aborted checkpoint are not deleted."""
     coordinator = coordinator_module.CheckpointCoordinator
     settle = coordinator._settle
 
@@ -127,7 +127,7 @@ def forgets_waiting_jobs(monkeypatch):
 
 
 def forgets_what_lay_at_the_dead(monkeypatch):
-    """What a lost worker had finished counts as there."""
+    """Partitions of a lost worker count as available."""
     monkeypatch.setattr(PartitionTracker, "executor_lost", lambda self, executor_id: [])
 
 

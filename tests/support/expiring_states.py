@@ -57,7 +57,7 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """How the states are declared, and where they are kept."""
+    """Declarations of the states, and their backend."""
 
     backend: str
     on_read: bool
@@ -163,7 +163,7 @@ class Model:
     entries: dict = field(default_factory=dict)
 
     def access(self, setup, now_ms, element):
-        """What an access shows."""
+        """Return the results of an access."""
         key, kind, action, map_key, number = element
         self.setup, self.now_ms = setup, now_ms
         found = self.entries.setdefault((key, kind), [])

@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 
 class Failure:
-    """What failed together: one test, or the tests that one broken fixture kept from running."""
+    """Tests that failed together: one, or those that one broken fixture kept from running."""
 
     def __init__(self):
         self.reports = {}

@@ -1,4 +1,4 @@
-"""What lets the elements of a job in this process through a few at a time."""
+"""Gates that let the elements of a job in this process through a few at a time."""
 
 import threading
 

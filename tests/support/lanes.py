@@ -1,4 +1,4 @@
-"""What tests need, by their markers, and who runs them when several processes of pytest do.
+"""Requirements of tests, by their markers, and their distribution to processes of pytest.
 
 A test is marked with what it needs: `process`, `spark`, `server` or `browser`.  The last three need
 processes, too, and so does everything in the folders of tests that run jobs.

@@ -48,7 +48,7 @@ class FilePlace(Place):
         return found
 
     def names(self):
-        """What leaders have left; nothing while one takes over."""
+        """Return the names that leaders have left; none while one takes over."""
         with contextlib.suppress(FileNotFoundError, ValueError):
             return sorted(path.name for path in self.epoch_directory.iterdir())
         return []
@@ -82,7 +82,7 @@ class ZooKeeperPlace(Place):
         self.client.start()
 
     def names(self):
-        """What leaders have left; nothing before the first one."""
+        """Return the names that leaders have left; none before the first one."""
         from kazoo.exceptions import NoNodeError
 
         try:

@@ -1,4 +1,4 @@
-"""What a test may have left behind: processes, ports, temporary files, shared memory, Spark jobs.
+"""Leftovers of a test: processes, ports, temporary files, shared memory, Spark jobs.
 
 Every process that a test starts inherits a mark in its environment, so it is found whoever its
 parent is.
@@ -25,7 +25,7 @@ def without_mark() -> dict[str, str]:
 
 
 class Leftovers:
-    """What is there of this process's tests, compared with what was there before."""
+    """The resources of this process's tests, compared with those before."""
 
     def __init__(self) -> None:
         os.environ[MARK] = str(os.getpid())

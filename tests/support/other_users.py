@@ -1,4 +1,4 @@
-"""What another user of this machine could reach of a folder: by trying it, where that is possible.
+"""Access of other users to a folder: tried where possible.
 
 Root starts a process that becomes the user nobody and tries to read, write, enter and connect.
 Any other user looks at the modes.
@@ -80,7 +80,7 @@ def shared_machine() -> Iterator[Path]:
 
 
 def reached_by_others(*roots: Path, but: Collection[str] = ()) -> list[tuple[str, str]]:
-    """How and which files, folders and sockets below some folders another user can reach.
+    """Return the files, folders and sockets that another user can reach, and how.
 
     Args:
         roots: The folders, which others can enter.

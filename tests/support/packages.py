@@ -1,4 +1,4 @@
-"""What tests use of the system's packages."""
+"""Packages of the system that tests use."""
 
 import os
 

@@ -150,11 +150,11 @@ class Client:
         self.channel.tx_commit()
 
     def depth(self, queue):
-        """How many messages are ready."""
+        """Return the number of messages that are ready."""
         return self.channel.queue_declare(queue, passive=True).method.message_count
 
     def consumers(self, queue):
-        """How many there are."""
+        """Return the number of consumers."""
         return self.channel.queue_declare(queue, passive=True).method.consumer_count
 
     def is_there(self, queue):
@@ -184,7 +184,7 @@ class Client:
 
 
 def _program():
-    """What is behind the package's script, which changes the user and the folders."""
+    """Return the program behind the package's script, which changes the user and the folders."""
     found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
     return required(found[-1] if found else None, "rabbitmq-server")
 

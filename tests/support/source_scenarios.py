@@ -197,7 +197,7 @@ def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
 
 
 def until_all(results, count):
-    """What comes until there are so many different numbers."""
+    """Return the results until they contain so many different numbers."""
     found, different = [], set()
     for number in results:
         found.append(number)

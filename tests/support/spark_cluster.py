@@ -78,7 +78,7 @@ class SparkCluster:
         self._roles.pop(name).end()
 
     def environment(self, host: str) -> dict[str, str]:
-        """What a driver on a host has in its environment."""
+        """Return the environment of a driver on a host."""
         return {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": self._network[host].address,

@@ -1,4 +1,4 @@
-"""What passes between the hosts of `support.hosts`; run as a program, it listens."""
+"""The traffic between the hosts of `support.hosts`; run as a program, it listens."""
 
 import selectors
 import socket

@@ -59,7 +59,7 @@ def parameters(function):
 
 
 def differences(cls, described, path):
-    """What of the description is missing in a class or differs, as sentences."""
+    """Return the differences between the description and a class, as sentences."""
     for name, member in described["members"].items():
         where = f"{path}.{name}"
         if name == "__getattr__" and cls.__getattribute__ is not object.__getattribute__:

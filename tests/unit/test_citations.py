@@ -50,7 +50,7 @@ def texts() -> dict[str, str]:
 
 
 def cited(pattern: re.Pattern[str], text: str) -> set[str]:
-    """What a text cites, with all that a range names."""
+    """Return the names that a text cites, with all that a range covers."""
     names = set(pattern.findall(text))
     for letter, first, last in RANGE.findall(text):
         names.update(f"{letter}{number}" for number in range(int(first), int(last) + 1))

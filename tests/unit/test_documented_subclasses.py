@@ -17,7 +17,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", "\n".join(PAGES), re.S)
 
 
 def imported_by(tree):
-    """What an example imports from penstock, by name."""
+    """Return the names that an example imports from penstock."""
     return {
         alias.asname or alias.name: getattr(importlib.import_module(node.module), alias.name)
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""What a test leaves behind is found and named."""
+"""Leftovers of a test are found and named."""
 
 import os
 import socket

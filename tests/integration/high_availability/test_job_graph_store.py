@@ -1,4 +1,4 @@
-"""What a session's jobmanager leaves to the next one, and where that one is found."""
+"""A session's jobmanager leaves jobs to the next one, in a place that the next one finds."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Who leads a cluster id (internals M48), and what leaders leave to each other.
+"""The leader of a cluster id (internals M48), and the data that leaders leave to each other.
 
 Method: one contract for directories and for a real ZooKeeper.
 """

@@ -74,7 +74,7 @@ def test_who_registers_late_is_told_at_once(place, leader):
 
 
 def test_one_that_stands_by_outlives_its_session(place, leader):
-    """It stands for election again."""
+    """The contender stands for election again."""
     first, second = leader(), leader()
     first.acquire()
     leads = threading.Event()
@@ -238,7 +238,7 @@ def test_a_file_that_is_gone_is_named(place, leader):
 
 
 def test_nodes_of_a_creator_are_its_own(place):
-    """Who shows something else, or nothing, can read none of them."""
+    """A client with other credentials, or none, cannot read any of them."""
     from kazoo.exceptions import NoAuthError
 
     key = "high-availability.zookeeper.client.authorization"

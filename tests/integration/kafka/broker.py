@@ -136,7 +136,7 @@ class Broker:
 
 
 class Topics:
-    """What tests do with topics, as any other client would."""
+    """Operations on topics, as any other client would perform them."""
 
     def __init__(self, servers):
         from confluent_kafka.admin import AdminClient

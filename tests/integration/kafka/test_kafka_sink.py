@@ -118,7 +118,7 @@ def test_elements_that_make_no_record_begin_no_transaction(broker, topics):
 
 @pytest.mark.parametrize("chosen", [logging.NOTSET, logging.INFO])
 def test_logs_of_kafka_python_are_for_who_asks(broker, topics, caplog, chosen):
-    """It tells of each connection and of each search for a coordinator."""
+    """kafka-python logs each connection and each search for a coordinator."""
     caplog.set_level(logging.INFO)
     messages = logging.getLogger("kafka")
     before = messages.level
@@ -252,7 +252,7 @@ class Request:
 
 
 def test_commit_after_kill_between_pre_commit_and_commit(broker, topics):
-    """What a checkpoint holds is committed by somebody else, and once more changes nothing."""
+    """Another process commits the data of a checkpoint; a second commit changes nothing."""
     topic = topics.create()
     (committable,) = killed_writer(broker, topic, topic, "yes", "one", "two")
     assert topics.values(topic) == []
@@ -314,7 +314,7 @@ def test_topic_that_is_not_there(broker):
 
 
 def test_the_example_of_the_documents(broker, topics, monkeypatch):
-    """It runs as it stands, but for the broker's address and an end."""
+    """The example runs as printed, except for the broker's address and an end."""
     page = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text()
     example, *_ = re.findall(r"```py\n(.*?)```", page, re.S)
     topics.create(name="orders")

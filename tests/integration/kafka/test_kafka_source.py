@@ -335,7 +335,7 @@ def test_a_slow_partition_holds_the_watermark(broker, topics):
 
 
 def test_new_partitions_and_topics(broker, topics):
-    """What comes after the start is found, and read from its beginning."""
+    """Topics and partitions that appear later are found, and read from their beginning."""
     topic = topics.create(name="growing-1")
     first = {KafkaTopicPartition(topic, 0): 0}
     topics.write(topic, [b"before"])
@@ -379,7 +379,7 @@ def test_offsets_are_committed_with_checkpoints(broker, topics):
 
 
 def numbers_of(broker, topic, bounded):
-    """What the scenarios of all sources ask for."""
+    """Return a source of numbers, as the scenarios of all sources need it."""
 
     def make(env):
         builder = (

@@ -14,7 +14,7 @@ from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema,
 
 
 class Context:
-    """What a writer asks, for the only subtask."""
+    """The context of a writer of the only subtask."""
 
     def __init__(self, restored=None, subtask=0, parallelism=1):
         self.restored, self.subtask, self.parallelism = restored, subtask, parallelism

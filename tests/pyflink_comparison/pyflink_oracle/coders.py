@@ -1,4 +1,4 @@
-"""What PyFlink's coders refuse, asked without a job: a worker would run the same code."""
+"""Values that PyFlink's coders reject, without a job: a worker would run the same code."""
 
 from __future__ import annotations
 

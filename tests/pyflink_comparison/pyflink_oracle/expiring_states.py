@@ -12,7 +12,7 @@ def expiring(f: Any, configure: Any) -> Any:
 
 
 def lived(f: Any, ttl: Any, kind: str) -> Any:
-    """What is left of a state: at once, after a pause that is short, and a long one."""
+    """Return the remaining state: at once, after a short pause, and after a long one."""
     env = f.paced_env()
 
     class Use(f.KeyedProcessFunction):

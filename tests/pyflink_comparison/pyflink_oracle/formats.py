@@ -206,7 +206,7 @@ def shown(value):
 
 
 def outcome(read, message):
-    """What a schema makes of a message: the row, nothing, or an error."""
+    """Return the result of a schema for a message: the row, nothing, or an error."""
     try:
         return shown(read(message.encode()))
     except Exception:

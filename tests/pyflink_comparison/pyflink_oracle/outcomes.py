@@ -70,7 +70,7 @@ def field_names(row: Any) -> Any:
 
 
 def said_by(value: Any) -> str:
-    """What an object of the API says of itself."""
+    """Return the texts of an object of the API."""
     kind = type(value).__name__
     return "".join(
         f" {name}={outcome_of(getattr(value, name, None), depth=1).split(',')[0]}"

@@ -1,4 +1,4 @@
-"""How elements travel to the operator that a method of a stream makes.
+"""The partitioning that a method of a stream chooses for the operator behind it.
 
 A case is a kind of stream and a call of one of its methods; the answer is read off the execution
 plan, so that no job runs.  It has the ways from the sources to the ends of the program: the ship

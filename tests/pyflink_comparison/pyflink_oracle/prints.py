@@ -120,13 +120,13 @@ def _all_cases():
 
 
 def key_of(case):
-    """How the recording calls a case."""
+    """Return the name of a case in the recording."""
     kind, value, way = case
     return f"{way}: {value} as {kind}" if kind else f"{way}: {value}"
 
 
 def names_of(package):
-    """What the expressions of cases are made of, in penstock or PyFlink."""
+    """Return the names for the expressions of cases, in penstock or PyFlink."""
     common = importlib.import_module(f"{package}.common")
     types = {name: getattr(common.Types, name) for name in dir(common.Types) if name.isupper()}
     instant = importlib.import_module(f"{package}.common.time").Instant

@@ -340,7 +340,7 @@ class _Twice:
 
 
 def value_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a ValueState gives back for the next element of the key."""
+    """Return the value that a ValueState has for the next element of the key."""
     descriptor = names["ValueStateDescriptor"]("v", kind)
     written = names["ValueStateDescriptor"]("w", names["Types"].BOOLEAN())
 
@@ -359,7 +359,7 @@ def value_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def value_state_at_once(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a ValueState gives back at once."""
+    """Return the value that a ValueState has at once."""
     descriptor = names["ValueStateDescriptor"]("v", kind)
 
     class Use(names["KeyedProcessFunction"]):
@@ -374,7 +374,7 @@ def value_state_at_once(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def list_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a ListState gives back for the next element of the key."""
+    """Return the values that a ListState has for the next element of the key."""
     descriptor = names["ListStateDescriptor"]("v", kind)
 
     class Use(names["KeyedProcessFunction"]):
@@ -389,7 +389,7 @@ def list_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def map_state_value(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a MapState gives back for the next element of the key."""
+    """Return the entries that a MapState has for the next element of the key."""
     descriptor = names["MapStateDescriptor"]("v", names["Types"].INT(), kind)
     return _Twice(names, len(values), _use_map(names, descriptor, values, keys=False)).outcomes()
 
@@ -421,7 +421,7 @@ def _use_map(names: Any, descriptor: Any, values: list[Any], *, keys: bool) -> A
 
 
 def broadcast_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a broadcast state gives back at once."""
+    """Return the values that a broadcast state has at once."""
     descriptor = names["MapStateDescriptor"]("m", names["Types"].INT(), kind)
     stream = _numbers(names, len(values))
 
@@ -441,7 +441,7 @@ def broadcast_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def reduced(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """What a window's reduce gives of one element."""
+    """Return the results of a window's reduce of one element."""
     stream = _mapped(names, kind, values).map(lambda v: v, kind)
     keyed = stream.key_by(lambda v: 0, names["Types"].INT())
     return _collected(keyed.count_window(1).reduce(lambda a, b: a))

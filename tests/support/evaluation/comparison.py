@@ -91,11 +91,11 @@ class Side:
         del sys.modules[self.name]
 
     def function(self, place, index):
-        """What is called per element at a place."""
+        """Return the function that is called per element at a place."""
         return bound_function(self.module.stages[index], PLACES[place][1])
 
     def outcomes(self, feed, elements):
-        """What each element came to: nothing, or a failure; the surroundings change meanwhile."""
+        """Return each element's result, nothing or a failure, while the surroundings change."""
         found = []
         for step, literal in enumerate(elements):
             self.module.change(step)
@@ -208,7 +208,7 @@ class Running:
         return [side.module.calls for side in (self.tested, self.plain)]
 
     def difference(self):
-        """What the two sides do not agree in, as a text; None if they do."""
+        """Return the difference between the two sides as a text; None if they agree."""
         for i, (found, expected) in enumerate(zip(*self.outcomes, strict=True)):
             if found != expected:
                 element = self.elements[i] if i < len(self.elements) else "end of input"

@@ -150,7 +150,7 @@ class AnyIndex:
 
 
 def original(case, name):
-    """What a copy of a generated function object stands for: itself, so that changes are seen."""
+    """Return the original of a generated function's copy, so that changes are seen."""
     import sys
 
     return getattr(sys.modules[case], name)

@@ -192,7 +192,7 @@ def test_what_cannot_be_is_refused_before_the_job_starts(options, says):
     "url", ["s3://key:hush@bucket/path", "s3://bucket/path?endpoint_override=host"]
 )
 def test_a_url_holds_no_settings(url):
-    """It is logged, and written into metadata."""
+    """A URL is logged, and written into metadata."""
     with pytest.raises(ConfigurationError, match="a URL of S3 is a bucket and a path") as caught:
         FileSystems({}).of(url)
     assert "hush" not in str(caught.value)

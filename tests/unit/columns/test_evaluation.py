@@ -39,7 +39,7 @@ def program_of(*stages, types=(ROW,)):
 
 
 def called(stages, rows):
-    """What Python gives for each of some rows: the numbers and values of those that are kept."""
+    """Return Python's results for some rows: the numbers and values of the rows that are kept."""
     found = []
     for number, row in enumerate(rows):
         value = row

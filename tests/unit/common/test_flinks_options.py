@@ -54,7 +54,7 @@ def test_every_option_is_of_one_class():
 
 @pytest.mark.parametrize("key", sorted(RECORDED))
 def test_older_keys_are_of_the_same_class(key):
-    """Those of options that are honoured are honoured, in Flink's order."""
+    """Older keys of options that are honoured are honoured, in Flink's order."""
     older = RECORDED[key]["older"]
     option = options_by_key().get(key)
     if option is not None and option.key == key:
@@ -82,7 +82,7 @@ def test_an_option_that_would_change_a_job_is_refused(key):
 
 
 def test_the_options_of_flinks_own_folder_are_taken():
-    """Those that the files of a distribution set."""
+    """The files of a distribution set these options."""
     check_options(
         {
             "env.java.opts.all": "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED",

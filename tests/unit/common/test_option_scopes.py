@@ -33,7 +33,7 @@ OF_THE_CLUSTER = [
     "rest/tls.py",
     "taskexecutor/worker/job_networks.py",
 ]
-"""Where a configuration is that of the cluster."""
+"""Code in which a configuration is that of the cluster."""
 
 
 def options_read_in(path: Path) -> list[Option]:

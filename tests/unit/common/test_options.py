@@ -188,7 +188,7 @@ def test_options_of_folders_are_known_as_such():
 @pytest.mark.parametrize("text", ["", " "])
 @pytest.mark.parametrize("key", sorted(set(FOLDERS)))
 def test_an_empty_folder_is_refused(no_cluster, key, text):
-    """It was taken for the working directory, or as if nothing had been set."""
+    """An empty folder must not mean the working directory, nor an unset option."""
     with pytest.raises(ConfigurationError, match=rf"{re.escape(key)}: '{text}': must be .*folder"):
         execute({key: text})
 
@@ -402,7 +402,7 @@ def test_a_sink_of_finite_input_commits_at_its_end(no_cluster, caplog, tmp_path)
 
 
 def test_a_wrong_option_can_be_mended(no_cluster):
-    """What was built is there until it was handed over."""
+    """Objects that were built exist until they were handed over."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
     env.get_configuration().set_string("heartbeat.interval", "soon")

@@ -233,7 +233,7 @@ def test_what_is_no_value_is_refused_before_the_start(option):
     "state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold",
 ])  # fmt: skip
 def test_the_longest_stream_without_a_file_by_its_older_keys(older):
-    """Those of Flink 1, which Flink 2 still takes."""
+    """Flink 2 still accepts the keys of Flink 1."""
     assert checkpointing.INLINE_THRESHOLD.read({older: "3 kb"}) == 3 << 10
 
 

@@ -1,4 +1,4 @@
-"""What a user's function may give as a timestamp, in both runtimes."""
+"""Timestamps that a user's function may return, in both runtimes."""
 
 import datetime
 import ipaddress

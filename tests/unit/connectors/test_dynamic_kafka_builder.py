@@ -1,4 +1,4 @@
-"""What a DynamicKafkaSource refuses before any job runs."""
+"""Arguments that a DynamicKafkaSource rejects before any job runs."""
 
 import pytest
 from penstock.common import SimpleStringSchema

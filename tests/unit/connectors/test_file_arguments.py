@@ -1,4 +1,4 @@
-"""What of files and their formats can never be meant is refused where it is given."""
+"""Invalid arguments of files and formats are rejected in the call that gets them."""
 
 import sys
 

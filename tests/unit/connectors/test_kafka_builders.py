@@ -1,4 +1,4 @@
-"""What Kafka's builders accept and refuse, without a broker."""
+"""Arguments that Kafka's builders accept and reject, without a broker."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What the builders make: transformations, types, names; and what they refuse at once."""
+"""The results of builders: transformations, types, names; and the arguments that they reject."""
 
 import threading
 

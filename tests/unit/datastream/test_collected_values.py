@@ -1,4 +1,4 @@
-"""What a program that collects results sees of types that look different in functions."""
+"""Collected results of types that look different in functions."""
 
 import struct
 

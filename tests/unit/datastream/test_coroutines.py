@@ -228,7 +228,7 @@ def test_an_async_function_may_open_and_close_by_coroutines() -> None:
 
 
 def test_an_async_function_given_to_map_is_told_where_it_belongs() -> None:
-    """It is no MapFunction, and the newcomer may not know AsyncDataStream."""
+    """An async function is no MapFunction, and a newcomer may not know AsyncDataStream."""
     with pytest.raises(InvalidProgramError, match="AsyncDataStream"):
         numbers().map(Slow())
 

@@ -38,7 +38,7 @@ class Driven:
         self.reader.poll_next(SimpleNamespace())
 
     def read(self):
-        """What the reader emits of the batch that it has asked for; then it asks for the next."""
+        """Return the records that the reader emits of the requested batch, and request the next."""
         call, handler = self.look
         handler(call(), None)
         found = []

@@ -148,7 +148,7 @@ def test_keyed_sessions_take_a_trigger_that_cannot_merge(env):
 
 
 def notes_of(stream):
-    """What is noted on the exception that a job ends with."""
+    """Return the notes on the exception that a job ends with."""
     with pytest.raises((ArithmeticError, IndexError)) as raised:
         stream.get_execution_environment().execute()
     return raised.value.__notes__

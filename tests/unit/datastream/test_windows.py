@@ -175,7 +175,7 @@ def test_merging_joins_what_overlaps_or_touches(spans):
 
 
 def test_merged_windows_are_in_the_order_of_pyflink():
-    """What PyFlink gives, whose windows are a set: it decides how their contents are joined."""
+    """PyFlink's windows are a set, whose order decides how their contents are joined."""
     merged = []
 
     class Callback(MergingWindowAssigner.MergeCallback):

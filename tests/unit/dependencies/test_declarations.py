@@ -1,4 +1,4 @@
-"""What a program declares is checked in the call, and an option in the same way."""
+"""Declarations of a program are checked in the call, and an option in the same way."""
 
 import os
 import zipfile

@@ -90,7 +90,7 @@ EVALUATED = [
 
 
 class Asked(Function):
-    """What a yield gives is None."""
+    """A yield returns None."""
 
     def process_element(self, value, ctx):
         self.answer = yield value[1]

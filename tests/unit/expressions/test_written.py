@@ -54,7 +54,7 @@ def outcome(function, *arguments):
 
 
 def in_harness(stream_type, build, elements, evaluated="true"):
-    """What comes of each element: the results, or an error."""
+    """Return the results of each element, or its error."""
     harness = PipelineTestHarness({"penstock.evaluate-functions": evaluated})
     harness.sink("out", build(harness.source("in", stream_type)))
     found = []

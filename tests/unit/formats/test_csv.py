@@ -226,7 +226,7 @@ LINES = [
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_block_is_read_as_its_lines_are(dialect, monkeypatch):
-    """What pyarrow makes of a block at once is what the rules make of each line."""
+    """pyarrow reads a block as the rules read each line."""
 
     def found(data):
         try:

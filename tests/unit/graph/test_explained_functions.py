@@ -60,7 +60,7 @@ class Count(AggregateFunction):
 
 
 def facts(build, **options):
-    """What is said of the functions of a program."""
+    """Return the explanation of the functions of a program."""
     configuration = Configuration.from_dict(
         {key.replace("__", "."): v for key, v in options.items()}
     )

@@ -238,7 +238,7 @@ def test_unaligned_checkpoints_and_a_custom_partitioner():
 
 
 def test_an_adaptive_job_overtakes_nothing_that_only_the_program_could_spread():
-    """It goes on with other parallelisms from whatever checkpoint is the last."""
+    """Its last checkpoint may be restored at another parallelism."""
     program = Program(parallelism=2)
     behind = program.map(program.partition(program.source(), p.custom(identity)))
     beside = program.map(program.partition(program.source(), p.SHUFFLE))

@@ -62,7 +62,7 @@ def test_nothing_waits_for_what_is_being_cancelled():
 
 
 def test_a_consequence_elsewhere_is_no_cause():
-    """That of a task which is being cancelled says nothing of other regions."""
+    """A consequence of a task that is being cancelled says nothing about other regions."""
     causes = FailureCauses()
     causes.reported(report("a", "FAILED", CONSEQUENCE), 0, is_canceling=False)
     late = report("b", "FAILED", CONSEQUENCE)

@@ -1,4 +1,4 @@
-"""Who asks the main thread or a worker and gives up does no harm to the job."""
+"""A request to the main thread or a worker that is abandoned does no harm to the job."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What becomes of a job when something that is to be done for it cannot be."""
+"""The fate of a job when an action on its behalf fails."""
 
 import threading
 from types import SimpleNamespace
@@ -84,7 +84,7 @@ class Running:
         self.do(lambda: self.master.slots_offered(self.resources.executor, message))
 
     def fails(self, kind, words):
-        """It ends with such an exception."""
+        """Wait for the job to end with such an exception."""
         assert self.ended.wait(PATIENCE_S)
         self.gateway.complete()
         with pytest.raises(kind, match=words):

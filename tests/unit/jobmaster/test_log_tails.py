@@ -43,7 +43,7 @@ def test_logs_of_workers_that_went_long_ago_are_forgotten(monkeypatch):
 
 
 def bare_root(monkeypatch):
-    """That of a program that has set up no logging; in the test itself, as pytest adds handlers."""
+    """Set up the logging of a program that has none; in the test, as pytest adds handlers."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     return root

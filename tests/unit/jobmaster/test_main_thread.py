@@ -41,7 +41,7 @@ def test_a_user_may_have_so_many_calls_waiting(thread):
 
 
 def test_a_user_that_waits_is_held_back(thread):
-    """It goes on when there is room, and the thread itself never waits for itself."""
+    """The user continues when there is room, and the thread itself never waits for itself."""
     user = thread.user("messages of a test", 2, waits=True)
     let_go, ran = threading.Event(), []
     user.post(lambda: let_go.wait(PATIENCE_S))
@@ -111,7 +111,7 @@ def test_timers_run_in_their_order(thread, monkeypatch):
 
 
 def test_who_answers_for_its_own_errors():
-    """What one user's calls raise is not told of to the thread, unless the user has no answer."""
+    """The thread hears of a user's exceptions only if the user has no handler."""
     errors, own = [], []
 
     def answer(error):

@@ -1,4 +1,4 @@
-"""What workers print is on the driver's streams, in order, and no faster than these take it."""
+"""Workers' output appears on the driver's streams, in order, and no faster than these accept it."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""How far a job is, as a line (`JobProgress`)."""
+"""The progress of a job, as a line (`JobProgress`)."""
 
 import pytest
 from penstock.common.job_progress import JobProgress

@@ -175,7 +175,7 @@ def test_a_worker_that_dies_before_it_offers_its_slot_is_replaced(world: World) 
 
 
 def test_workers_that_come_up_and_cannot_give_a_slot_count_as_failed_starts(world: World) -> None:
-    """What a job needs there cannot be set up: others are not started for ever."""
+    """If a worker cannot set up what a job needs, no others are started in an endless loop."""
     for _ in range(3):
         assert world.refusals == []
         world.register()
@@ -195,7 +195,7 @@ def test_workers_that_come_up_and_cannot_give_a_slot_count_as_failed_starts(worl
 def test_a_worker_of_another_release_is_refused_in_words(
     world: World, release: str, named: str
 ) -> None:
-    """What travels within a cluster has no version of its own, so that all must have one."""
+    """Messages within a cluster have no version, so all workers must have one release."""
     name = world.started[-1]
     message = RegisterTaskExecutor(name, 1, "localhost", world.jobs[name], 1, 1, release)
     assert world.resources.register(message, world) is None  # type: ignore[arg-type]
@@ -204,7 +204,7 @@ def test_a_worker_of_another_release_is_refused_in_words(
 
 
 def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
-    """Those that there are were started without what belongs to it."""
+    """Existing workers were started without the files of that job."""
     world.register()
     world.offer()
     world.resources.declare(b"k" * 16, 1, world)

@@ -1,4 +1,4 @@
-"""How the slots that a job needs become workers."""
+"""The conversion of the slots that a job needs to workers."""
 
 import pytest
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerSpec, worker_sizes

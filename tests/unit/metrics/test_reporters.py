@@ -1,4 +1,4 @@
-"""What reporters write, and how they are configured (internals M70)."""
+"""The output of reporters, and their configuration (internals M70)."""
 
 import logging
 import shutil

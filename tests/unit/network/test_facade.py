@@ -34,7 +34,7 @@ def test_everything_is_there(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["native", "pure"])
 def test_older_interface(monkeypatch, kind):
-    """What a program needs to frame records by itself and to read them again."""
+    """A program can frame records by itself and read them again."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", kind)
     if kind == "native":
         pytest.importorskip("penstock._core")

@@ -46,7 +46,7 @@ def test_known_blocks():
     [b"", b"\x00", b"\x50hell", b"\x10a\x00\x00", b"\x10a\x02\x00\x00", b"\xff\xff", b"\x10a\x01"],
 )
 def test_corrupt_blocks(block):
-    """What is cut off, empty, or refers to what was not there."""
+    """Blocks that are cut off, empty, or refer to data that does not exist."""
     with pytest.raises(CorruptStreamError):
         lz4.decompress(block, 1 << 20)
 

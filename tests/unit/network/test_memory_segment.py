@@ -1,4 +1,4 @@
-"""What segments of the pure runtime alone can do (internals M1)."""
+"""Abilities of the pure runtime's segments (internals M1)."""
 
 import pytest
 from penstock.errors import IllegalStateError

@@ -1,4 +1,4 @@
-"""What the REST interface says of the changelog of state, as a job is configured."""
+"""The changelog of state in the REST interface, as a job is configured."""
 
 from types import SimpleNamespace
 

@@ -137,7 +137,7 @@ def test_handshakes_that_never_end_do_not_lock_out_who_has_the_token(encrypted, 
 
 
 def ended(client):
-    """Whether the server ends a connection, after whatever it has answered."""
+    """Return whether the server ends a connection, after all its answers."""
     with contextlib.suppress(ConnectionResetError):
         while client.recv(4096):
             pass

@@ -1,4 +1,4 @@
-"""What the dashboard offers, by the options of Flink's own."""
+"""Controls of the dashboard, by Flink's own options."""
 
 from types import SimpleNamespace
 

@@ -168,7 +168,7 @@ def test_a_peer_with_another_certificate_is_refused(
 
 
 def test_a_peer_that_shows_no_certificate_is_refused(served: Served) -> None:
-    """It checks the server's, and has none of its own."""
+    """The client checks the server's certificate, and has none of its own."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -198,7 +198,7 @@ def test_damaged_records_end_the_connection(served: Served) -> None:
 
 @pytest.mark.parametrize("kind", ["pure", "native"])
 def test_beats_are_encrypted(served: Served, kind: str) -> None:
-    """Those of the native data plane by its own thread."""
+    """The native data plane's heartbeats are sent by its own thread."""
     relay = Relay(served.address)
     opening = b"a greeting that nobody else reads"
     reasons: queue.Queue[str] = queue.Queue()

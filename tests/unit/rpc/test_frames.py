@@ -48,7 +48,7 @@ def frames_of(sock):
 
 
 def test_frames_larger_than_one_look(pair: tuple[socket.socket, socket.socket]) -> None:
-    """What was read of the next frame with one is not lost, however the two are cut."""
+    """Bytes of the next frame that arrive with one are not lost, however the two are cut."""
     left, right = pair
     bodies = [b"a" * 70_000, b"b", b"c" * 65_532, b"d" * 65_536, b"e" * 3]
     sent = b"".join(map(frames.framed, bodies))

@@ -10,7 +10,7 @@ from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
 
 
 def test_certificate_vouches_for_itself() -> None:
-    """It bears the name, is signed by its own key, which is the one beside it, and never ends."""
+    """The certificate names the host, is signed by the key beside it, and never expires."""
     made = new_job_certificate()
     certificate = x509.load_der_x509_certificate(made.certificate)
     certificate.verify_directly_issued_by(certificate)

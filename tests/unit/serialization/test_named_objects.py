@@ -1,4 +1,4 @@
-"""What pickles by a global name of the program's own file travels to other processes by value.
+"""Objects that pickle by a global name of the program's own file travel by value.
 
 Method: a program's main module pickles functions as operators hold them; another process, whose
 main module is another, loads and calls them.

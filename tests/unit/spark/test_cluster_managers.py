@@ -1,4 +1,4 @@
-"""What YARN and Kubernetes tell a driver and its executors by settings, variables and folders."""
+"""Settings, variables and folders from which a driver and executors know YARN and Kubernetes."""
 
 import pytest
 from penstock.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""What runs inside the Spark task, before there is a worker."""
+"""The code inside the Spark task before there is a worker."""
 
 from penstock.spark.host import host_task_executor
 

@@ -1,4 +1,4 @@
-"""How many TaskExecutors a Spark can run at the same time."""
+"""The number of TaskExecutors that a Spark can run at the same time."""
 
 import pytest
 from penstock.errors import ConfigurationError

@@ -113,7 +113,7 @@ def snapshot_of(backend, checkpoint_id=1, base=None):
 
 
 def incremental():
-    """What a snapshot is given that may have entries beside the files."""
+    """Return the arguments of a snapshot that may have entries beside the files."""
     return IncrementalBases(0, {}).of(b"operator")
 
 

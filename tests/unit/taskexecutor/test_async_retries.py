@@ -1,4 +1,4 @@
-"""What is tried again by an asynchronous function, how often, and until when."""
+"""Retries of an asynchronous function: conditions, number, and time limit."""
 
 import asyncio
 

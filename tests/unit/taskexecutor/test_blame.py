@@ -30,7 +30,7 @@ ENVIRONMENT = SimpleNamespace(
 
 
 class Broken(Exception):
-    """What the functions below raise."""
+    """The exception that the functions below raise."""
 
 
 def broken(*_):

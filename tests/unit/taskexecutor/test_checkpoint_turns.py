@@ -1,4 +1,4 @@
-"""How a worker tells its tasks of checkpoints, and which of their reports wait for others."""
+"""The order in which a worker notifies its tasks of checkpoints and sends their reports."""
 
 import queue
 import threading

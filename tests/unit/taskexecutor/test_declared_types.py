@@ -108,7 +108,7 @@ def test_a_state_keeps_what_fits_as_it_is():
 
 
 def collected(build, *elements):
-    """What a program makes of numbers; ``build`` is given their stream."""
+    """Return the results of a program for numbers; ``build`` gets their stream."""
     harness = PipelineTestHarness()
     for name, stream in build(harness.source("numbers", Types.INT())).items():
         harness.sink(name, stream)
@@ -202,7 +202,7 @@ class KeepTwo(KeyedProcessFunction):
 
 
 def opened_twice(first, second):
-    """What comes out where one name is asked for with two types."""
+    """Return the results if one name is opened with two types."""
     harness = ProcessFunctionTestHarnesses.for_keyed_process_function(
         KeepTwo(first, second), lambda _: 0
     )

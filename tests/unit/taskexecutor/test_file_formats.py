@@ -325,7 +325,7 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
     ],
 )
 def test_damaged_files_of_columns_are_named(tmp_path, write, make):
-    """What is something else, and what has another middle than was written."""
+    """Files of another kind, and files whose middle is corrupt."""
     path = tmp_path / "a"
     path.write_bytes(b"something that is no file of columns")
     with pytest.raises((FormatError, SourceError), match=f"^{path}"):

@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_gone_on_with_is_named(tmp_path, harm, message):
 def test_a_job_that_goes_back_past_a_damaged_checkpoint_goes_on_beside_what_it_has_shown(
     tmp_path, caplog
 ):
-    """What the checkpoint has of the file is not shown twice, what came later is."""
+    """Data of the file in the checkpoint is not shown twice; later data is shown."""
     sink = Sink(tmp_path)
     sink.write("a")
     restored = sink.snapshot(1)

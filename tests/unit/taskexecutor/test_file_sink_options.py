@@ -55,7 +55,7 @@ def opened(builder):
 
 
 def final_names(test, folder):
-    """What the files that have ended are to be called."""
+    """Return the names that finished files will have."""
     test.snapshot(1)
     committables = [value.committable for value in test.values if hasattr(value, "committable")]
     return [file.final_path.removeprefix(f"{folder}/") for file in committables]

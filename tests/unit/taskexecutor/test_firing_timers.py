@@ -1,4 +1,4 @@
-"""What ``on_timer`` gets and may give, however many timers there are of one time."""
+"""Arguments and results of ``on_timer``, however many timers one time has."""
 
 import pytest
 from penstock.datastream.functions import KeyedProcessFunction

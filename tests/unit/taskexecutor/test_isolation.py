@@ -1,4 +1,4 @@
-"""What an operator hands on, or keeps in state, is not reached by later changes elsewhere.
+"""Later changes never reach records that an operator has emitted or keeps in state.
 
 Goal: a program whose functions change what they get and what they have handed on gives what it
 gives with a deep copy at every such place, and with object reuse the sharing is visible.

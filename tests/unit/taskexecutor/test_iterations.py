@@ -167,7 +167,7 @@ def emitted(head, limit=1000):
 
 
 def test_what_is_on_its_way_back_belongs_to_a_checkpoint():
-    """What the head has not emitted when its barrier leaves, and what comes until it is round."""
+    """Elements that the head has not emitted when its barrier leaves, and later ones."""
     head, tail = started((None, None))
     tail.process_element("emitted before the barrier")
     tail.process_element(["on its way"], 7)
@@ -275,7 +275,7 @@ def test_the_head_gives_a_tail_time_to_come():
 
 
 def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
-    """What is in the file can still be read, in whole elements."""
+    """Elements in the file can still be read, each of them whole."""
     channel = FeedbackChannel(limit=2)
     channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -66,7 +66,7 @@ def test_a_task_that_does_not_answer_ends_the_worker(fatal):
 
 
 def test_a_task_that_takes_no_mails_is_not_judged(watch, fatal):
-    """It is being restored, cancelled, or about to end."""
+    """Such a task is being restored, cancelled, or about to end."""
     task = Pinged(answers=False, takes_mails=False)
     watch.add(task, TIMEOUT_MS)
     task.await_looks()

@@ -20,7 +20,7 @@ class OwnSessions(EventTimeSessionWindows):
 
 
 def added(assigner, windows):
-    """What each window came to, the merges on the way, and what is open in the end."""
+    """Return the results of each window, the merges, and the open windows at the end."""
     merges = []
     kept = MergingWindowSet(assigner, {}, joins_touching=joins_touching_windows(assigner))
     found = [kept.add(window, lambda *merge: merges.append(merge)) for window in windows]

@@ -1,4 +1,4 @@
-"""Where no element or timer is processed there is no current key, which is not the key None.
+"""There is no current key while no element or timer is processed; this is not the key None.
 
 Goal: keyed state that is used there is an error that names the function, the state and the remedy,
 and the state of the key None stays as it is.

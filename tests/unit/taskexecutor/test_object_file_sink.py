@@ -27,7 +27,7 @@ class Folder:
         self.prefix = uuid.uuid4().hex
 
     def contents(self, *, is_visible):
-        """What the objects hold that readers see, or what the others hold."""
+        """Return the contents of the objects that readers see, or of the others."""
         client = self.server.client
         return sorted(
             client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode()

@@ -1,4 +1,4 @@
-"""What functions get that ask for their states with each element."""
+"""Functions that open their states with each element."""
 
 import pytest
 from penstock.common import Time, Types

@@ -118,7 +118,7 @@ def test_reduce_is_final_only_in_batch():
 
 @pytest.mark.parametrize("configuration", [None, BATCH])
 def test_a_reduce_function_has_state_of_its_own_for_each_key(configuration):
-    """It counts its calls, of which each key has its own number."""
+    """The function counts its calls: each key has its own number."""
 
     class Counting(ReduceFunction):
         def open(self, runtime_context):

@@ -81,7 +81,7 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(make):
 
 
 def test_a_backend_on_a_full_disk_leaves_nothing(make):
-    """What is in memory cannot be written when the database is closed; `make` looks."""
+    """Data in memory cannot be written when the database is closed; `make` checks that."""
     backend = filled(make())
     # More than the files may have.
     backend.current_key = KEYS.identity(0)
@@ -275,7 +275,7 @@ def test_what_an_environment_is_told_is_what_its_options_say():
 
 @pytest.mark.parametrize(("size", "most"), [("8 mb", 300), ("0 b", 300), ("64 b", 8)])
 def test_changed_rows_are_written_in_batches_of_the_size_that_is_set(make, size, most):
-    """That is `write-batch-size`; without it all 300 keys would go at once."""
+    """`write-batch-size` limits them; without it, all 300 keys would be one batch."""
     options = {
         "state_backend_rocksdb_write-batch-size": size,
         "penstock_rocksdb_cache_size": "8 mb",

@@ -46,7 +46,7 @@ TRIGGERS = {SessionWindowOperator: EventTimeTrigger(), WindowOperator: OtherEven
 
 
 class Numbers(AggregateFunction):
-    """What was added, in what order, and how it was merged."""
+    """Record the added numbers, their order, and the merges."""
 
     def create_accumulator(self):
         return []
@@ -365,7 +365,7 @@ class Marking(Show):
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_what_a_function_does_to_the_elements_of_a_firing(reuse):
-    """It is seen by the next one if objects are shared, and only then."""
+    """The next firing sees it if objects are shared, and only then."""
     found = []
     options = {"configuration": {"pipeline.object-reuse": reuse}}
     for trigger in TRIGGERS.values():

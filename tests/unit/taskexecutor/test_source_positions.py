@@ -1,4 +1,4 @@
-"""What a checkpoint holds of a source: exactly the rest is emitted after a restore (M34, M63)."""
+"""Positions of sources in checkpoints: a restore emits exactly the rest (M34, M63)."""
 
 import threading
 from itertools import chain

@@ -1,4 +1,4 @@
-"""How far behind a source is, after each of its steps."""
+"""The lag of a source after each of its steps."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 class Outputs:
-    """Those of a reader."""
+    """The outputs of a reader."""
 
     def __init__(self):
         self.last = None

@@ -333,7 +333,7 @@ def late_after_early(folder):
 
 
 def test_event_time_waits_for_the_split_that_is_being_read(tmp_path):
-    """What was read of a split before does not make the elements of the next one late."""
+    """Records of an earlier split do not make the elements of the next one late."""
     with OneInputStreamOperatorTestHarness(late_after_early(tmp_path)) as test:
         while test.values != ["1000", "10"]:
             test.operator.emit_next(1)

@@ -1,4 +1,4 @@
-"""What a function changes in place in keyed state is in the state, as in PyFlink and Flink's heap.
+"""Changes in place of values in keyed state are stored, as in PyFlink and Flink's heap.
 
 Goal: the next line, the next element of the key, and what is restored of a checkpoint see the
 change; a checkpoint has what there was when it was taken, whoever changes what later.
@@ -357,7 +357,7 @@ class Iterating(KeyedProcessFunction):
 
 
 def iterate(use, backend, ages):
-    """What the map has after ``use``, in the next element of the key."""
+    """Return the map's entries after ``use``, in the next element of the key."""
     with harness_of(Iterating(use, ages=ages), backend) as test:
         for element in [("a", "fill"), ("b", "fill"), ("a", "use")]:
             test.process_element(element)

@@ -81,7 +81,7 @@ def keeping(*arguments, key_type=None):
 
 
 def after(old, value, new):
-    """What the second operator finds of what the first one wrote."""
+    """Return the value that the second operator reads from the state of the first one."""
     with old:
         old.process_element(("key", value), 0)
         snapshot = old.snapshot(1)

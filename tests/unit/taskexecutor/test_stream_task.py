@@ -334,7 +334,7 @@ def test_a_task_is_woken_for_a_completion_that_a_function_listens_to(function, w
 
 
 def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
-    """Who is told then would wait for the interpreter's lock until this thread waits."""
+    """A notification would wait for the interpreter's lock until this thread waits."""
     order = queue.SimpleQueue()
     rested = threading.Event()
     rare = DataGeneratorSource(str, 10, RateLimiterStrategy.per_second(1e-6)).source_operator()

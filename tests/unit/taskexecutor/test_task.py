@@ -414,7 +414,7 @@ def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None
 def test_an_import_is_not_interrupted(
     invokable: type[Invokable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would leave Python's lock of imports locked, or half a module."""
+    """An interrupt would leave Python's lock of imports locked, or half a module."""
     (tmp_path / "slow_to_import.py").write_text(
         "import builtins\n"
         "builtins.reached.set()\n"

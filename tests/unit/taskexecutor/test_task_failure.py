@@ -1,4 +1,4 @@
-"""What a worker tells of an exception reaches the driver, whatever the exception's class does.
+"""A worker's report of an exception reaches the driver, whatever the exception's class does.
 
 Method: each exception is described, sent and rebuilt as the driver does it, without a job.
 """

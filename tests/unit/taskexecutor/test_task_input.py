@@ -1,4 +1,4 @@
-"""What a task does with elements that are no records."""
+"""The task's handling of elements that are no records."""
 
 from types import SimpleNamespace
 

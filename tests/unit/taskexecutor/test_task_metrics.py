@@ -1,4 +1,4 @@
-"""What a task tells of its start, its mailbox and its checkpoints."""
+"""Metrics of a task's start, its mailbox and its checkpoints."""
 
 from types import SimpleNamespace
 

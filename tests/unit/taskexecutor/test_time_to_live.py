@@ -114,7 +114,7 @@ class Clock:
     now_ms: int = 0
 
     def after(self, pause_ms, *element):
-        """What an element shows that comes so long after the last one."""
+        """Return the results of an element that arrives so long after the last one."""
         self.now_ms += pause_ms
         self.test.set_processing_time(self.now_ms)
         before = len(self.test.values)
@@ -201,7 +201,7 @@ in_rocksdb = pytest.mark.parametrize("backend", ["rocksdb"], indirect=True)
 
 
 def left_after_accesses(cleanup, num_accesses, action="value"):
-    """How many of the 100 entries of 20 keys are left after accesses to another key."""
+    """Return how many of the 100 entries of 20 keys remain after accesses to another key."""
     with harness(ttl(cleanup=cleanup)) as test:
         clock = Clock(test)
         for key in range(20):

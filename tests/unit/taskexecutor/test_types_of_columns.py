@@ -1,4 +1,4 @@
-"""How columns of files become values of declared types, and values columns again.
+"""The conversion of columns of files to values of declared types, and back.
 
 Goal: each pair of types is cast without a loss or refused, alike at the top and within structs,
 lists and maps; instants stay instants in every format, wherever the machine is.

@@ -29,7 +29,7 @@ def broadcast_comes_first(f):
 
 
 def broadcast_of_a_reduced_stream_comes_first(f):
-    """What is broadcast is a result: the last value of each key."""
+    """The broadcast stream is a result: the last value of each key."""
     env = f.batch_env(2)
     descriptor, times = _factor(f)
     total = f.ints(1, 2, 3, env=env).key_by(lambda v: 0, f.Types.INT()).sum()

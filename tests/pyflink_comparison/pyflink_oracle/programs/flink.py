@@ -1,4 +1,4 @@
-"""What a program has at hand: the names of the API and a few short ways."""
+"""The names of the API for programs, and a few short ways."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Flink:
         return {name: sorted(texts) for name, texts in found.items()}
 
     def outcome(self, action: Callable[[], Any]) -> str:
-        """What a call returns, or the error that it raises."""
+        """Return the result of a call, or the error that it raises."""
         return outcome_of(action)
 
     def collected(self, stream: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What functions give that may give many elements: kinds of iterables, nothing, and what is none."""
+"""Results of functions that return several elements: iterables, nothing, and invalid ones."""
 
 from __future__ import annotations
 

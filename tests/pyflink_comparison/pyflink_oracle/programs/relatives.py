@@ -228,7 +228,7 @@ def functions_of_every_stage_tell_their_key(f):
 
 
 def results_of_windows_of_another_form(f):
-    """What windows give in another form than declared, behind an exchange."""
+    """Windows return results in another form than declared, behind an exchange."""
     t = f.Types
 
     def given(value: Any, kind: Any, how: str) -> Any:

@@ -530,7 +530,7 @@ def settings_of_time_to_live(f):
 
 
 def states_of_two_functions_after_each_other(f):
-    """What the first one keeps decides what the second one sees."""
+    """The state of the first function decides which values the second one sees."""
 
     class Delay(f.MapFunction):
         def open(self, runtime_context):

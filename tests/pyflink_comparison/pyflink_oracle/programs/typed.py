@@ -290,7 +290,7 @@ def _everywhere(kind: Callable[[Any], Any], values: Callable[[Any], list[Any]], 
 
 
 def _at_the_client(kind: Callable[[Any], Any], values: Callable[[Any], list[Any]], f: Any) -> Any:
-    """What reaches the client: of a map, of a collection and of a tuple."""
+    """Return the values that reach the client: of a map, of a collection and of a tuple."""
     given, declared = values(f), kind(f.Types)
     pair = f.Types.TUPLE([kind(f.Types), f.Types.INT()])
     return (

@@ -303,7 +303,7 @@ def test_periodic_ones_do_not_pile_up():
 
 
 def test_the_pause_after_one():
-    """It counts from the completion of the last one, and holds for periodic ones alone."""
+    """The pause counts from the completion of the last one, and holds for periodic ones only."""
     job = Job(interval_ms=100, min_pause_ms=70)
     job.coordinator.tasks_changed(0)
     first = job.coordinator.next_deadline_ms()
@@ -347,7 +347,7 @@ def test_who_waits_for_the_end_is_not_forgotten():
 
 
 def test_a_task_that_has_finished_reports_nothing_more():
-    """It ended when a checkpoint that was planned with it was on its way.
+    """The task ended while a checkpoint that was planned with it was pending.
 
     One that somebody has asked for is taken without it.
     """

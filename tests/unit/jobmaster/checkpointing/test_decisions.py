@@ -1,4 +1,4 @@
-"""What the coordinator asks its parts: who is next, what counts as a failure, what is deleted.
+"""Decisions of the coordinator's parts: the next request, counted failures, deletions.
 
 Goal: the scenarios of `CheckpointRequestDeciderTest`, `CheckpointFailureManagerTest` and
 `CheckpointPropertiesTest` (internals M52, M53, M62).

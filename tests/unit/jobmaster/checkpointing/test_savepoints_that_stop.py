@@ -84,7 +84,7 @@ ENDING = [
 @pytest.mark.parametrize("ending", ENDING)
 @pytest.mark.parametrize("other", [CHECKPOINT, savepoint(), *ENDING])
 def test_nothing_else_is_taken_of_a_job_that_is_being_stopped(ending, other):
-    """What was under way or waited gives way, and what is asked for later is refused."""
+    """Pending and waiting checkpoints are aborted, and later requests are rejected."""
     job = Job()
     job.begin()
     job.request()
@@ -102,7 +102,7 @@ def test_nothing_else_is_taken_of_a_job_that_is_being_stopped(ending, other):
 
 
 def test_a_savepoint_that_fails_is_no_failure_of_the_jobs_checkpoints():
-    """It is told to who asked for it; a directory that is none must not cost the job."""
+    """The caller is told; an invalid directory must not fail the job."""
     job = Job(tolerable_failures=0)
     job.request(savepoint())
     assert a.FailJob not in kinds(job.coordinator.storage_failed(1, "no such directory", 0))

@@ -1,4 +1,4 @@
-"""What the options of checkpoints become, each by itself; wrong values start nothing."""
+"""Options of checkpoints, each by itself; wrong values start nothing."""
 
 import dataclasses
 

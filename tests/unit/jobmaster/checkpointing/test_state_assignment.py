@@ -53,7 +53,7 @@ class Job:
         )
 
     def assigned(self, *states, **options):
-        """What the subtasks of the vertex start from, by their index."""
+        """Return the states that the subtasks of the vertex start from, by their index."""
         found = assign_states(self.graph, {s.operator_id: s for s in states}, **options)
         return {
             subtask: snapshot
@@ -140,7 +140,7 @@ def test_an_operator_is_found_by_its_former_id():
 
 
 def test_state_of_an_operator_that_is_gone():
-    """It is named in full; what has no state is not missed."""
+    """The error has its full name; an operator without state is not missed."""
     job = Job()
     gone = job.state(keyed(0, 1), operator_id=b"o" * 16, name="Gone", uid="gone")
     with pytest.raises(InvalidProgramError) as caught:
@@ -244,7 +244,7 @@ def test_data_in_flight_goes_where_it_was():
 
 
 def test_data_in_flight_at_another_parallelism():
-    """What a consumer had kept and what its producer had are read as one, by key by everybody."""
+    """Data stored by a consumer and its producer is read as one; all subtasks filter keyed data."""
     job = Job(3)
     count = next(v for v in job.graph.vertices.values() if v.name.startswith("Count"))
     kept = OperatorSubtaskState(

@@ -1,4 +1,4 @@
-"""What the tests of checkpoints of a task share."""
+"""Fixtures that the tests of checkpoints of a task share."""
 
 import pytest
 from support.changelog_subtasks import Subtask

@@ -273,7 +273,7 @@ def test_the_limit(blocker):
 
 
 def test_the_limit_and_queued_alignments(blocker):
-    """What waited for one checkpoint and waits again for the next one counts again."""
+    """Data that waited for one checkpoint and waits again for the next counts again."""
     w = "w" * 100
     script = f"0!1 {w}0 0!2 {w}0 {w}0 1!1 2!1 {w}0 {w}0 {w}0 a1 1!2 2!2 0!3 1!3 2!3 0. 1. 2."
     alignment = Alignment(blocker, 3, script, limit=500)

@@ -279,7 +279,7 @@ def test_the_time_passes_too_late():
 
 
 def test_an_unaligned_barrier_switches_an_alignment():
-    """It comes from a producer whose own time was over."""
+    """The barrier comes from a producer whose own timeout was over."""
     scenario = Scenario(3)
     scenario.barrier(0, 1, aligned_timeout_ms=100).barrier(1, 1, **UNALIGNED)
     assert scenario.log == [1]

@@ -80,7 +80,7 @@ class Task(GatheringChannels):
         self.log.append(f"-{checkpoint_id}")
 
     def run(self, script):
-        """What the task was asked to do, without the channels that were let go on."""
+        """Return the task's actions, without the channels that were resumed."""
         for word in script.split():
             if word == "t":
                 timers, self.timers = self.timers, []

@@ -253,7 +253,7 @@ class World(RuleBasedStateMachine):
         return {at: v for subtask in self.subtasks for at, v in content(subtask.backend).items()}
 
     def check(self):
-        """What is read of the complete checkpoint; who looks into it sees the same."""
+        """Check the restored checkpoint, also through a reader of the state."""
         checkpoint_id, states, parallelism, expected = self.complete
         others = self.new_subtasks(parallelism % 3 + 1)
         try:

@@ -71,7 +71,7 @@ def test_removals_are_noted_from_the_first_snapshot_on(subtask, backend):
 
 
 def test_a_small_segment_of_a_slow_checkpoint_is_gone_on_from(subtask):
-    """It began before one that was large and complete, and is complete after it."""
+    """The segment began before a large, complete one, and is complete after it."""
     one = subtask()
     options = {**one.configuration, "execution.checkpointing.data-inline-threshold": "200 b"}
     one.states = ChangelogStates(FILES, options)

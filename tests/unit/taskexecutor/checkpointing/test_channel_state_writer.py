@@ -56,7 +56,7 @@ def channels():
 
 
 def test_what_comes_between_start_and_barrier_is_kept(channels):
-    """What was read in part comes first; what comes behind the barrier is not kept (F-11)."""
+    """The rest of a record comes first; data behind the barrier is not stored (F-11)."""
     channels.begun[1] = b"begun "
     channels.send(0, b"before ")
     assert channels.gate.next_buffer(PATIENCE_MS)[2] == b"before "

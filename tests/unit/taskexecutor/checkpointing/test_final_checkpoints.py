@@ -133,7 +133,7 @@ def test_a_task_that_a_savepoint_stops_is_woken_for_its_completion(opened):
 
 
 def test_a_checkpoint_from_before_the_attempt_holds_no_end_of_it(opened):
-    """It is told of the former one when a later one comes to nothing."""
+    """An abort of a later checkpoint names the earlier one, which does not contain the end."""
     source = opened()
     source.checkpoints.begin_end()
     source.abort(3, latest=2)
@@ -156,7 +156,7 @@ def test_nobody_waits_where_none_is_asked_for(opened, configuration):
 
 
 def test_the_end_is_in_the_next_checkpoint(opened):
-    """It asks for one, takes it with its operators finished, and goes once it is complete."""
+    """The task requests a checkpoint, takes it as finished, and ends once it is complete."""
     source = opened()
     assert not source.checkpoints.may_end, "its input goes on"
     source.checkpoints.begin_end()
@@ -238,7 +238,7 @@ def test_a_second_savepoint_does_not_stop_what_is_being_stopped(opened):
 
 
 def test_a_savepoint_that_stops_a_job_whose_input_has_ended(opened):
-    """It is taken at once; with it the source may go."""
+    """The savepoint is taken at once; with it the source may end."""
     source = opened()
     source.checkpoints.begin_end()
     assert isinstance(source.report(), AwaitFinalCheckpoint)

@@ -179,7 +179,7 @@ def test_only_changed_groups_are_written(tmp_path):
 
 
 def test_the_first_checkpoint_of_an_attempt_is_whole(tmp_path):
-    """It knows nothing of what an earlier attempt has written."""
+    """The new attempt does not know the files of an earlier attempt."""
     with keyed_sum() as harness:
         harness.process_element((1, 1))
         snapshot = harness.snapshot(1)
@@ -232,7 +232,7 @@ def test_few_streams_are_referred_to(tmp_path):
 
 
 def test_a_checkpoint_beside_another_is_whole(tmp_path):
-    """What the other does not refer to is deleted when that is complete."""
+    """Files that the other does not refer to are deleted when that is complete."""
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         harness.process_element((1, 1))
@@ -247,7 +247,7 @@ def test_a_checkpoint_beside_another_is_whole(tmp_path):
 
 
 def test_a_full_checkpoint_refers_to_no_other(tmp_path):
-    """What a user asks for so, or a job that started from files that are not its own."""
+    """A user asks for a full checkpoint, or a job started from files that it does not own."""
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         harness.process_element((1, 1))

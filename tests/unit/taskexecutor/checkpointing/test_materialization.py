@@ -9,7 +9,7 @@ from support.changelog_subtasks import BACKENDS, OPERATOR, fill, names, take_log
 
 
 class Task:
-    """What a `PeriodicMaterialization` has of its task."""
+    """A task, as a `PeriodicMaterialization` sees it."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Task:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_whole_that_cannot_be_written(subtask, backend):
-    """It is tried again at each interval; after max-failures-allowed in a row the task fails."""
+    """A failed snapshot is retried at each interval; after max-failures-allowed the task fails."""
     one = subtask(backend)
     task = Task(
         one,

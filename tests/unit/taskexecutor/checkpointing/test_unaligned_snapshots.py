@@ -128,7 +128,7 @@ class Task:
         return self.reports.get(timeout=PATIENCE_S)
 
     def written(self, index):
-        """What a reader of an output gets now: data as bytes, events as themselves."""
+        """Return the next contents of an output: data as bytes, events as themselves."""
         gate = self.network.create_input_gate([(bytes([index]) * 60, 0, None)])
         gate.request_partitions()
         found = []
@@ -259,7 +259,7 @@ def test_given_up_while_its_barrier_waits(task, how):
 
 
 def test_given_up_while_channels_bring_more(task):
-    """What was kept is forgotten; the next checkpoint begins anew."""
+    """The stored data is dropped; the next checkpoint starts anew."""
     task.producers[0].append(0, b"first")
     task.producers[0].flush_all()
     task.snapshot(1, **UNALIGNED)
@@ -342,7 +342,7 @@ def test_nothing_is_said_of_what_cannot_be_written_once_it_was_given_up(task, ca
 
 @pytest.mark.parametrize("place", ["driver", "file"])
 def test_written_and_read_back(network, tmp_path, place):
-    """What goes into a checkpoint comes back to the same gates, partitions and channels."""
+    """Data of a checkpoint returns to the same gates, partitions and channels."""
     long = [bytes([n]) * 300 for n in range(100)]
     stored = InFlight(
         inputs=[[[b"a", b"", b"bc"], []], [[b"second gate"]]],
