@@ -116,7 +116,9 @@ class TableJobs:
         translation, pruning = Translation(context), Pruning()
         for sink in sinks:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
-            made: Transformation = translation.translate(pruning.pruned(sink.input))
+            made: Transformation = translation.translate_upserts(
+                pruning.pruned(sink.input), sink.sink.upsert_key, sink.sink.parallelism
+            )
             sink.sink.consume(self._enforced(sink, made, environment), context)
 
     def _enforced(

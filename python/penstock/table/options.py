@@ -50,6 +50,16 @@ def positive(given: str) -> int:
     return parsed
 
 
+def natural(given: str) -> int:
+    """Return the integer that a text is, at least 0.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parsed: int = IntegerType(0).parse(given)
+    return parsed
+
+
 def duration_ms(given: str) -> int:
     """Return a duration such as ``10 s`` in ms.
 

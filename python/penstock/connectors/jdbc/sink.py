@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
@@ -22,6 +22,7 @@ from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit, note_place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
 __all__ = ["JdbcExecutionOptions", "JdbcSink"]
@@ -164,7 +165,7 @@ class _RowSink(PythonSink[Any]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """The writer of a subtask."""
         del context
-        return _BatchWriter(self)
+        return _RowWriter(self)
 
 
 def _moment(value: Any) -> Any:
@@ -174,14 +175,32 @@ def _moment(value: Any) -> Any:
         raise Misfit(f"{value!r} is no instant that a database takes: {error}") from None
 
 
-class _BatchWriter(SinkWriter[Any]):
-    """Keeps rows and gives them to a thread that has the connection, and waits for it."""
+class StatementSink(Protocol):
+    """A sink whose rows a `BatchWriter` writes.
 
-    def __init__(self, sink: _RowSink) -> None:
+    Attributes:
+        sql: The statement for each row, with a ``?`` for each value.
+        connection: The database.
+        options: The batching of rows.
+    """
+
+    sql: str
+    connection: JdbcConnectionOptions
+    options: JdbcExecutionOptions
+
+
+class BatchWriter(SinkWriter[Any]):
+    """Keeps rows, and has a thread that owns the connection write them.
+
+    Args:
+        sink: The sink.
+    """
+
+    def __init__(self, sink: StatementSink) -> None:
         self._sink = sink
         self._sql = styled(sink.sql, sink.connection.paramstyle)
         self._lock = threading.Lock()
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[Any] = []
         self._connection: Any = None
         self._failure: BaseException | None = None
         self._threads = ServerThreads("jdbc-sink")
@@ -195,22 +214,10 @@ class _BatchWriter(SinkWriter[Any]):
             self._clock = threading.Thread(target=self._tick, name="jdbc-sink-clock", daemon=True)
             self._clock.start()
 
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Takes a row."""
-        del context
-        try:
-            values = field_values(element, self._sink.names)
-            if self._sink.instants:
-                values = list(values)  # not those of the row itself
-            for field in self._sink.instants:
-                values[field] = _moment(values[field])
-            row = tuple(values)
-        except Misfit as misfit:
-            error = FormatError(f"JdbcSink: {misfit}")
-            place = f"{self._sink.connection.shown} by {self._sink.sql!r}"
-            raise note_place(error, place) from None
+    def keep(self, rows: Sequence[Any]) -> None:
+        """Keep rows, and wait until all are written if there are as many as one batch has."""
         with self._lock:
-            self._rows.append(row)
+            self._rows.extend(rows)
             is_full = len(self._rows) >= self._sink.options.batch_size
         if is_full:
             self._threads.call(self._write_rows)
@@ -247,14 +254,18 @@ class _BatchWriter(SinkWriter[Any]):
                 self._failure = error
                 raise
 
-    def _execute(self, rows: list[tuple[Any, ...]]) -> None:
+    def _run(self, cursor: Any, rows: list[Any]) -> None:
+        """Execute the statement for each row."""
+        cursor.executemany(self._sql, rows)
+
+    def _execute(self, rows: list[Any]) -> None:
         retries, closed = self._sink.options.max_retries, self._threads.closed
         for attempt in range(retries + 1):
             try:
                 if self._connection is None:
                     self._reconnect()
                 cursor = self._connection.cursor()
-                cursor.executemany(self._sql, rows)
+                self._run(cursor, rows)
                 if closed.is_set():  # what follows this task may have begun
                     raise SinkError("the task was cancelled meanwhile")
                 self._connection.commit()
@@ -293,3 +304,27 @@ class _BatchWriter(SinkWriter[Any]):
             # A broken one may be closed already.
             with suppress(Exception):
                 connection.close()
+
+
+class _RowWriter(BatchWriter):
+    """Writes the fields of rows in the order of their names."""
+
+    def __init__(self, sink: _RowSink) -> None:
+        self._names, self._instants = sink.names, sink.instants
+        super().__init__(sink)
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Takes a row."""
+        del context
+        try:
+            values = field_values(element, self._names)
+            if self._instants:
+                values = list(values)  # not those of the row itself
+            for field in self._instants:
+                values[field] = _moment(values[field])
+            row = tuple(values)
+        except Misfit as misfit:
+            error = FormatError(f"JdbcSink: {misfit}")
+            place = f"{self._sink.connection.shown} by {self._sink.sql!r}"
+            raise note_place(error, place) from None
+        self.keep([row])

@@ -100,6 +100,37 @@ class TableSource(ABC):
         """Return the operator whose records are the table's batches."""
 
 
+class KeyLookup(Protocol):
+    """Looks up rows by keys, in one subtask."""
+
+    def register(self, metrics: Any) -> None:
+        """Register the counts as metrics of an operator."""
+
+    def lookup(
+        self, names: Sequence[str], keys: Sequence[tuple[Any, ...]]
+    ) -> Mapping[tuple[Any, ...], Sequence[tuple[Any, ...]]]:
+        """Return the rows of each key: the values of all physical columns.
+
+        Args:
+            names: The columns of a key.
+            keys: The keys, without NULL.
+
+        Raises:
+            SourceError: The rows cannot be read.
+        """
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+class LookupTableSource(TableSource):
+    """A source whose rows can be looked up by keys as well."""
+
+    @abstractmethod
+    def key_lookup(self) -> KeyLookup:
+        """Return the lookup of one subtask."""
+
+
 class TableSink(ABC):
     """Writes record batches into a table.
 
@@ -109,10 +140,14 @@ class TableSink(ABC):
     Attributes:
         kinds: The row kinds that can be written.
         required: The positions and names of NOT NULL columns that a query may give NULL.
+        upsert_key: The positions of the key whose last row counts; empty if every row counts.
+        parallelism: The number of subtasks; None for that of the query.
     """
 
     kinds: frozenset[int] = INSERT_ONLY
     required: Sequence[tuple[int, str]] = ()
+    upsert_key: tuple[int, ...] = ()
+    parallelism: int | None = None
 
     @abstractmethod
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:

@@ -407,6 +407,10 @@ class KafkaTableSink(TableSink):
         self._options = dict(options)
         self._values = dict(values)
         self.kinds = ALL_KINDS if layout.is_upsert else layout.value_format.kinds_written
+        self.parallelism = values["sink.parallelism"]
+        if layout.is_upsert:
+            names = layout.row_type.field_names()
+            self.upsert_key = tuple(written.field_names().index(names[i]) for i in layout.key)
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operators that write the topic."""
@@ -415,9 +419,9 @@ class KafkaTableSink(TableSink):
         records = KafkaRecords(self._layout, self._written, self._metadata, self._values["topic"])
         stream = stream_of(transformation, context).flat_map(records)
         sink = stream.sink_to(kafka_sink(self._options, self._values)).name("kafka")
-        if self._values["sink.parallelism"] is not None:
-            stream.set_parallelism(self._values["sink.parallelism"])
-            sink.set_parallelism(self._values["sink.parallelism"])
+        if self.parallelism is not None:
+            stream.set_parallelism(self.parallelism)
+            sink.set_parallelism(self.parallelism)
 
 
 class KafkaRecords:

@@ -16,6 +16,7 @@ _FACTORIES: Final = {
     "blackhole": "printing.BlackholeFactory",
     "datagen": "datagen.DatagenFactory",
     "filesystem": "filesystem.FilesystemFactory",
+    "jdbc": "jdbc.factory.JdbcFactory",
     "kafka": "kafka.KafkaFactory",
     "print": "printing.PrintFactory",
     "upsert-kafka": "kafka.UpsertKafkaFactory",
@@ -46,7 +47,7 @@ def connector_of(options: Mapping[str, str], table: str) -> ConnectorFactory:
             f"Cannot discover a connector using option 'connector'='{name}' of table {table}. "
             f"Supported connectors: {', '.join(connector_names())}"
         )
-    module, _, attribute = path.partition(".")
+    module, _, attribute = path.rpartition(".")
     factory: type[ConnectorFactory] = getattr(
         import_module(f"penstock.table.connectors.{module}"), attribute
     )

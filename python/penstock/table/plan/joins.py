@@ -258,7 +258,7 @@ def temporal_join(
     table = ".".join(names)
     is_proctime = left.schema.fields[time.index].is_proctime
     source = right.source if isinstance(right, n.Scan) else None
-    if is_proctime and hasattr(source, "lookup"):
+    if is_proctime and hasattr(source, "key_lookup"):
         return _lookup_join(left, right, kind, condition, source)
     made = _keyed(left, right, kind, e.conjuncts(condition), is_null_aware=False)
     inner = made.input if isinstance(made, n.Project) else made
@@ -322,6 +322,11 @@ def _lookup_join(
     assert isinstance(inner, n.Join)
     if not inner.right_keys:
         raise TableException("A lookup join needs an equality with a column of its table")
+    if max(inner.right_keys) >= len(right.schema):
+        raise ValidationException(
+            "A lookup join compares columns of its table as they are, and an equality of this one "
+            "has an expression, or a column of another type: CAST the other side instead"
+        )
     changed = n.LookupJoin(
         n.joined_schema(inner.left, inner.right, kind),
         inner.left,

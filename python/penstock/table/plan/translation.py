@@ -93,6 +93,35 @@ class Translation:
             known = self._done[id(node)] = (node, self._made(node))
         return known[1]
 
+    def translate_upserts(
+        self, node: Node, key: tuple[int, ...], parallelism: int | None
+    ) -> Transformation:
+        """Return the rows of a node on their way to a table of which the last row of a key counts.
+
+        Args:
+            node: The node.
+            key: The positions of the table's key; empty if every row counts.
+            parallelism: The number of subtasks that write the table; None for that of the node.
+        """
+        before = self.translate(node)
+        if not key or not self._changelog.is_updating(node):
+            return before
+        own = node.schema.primary_key
+        is_in_order = parallelism is None or parallelism == before.parallelism
+        if own is not None and set(own) == set(key) and is_in_order:
+            return before
+        parallelism = parallelism or before.parallelism
+        made = OneInputTransformation(
+            self._partitioned(before, key, parallelism, node),
+            "SinkMaterializer",
+            Relational("upsert_materialize", {"input": node.schema, "keys": key}),
+            None,
+            parallelism,
+            key_selector=operator.itemgetter(0),
+            key_type=Types.STRING(),
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
     # Building -------------------------------------------------------------------------------------
 
     def _parallelism(self) -> int:

@@ -43,6 +43,7 @@ KINDS: Final = {
     "time_sort": ("sort", "TimeSortOperator"),
     "limit": ("sort", "LimitOperator"),
     "set_operation": ("set_operation", "SetOperator"),
+    "upsert_materialize": ("upsert_materialize", "UpsertMaterializeOperator"),
     "match": ("match", "MatchOperator"),
 }
 

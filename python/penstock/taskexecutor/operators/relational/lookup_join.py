@@ -10,6 +10,7 @@ from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, kin
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 
 if TYPE_CHECKING:
+    from penstock.table.connectors.interfaces import LookupTableSource
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LookupJoinOperator(RelationalOperator):
-    """Asks a table for the keys of a batch: ``source.lookup(columns, keys)`` gives rows by key."""
+    """Asks a table for the rows of the keys of each batch."""
 
     def __init__(
         self,
@@ -30,7 +31,7 @@ class LookupJoinOperator(RelationalOperator):
         keys: tuple[tuple[int, ...], tuple[int, ...]],
         condition: Expression | None,
         session: Session,
-        source: Any,
+        source: LookupTableSource,
     ) -> None:
         """Creates the operator.
 
@@ -52,6 +53,8 @@ class LookupJoinOperator(RelationalOperator):
         self.is_left = kind == "LEFT"
         self.condition = JoinCondition(context, inputs, condition, session)
         self.source = source
+        self.table = source.key_lookup()
+        self.table.register(context.metric_group())
         self.changes = ChangeBuffer(output, has_kinds=has_kinds[0])
 
     def open(self) -> None:
@@ -59,8 +62,11 @@ class LookupJoinOperator(RelationalOperator):
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
-        self.condition.close()
+        """Close the functions of users and the connections to the table."""
+        try:
+            self.condition.close()
+        finally:
+            self.table.close()
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""
@@ -68,7 +74,7 @@ class LookupJoinOperator(RelationalOperator):
         rows = rows_of(batch, self.widths[0])
         wanted = [tuple(row[i] for i in self.keys[0]) for row in rows]
         asked = list(dict.fromkeys(key for key in wanted if None not in key))
-        found = self.source.lookup(self.names, asked) if asked else {}
+        found = self.table.lookup(self.names, asked) if asked else {}
         for kind, row, key in zip(kinds, rows, wanted, strict=True):
             others = [tuple(other) for other in found.get(key, ())]
             kept = self.condition.of_rows([(row, other) for other in others])

@@ -1,0 +1,99 @@
+"""Statements of SQL that read and change one table, in the dialect of each database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+
+
+@dataclass(frozen=True)
+class TableStatements:
+    """Makes the statements for one table.
+
+    Attributes:
+        kind: The database: ``sqlite``, ``postgresql`` or ``mysql``.
+        table: The name of the table, with its schema if it needs one.
+        columns: The names of the columns.
+    """
+
+    kind: str
+    table: str
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of_url(url: str, table: str, columns: Sequence[str]) -> TableStatements:
+        """Return the statements for a table of the database that a JDBC URL names."""
+        return TableStatements(urlsplit(url.removeprefix("jdbc:")).scheme, table, tuple(columns))
+
+    def quoted(self, name: str) -> str:
+        """Return a name as the database reads it.
+
+        PostgreSQL folds unquoted names to lower case, so a name with capitals stays unquoted: a
+        DDL statement that wrote it without quotes has made the folded name.
+        """
+        if self.kind == "mysql":
+            return "`" + name.replace("`", "``") + "`"
+        if self.kind == "postgresql" and _PLAIN.fullmatch(name) and name != name.lower():
+            return name
+        return '"' + name.replace('"', '""') + '"'
+
+    @property
+    def quoted_table(self) -> str:
+        """The name of the table as the database reads it."""
+        return ".".join(self.quoted(part) for part in self.table.split("."))
+
+    def select(self, names: Sequence[str], *, where: str = "", order_by: Sequence[str] = ()) -> str:
+        """Return a query of some columns; of the constant 1 without any."""
+        columns = ", ".join(self.quoted(name) for name in names) or "1"
+        text = f"SELECT {columns} FROM {self.quoted_table}"
+        if where:
+            text += f" WHERE {where}"
+        if order_by:
+            text += f" ORDER BY {', '.join(self.quoted(name) for name in order_by)}"
+        return text
+
+    def any_of(self, names: Sequence[str], number: int) -> str:
+        """Return the condition that columns have one of a number of keys.
+
+        Its values are those of each key, one key behind the other.
+        """
+        if len(names) == 1:
+            marks = ", ".join("?" * number)
+            return f"{self.quoted(names[0])} IN ({marks})"
+        one = " AND ".join(f"{self.quoted(name)} = ?" for name in names)
+        return " OR ".join([f"({one})"] * number)
+
+    def between(self, name: str) -> str:
+        """Return the condition that a column lies between two values."""
+        return f"{self.quoted(name)} BETWEEN ? AND ?"
+
+    def insert(self) -> str:
+        """Return the insertion of a row."""
+        columns = ", ".join(self.quoted(name) for name in self.columns)
+        marks = ", ".join("?" * len(self.columns))
+        return f"INSERT INTO {self.quoted_table} ({columns}) VALUES ({marks})"
+
+    def upsert(self, key: Sequence[str]) -> str:
+        """Return the insertion of a row that replaces the one of the same key."""
+        others = [self.quoted(name) for name in self.columns if name not in key]
+        if self.kind == "mysql":
+            changed = others or [self.quoted(key[0])]
+            values = ", ".join(f"{name} = VALUES({name})" for name in changed)
+            return f"{self.insert()} ON DUPLICATE KEY UPDATE {values}"
+        keys = ", ".join(self.quoted(name) for name in key)
+        if not others:
+            return f"{self.insert()} ON CONFLICT ({keys}) DO NOTHING"
+        values = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+        return f"{self.insert()} ON CONFLICT ({keys}) DO UPDATE SET {values}"
+
+    def delete(self, key: Sequence[str]) -> str:
+        """Return the deletion of the row of a key."""
+        condition = " AND ".join(f"{self.quoted(name)} = ?" for name in key)
+        return f"DELETE FROM {self.quoted_table} WHERE {condition}"

@@ -1,0 +1,1 @@
+"""jdbc: tables of databases, to scan, to look up and to update."""

@@ -1,0 +1,163 @@
+"""Rows of a table of a database by keys, from a cache where there is one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.connectors.jdbc.connection import styled
+from penstock.connectors.jdbc.errors import is_final, remedy
+from penstock.errors import SourceError
+from penstock.external.background import ServerThreads, shut_down
+from penstock.table.connectors.jdbc.values import RowReader, RowWriter
+from penstock.table.connectors.lookup_cache import LookupCache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.connectors.jdbc.connection import JdbcConnectionOptions
+    from penstock.connectors.jdbc.dialect import TableStatements
+    from penstock.table.connectors.lookup_cache import CacheOptions
+    from penstock.table.types import RowType
+
+#: The most keys that one query asks for.
+_KEYS_A_QUERY: Final = 100
+
+_FIRST_PAUSE_S: Final = 1.0
+
+Key = tuple[Any, ...]
+Rows = list[tuple[Any, ...]]
+
+
+class JdbcKeyLookup:
+    """Asks a database for the rows of keys.
+
+    Args:
+        connection: The database.
+        statements: Makes the queries.
+        row_type: The columns of the table.
+        cache: The limits of the cache; None for no cache.
+        max_retries: How often a query that fails is tried again.
+
+    Attributes:
+        queries: The number of queries that were executed.
+    """
+
+    def __init__(
+        self,
+        connection: JdbcConnectionOptions,
+        statements: TableStatements,
+        row_type: RowType,
+        cache: CacheOptions | None,
+        max_retries: int,
+    ) -> None:
+        self._options = connection
+        self._statements = statements
+        self._row_type = row_type
+        self._max_retries = max_retries
+        self._cache = None if cache is None else LookupCache(cache)
+        self._row_of = RowReader(row_type.field_names(), row_type.field_types())
+        self._threads = ServerThreads("jdbc-lookup")
+        self._connection: Any = None
+        self.queries = 0
+
+    def register(self, metrics: Any) -> None:
+        """Register the counts as metrics of an operator."""
+        cache = self._cache
+        metrics.gauge("lookupQueries", lambda: self.queries)
+        if cache is not None:
+            metrics.gauge("hitCount", lambda: cache.hits)
+            metrics.gauge("missCount", lambda: cache.misses)
+            metrics.gauge("numCachedRecord", lambda: len(cache))
+
+    def lookup(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
+        """Return the rows of each key.
+
+        Args:
+            names: The columns of a key.
+            keys: The keys, without NULL.
+
+        Raises:
+            SourceError: The database does not answer, or has other columns.
+        """
+        found: dict[Key, Rows] = {}
+        asked = []
+        for key in keys:
+            rows = None if self._cache is None else self._cache.get((*names, *key))
+            if rows is None:
+                asked.append(key)
+            else:
+                found[key] = list(rows)
+        for start in range(0, len(asked), _KEYS_A_QUERY):
+            some = asked[start : start + _KEYS_A_QUERY]
+            found |= self._threads.call(partial(self._of_keys, names, some))
+        if self._cache is not None:
+            for key in asked:
+                self._cache.put((*names, *key), found[key])
+        return found
+
+    def close(self) -> None:
+        """Close the connection, also one that the thread waits at."""
+        self._threads.close(self._disconnect, lambda: shut_down(self._connection))
+
+    # In the thread --------------------------------------------------------------------------------
+
+    def _of_keys(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
+        columns = self._row_type.field_names()
+        places = [columns.index(name) for name in names]
+        found: dict[Key, Rows] = {key: [] for key in keys}
+        for row in self._asked(names, keys):
+            key = tuple(row[i] for i in places)
+            if key not in found:
+                # The database holds values for equal that are not equal here, such as texts
+                # without regard to case: only a query of its own tells whose row it is.
+                return {key: self._asked(names, [key]) for key in keys}
+            found[key].append(row)
+        return found
+
+    def _asked(self, names: Sequence[str], keys: Sequence[Key]) -> Rows:
+        sql = self._statements.select(
+            self._row_type.field_names(), where=self._statements.any_of(names, len(keys))
+        )
+        columns = self._row_type.field_names()
+        kinds = [self._row_type.field_types()[columns.index(name)] for name in names]
+        written = RowWriter(self._statements.kind, kinds)
+        parameters = [value for key in keys for value in written(key)]
+        closed, delay_s = self._threads.closed, _FIRST_PAUSE_S
+        for tries_left in range(self._max_retries, -1, -1):
+            try:
+                return self._executed(sql, parameters)
+            except SourceError:
+                raise
+            except Exception as error:
+                self._disconnect()
+                what = (
+                    f"cannot look up {len(keys)} keys in {self._options.shown} by {sql!r:.500}: "
+                    f"{type(error).__name__}: {error}"
+                )
+                if is_final(error):
+                    raise SourceError(f"{what}{remedy(error)}") from error
+                if tries_left == 0 or closed.wait(delay_s):
+                    raise SourceError(what) from error
+                delay_s *= 2
+        raise AssertionError("the last try has returned or raised")
+
+    def _executed(self, sql: str, parameters: Sequence[Any]) -> Rows:
+        if self._connection is None:
+            self._connection = self._options.connect()
+        self.queries += 1
+        cursor = self._connection.cursor()
+        cursor.execute(styled(sql, self._options.paramstyle), parameters)
+        rows = [tuple(self._row_of(row)) for row in cursor.fetchall()]
+        cursor.close()
+        # The next query must see what was committed meanwhile.
+        self._connection.rollback()
+        return rows
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # A broken one may be closed already.
+            with suppress(Exception):
+                connection.close()

@@ -1,0 +1,94 @@
+"""Changes of a table into a table of a database: the last row of each key is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.jdbc.connection import styled
+from penstock.connectors.jdbc.sink import BatchWriter
+from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.table.connectors.batches import rows_of
+from penstock.table.connectors.jdbc.values import RowWriter
+from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.connectors.jdbc.connection import JdbcConnectionOptions
+    from penstock.connectors.jdbc.dialect import TableStatements
+    from penstock.connectors.jdbc.sink import JdbcExecutionOptions
+    from penstock.table.types import RowType
+
+
+class JdbcChanges(PythonSink[Any]):
+    """Writes record batches of changes.
+
+    Args:
+        connection: The database.
+        statements: Makes the statements.
+        row_type: The columns.
+        key: The positions of the primary key; empty for a table that only gets insertions.
+        options: How many rows are written at once, and how often a batch is tried again.
+    """
+
+    def __init__(
+        self,
+        connection: JdbcConnectionOptions,
+        statements: TableStatements,
+        row_type: RowType,
+        key: Sequence[int],
+        options: JdbcExecutionOptions,
+    ) -> None:
+        super().__init__()
+        self.connection = connection
+        self.row_type = row_type
+        self.key = tuple(key)
+        self.options = options
+        self.database = statements.kind
+        names = row_type.field_names()
+        keys = [names[i] for i in key]
+        self.sql = statements.upsert(keys) if keys else statements.insert()
+        self.deletion = statements.delete(keys) if keys else ""
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Return the writer of a subtask."""
+        del context
+        return ChangesWriter(self)
+
+
+class ChangesWriter(BatchWriter):
+    """Keeps changes, and writes the last one of each key.
+
+    Args:
+        sink: The sink.
+    """
+
+    def __init__(self, sink: JdbcChanges) -> None:
+        self._changes = sink
+        self._deletion = styled(sink.deletion, sink.connection.paramstyle)
+        self._written = RowWriter(sink.database, sink.row_type.field_types())
+        super().__init__(sink)
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Take a batch of changes; old rows of updates are left out."""
+        del context
+        rows = [
+            (kind, self._written(row))
+            for kind, row in rows_of(element, self._changes.row_type)
+            if kind != UPDATE_BEFORE
+        ]
+        self.keep(rows)
+
+    def _run(self, cursor: Any, rows: list[Any]) -> None:
+        """Execute the statements for changes, in the thread that has the connection."""
+        key = self._changes.key
+        if not key:
+            cursor.executemany(self._sql, [row for _, row in rows])
+            return
+        last = {tuple(row[i] for i in key): (kind, row) for kind, row in rows}
+        deleted = [values for values, (kind, _) in last.items() if kind == DELETE]
+        upserted = [row for kind, row in last.values() if kind != DELETE]
+        if deleted:
+            cursor.executemany(self._deletion, deleted)
+        if upserted:
+            cursor.executemany(self._sql, upserted)
