@@ -320,6 +320,11 @@ class WindowTableFunction(_OneInput):
     time_index: int
     partition: tuple[int, ...] = ()
 
+    @property
+    def is_proctime(self) -> bool:
+        """Return whether the windows are of processing time."""
+        return self.input.schema.fields[self.time_index].is_proctime
+
     def describe(self) -> str:
         """Return the node's line."""
         time = self.input.schema.names[self.time_index]

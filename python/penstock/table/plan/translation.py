@@ -22,6 +22,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
 from penstock.table.plan.rules import check, optimized
+from penstock.table.plan.windows import window_function_of
 from penstock.table.table_options import MINI_BATCH, STATE_TTL
 
 if TYPE_CHECKING:
@@ -310,8 +311,11 @@ class Translation:
     @_made.register(n.WindowTableFunction)
     def _window_function(self, node: n.WindowTableFunction) -> Transformation:
         field_ = node.input.schema.fields[node.time_index]
-        if field_.is_proctime:
-            raise TableException("Windows of processing time are not supported yet")
+        prefix = "processing_time_" if field_.is_proctime else ""
+        if prefix and not self._context.is_streaming:
+            raise TableException(
+                f"The windows of '{field_.name}' are of processing time, which needs streaming mode"
+            )
         settings: dict[str, Any] = {
             "input": node.input.schema,
             "output": node.schema,
@@ -323,10 +327,10 @@ class Translation:
         before = self.translate(node.input)
         if node.window.kind == "SESSION":
             return self._keyed(
-                before, node.partition, "sessions", "WindowTableFunction", node,
+                before, node.partition, f"{prefix}sessions", "WindowTableFunction", node,
                 partition=node.partition, **settings,
             )  # fmt: skip
-        return self._one(before, "windows", "WindowTableFunction", node, **settings)
+        return self._one(before, f"{prefix}windows", "WindowTableFunction", node, **settings)
 
     def _refuse_updates(self, input: Node, node: Node) -> None:
         if self._changelog.is_updating(input):
@@ -339,32 +343,44 @@ class Translation:
     def _window_aggregate(self, node: n.WindowAggregate) -> Transformation:
         assert node.bounds is not None
         start, end = node.bounds
-        return self._keyed(
-            self.translate(node.input),
-            tuple(k for k in node.keys if k not in (start, end, node.time_index)),
-            "window_aggregate",
-            "WindowAggregate",
-            node,
-            input=node.input.schema,
-            output=node.schema,
-            keys=node.keys,
-            calls=node.calls,
-            end_index=end,
-            has_kinds=self._changelog.is_updating(node.input),
-            session=self._context.session,
-            is_zoned=self._is_zoned(node.input),
-        )
+        settings: dict[str, Any] = {
+            "input": node.input.schema,
+            "output": node.schema,
+            "keys": node.keys,
+            "calls": node.calls,
+            "end_index": end,
+            "has_kinds": self._changelog.is_updating(node.input),
+            "session": self._context.session,
+            "is_zoned": self._is_zoned(node.input),
+        }
+        kind = "window_aggregate"
+        function = window_function_of(node.input)
+        if function is not None and function.is_proctime:
+            kind = "processing_time_window_aggregate"
+            is_session = function.window.kind == "SESSION"
+            settings |= {
+                "start_index": start,
+                "time_index": node.time_index,
+                "size_ms": 0 if is_session else function.window.size_ms,
+            }
+        keys = tuple(k for k in node.keys if k not in (start, end, node.time_index))
+        before = self.translate(node.input)
+        return self._keyed(before, keys, kind, "WindowAggregate", node, **settings)
+
+    def _refuse_proctime(self, node: Node, what: str) -> None:
+        function = window_function_of(node)
+        if function is not None and function.is_proctime and self._context.is_streaming:
+            raise TableException(f"Processing time Window {what} is not supported yet.")
 
     @staticmethod
     def _is_zoned(node: Node) -> bool:
         """Return whether the windows of a node are of local time."""
         from penstock.table.types import LocalZonedTimestampType
 
-        while not isinstance(node, n.WindowTableFunction):
-            if not node.inputs:
-                return False
-            node = node.inputs[0]
-        return isinstance(node.input.schema.fields[node.time_index].type, LocalZonedTimestampType)
+        found = window_function_of(node)
+        if found is None:
+            return False
+        return isinstance(found.input.schema.fields[found.time_index].type, LocalZonedTimestampType)
 
     @_made.register(n.Expand)
     def _expand(self, node: n.Expand) -> Transformation:
@@ -463,6 +479,7 @@ class Translation:
     def _window_join(self, node: n.WindowJoin) -> Transformation:
         if not self._context.is_streaming:
             return self._joined(node, "final_join", "WindowJoin")
+        self._refuse_proctime(node.left, "Join")
         return self._joined(
             node, "window_join", "WindowJoin",
             end_index=node.left_bounds[1], other_end_index=node.right_bounds[1],
@@ -498,6 +515,8 @@ class Translation:
         }
         before = self.translate(node.input)
         if node.bounds is not None or not self._context.is_streaming:
+            if node.bounds is not None:
+                self._refuse_proctime(node.input, "TopN")
             settings["end_index"] = None if node.bounds is None else node.bounds[1]
             settings["session"] = self._context.session
             settings["is_zoned"] = self._is_zoned(node.input)

@@ -57,6 +57,15 @@ def window_columns(node: Node) -> WindowColumns | None:
     return None
 
 
+def window_function_of(node: Node) -> n.WindowTableFunction | None:
+    """Return the function that gives the rows of a node their windows; None without one."""
+    while not isinstance(node, n.WindowTableFunction):
+        if not node.inputs:
+            return None
+        node = node.inputs[0]
+    return node
+
+
 def _projected(
     found: WindowColumns | None, expressions: Sequence[Expression]
 ) -> WindowColumns | None:

@@ -25,6 +25,12 @@ KINDS: Final = {
     "count_window": ("count_window", "CountWindowOperator"),
     "windows": ("windows", "WindowAssigner"),
     "sessions": ("sessions", "SessionAssigner"),
+    "processing_time_windows": ("processing_time_windows", "ProcessingTimeWindowAssigner"),
+    "processing_time_sessions": ("processing_time_windows", "ProcessingTimeSessionAssigner"),
+    "processing_time_window_aggregate": (
+        "processing_time_windows",
+        "ProcessingTimeWindowAggregateOperator",
+    ),
     "window_aggregate": ("windows", "WindowAggregateOperator"),
     "expand": ("expand", "ExpandOperator"),
     "correlate": ("correlate", "CorrelateOperator"),

@@ -70,8 +70,11 @@ class SessionAssigner(KeyedRelationalOperator):
         if column.null_count:
             batch = batch.filter(column.is_valid())
             column = batch.column(self.time_index)
+        self.add_rows(batch, milliseconds(column).to_pylist())
+
+    def add_rows(self, batch: Any, times: list[int]) -> None:
+        """Add rows with their times in ms to sessions."""
         texts = key_texts(batch, self.partition)
-        times = milliseconds(column).to_pylist()
         for text, time, row in zip(texts, times, rows_of(batch, self.width), strict=True):
             self._add(text, time, row)
 
@@ -94,6 +97,11 @@ class SessionAssigner(KeyedRelationalOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Emit the sessions that have ended."""
         self.watermark = timestamp
+        self.emit_until(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def emit_until(self, timestamp: int) -> None:
+        """Emit the sessions whose last ms has passed."""
         while self.ends and self.ends[0][0] - 1 <= timestamp:
             end, text = heapq.heappop(self.ends)
             found = self.sessions.get(text) or []
@@ -108,7 +116,6 @@ class SessionAssigner(KeyedRelationalOperator):
             for start, _, rows in ended:
                 self._emit_session(start, end, rows)
         self.flush()
-        self.output.emit_watermark(timestamp)
 
     def _emit_session(self, start: int, end: int, rows: list[tuple[Any, ...]]) -> None:
         first, last = self.local.local(np.array([start, end], np.int64)).tolist()

@@ -113,7 +113,11 @@ class WindowAssigner(RelationalOperator):
             column = batch.column(self.time_index)
             if not batch.num_rows:
                 return
-        times = self.local.local(milliseconds(column).to_numpy(zero_copy_only=False))
+        self.assign(batch, milliseconds(column).to_numpy(zero_copy_only=False))
+
+    def assign(self, batch: Any, times: Any) -> None:
+        """Emit rows with the windows of their times, an array of ms."""
+        times = self.local.local(times)
         rows, starts, ends = assigned(self.window, times)
         columns = batch.columns
         if rows is not None:
@@ -207,6 +211,10 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             ends = ends[~late]
             if not batch.num_rows:
                 return
+        self.add_rows(batch, ends)
+
+    def add_rows(self, batch: Any, ends: Any) -> None:
+        """Add rows to the groups of their windows, which end at an array of ms."""
         kinds = kinds_of(batch)
         columns = [batch.column(i).to_pylist() for i in self.keys]
         arguments = self.calls.arguments(batch)
@@ -231,6 +239,11 @@ class WindowAggregateOperator(KeyedRelationalOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Emit the windows that have ended."""
         self.watermark = timestamp
+        self.emit_until(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def emit_until(self, timestamp: int) -> None:
+        """Emit the windows whose last ms has passed."""
         for end in sorted(end for end in self.ends if end - 1 <= timestamp):
             groups = self.table.map(end)
             for key, count, values in groups.values():
@@ -240,4 +253,3 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             self.table.drop_if_empty(end)
             self.ends.discard(end)
         self.flush()
-        self.output.emit_watermark(timestamp)

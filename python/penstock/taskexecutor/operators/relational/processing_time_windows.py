@@ -1,0 +1,174 @@
+"""Windows of processing time: rows have the time at which they arrive, and timers end windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.sessions import SessionAssigner
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+from penstock.taskexecutor.operators.relational.windows import (
+    WindowAggregateOperator,
+    WindowAssigner,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class _Timers:
+    """Timers at the ends of windows, one for each time."""
+
+    def __init__(self, context: OperatorContext, fire: Any) -> None:
+        """Creates it; ``fire(time_ms)`` is called when a time has come."""
+        self._time = context.processing_time
+        self._fire = fire
+        self._registered: set[int] = set()
+
+    def now(self) -> int:
+        """Return the processing time in ms."""
+        return self._time.now()
+
+    def register(self, times: Iterable[int]) -> None:
+        """Register a timer for each time that has none."""
+        for time in times:
+            if time not in self._registered:
+                self._registered.add(time)
+                self._time.register(time, self._on_time)
+
+    def _on_time(self, time: int) -> None:
+        self._registered.discard(time)
+        self._fire(time)
+
+
+class ProcessingTimeWindowAssigner(WindowAssigner):
+    """Emits each row once for each of the windows of the current time."""
+
+    def __init__(self, context: OperatorContext, **settings: Any) -> None:
+        """Creates the operator; see `WindowAssigner`."""
+        super().__init__(context, **settings)
+        self._time = context.processing_time
+
+    def process_columns(self, batch: Any) -> None:
+        """Process a batch, whose rows all have the current time."""
+        self.assign(batch, np.full(batch.num_rows, self._time.now(), np.int64))
+
+
+class ProcessingTimeSessionAssigner(SessionAssigner):
+    """Emits the rows of a session when no row came for the length of the gap."""
+
+    def __init__(self, context: OperatorContext, **settings: Any) -> None:
+        """Creates the operator; see `SessionAssigner`."""
+        super().__init__(context, **settings)
+        self._timers = _Timers(context, self._on_time)
+
+    def open(self) -> None:
+        """Register timers for the sessions that are open."""
+        super().open()
+        self._timers.register(end for end, _ in self.ends)
+
+    def process_columns(self, batch: Any) -> None:
+        """Process a batch, whose rows all have the current time."""
+        self.add_rows(batch, [self._timers.now()] * batch.num_rows)
+        self._timers.register(end for end, _ in self.ends)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Watermarks end no session."""
+        self.output.emit_watermark(timestamp)
+
+    def _on_time(self, time: int) -> None:
+        self.emit_until(time - 1)
+
+
+class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
+    """Aggregates windows, which timers end.
+
+    A row that arrives when its window has been emitted belongs to a later window, as it would if it
+    got its windows here.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        end_index: int,
+        has_kinds: bool,
+        session: Session,
+        is_zoned: bool,
+        start_index: int,
+        time_index: int,
+        size_ms: int,
+    ) -> None:
+        """Creates the operator; see `WindowAggregateOperator`.
+
+        Args:
+            context: Of the operator.
+            input: The columns of the input.
+            output: The columns of the output.
+            keys: Positions of the columns that make a group, those of the window among them.
+            calls: The aggregates, over columns.
+            end_index: The position of window_end.
+            has_kinds: Whether batches of the input have row kinds.
+            session: Settings that results depend on.
+            is_zoned: Whether windows are of local time.
+            start_index: The position of window_start.
+            time_index: The position of window_time, -1 without it.
+            size_ms: The length by which the windows of rows that are late are moved; 0 of sessions,
+                whose rows arrive when they have ended.
+        """
+        super().__init__(
+            context, input, output, keys, calls, end_index, has_kinds, session, is_zoned
+        )
+        self.places = [i for i in (start_index, end_index, time_index) if i >= 0]
+        self.size_ms = size_ms
+        self._timers = _Timers(context, self._on_time)
+        self.moved_rows = 0
+        context.metric_group().gauge("numRowsInLaterWindows", lambda: self.moved_rows)
+
+    def open(self) -> None:
+        """Register timers for the windows that are open."""
+        super().open()
+        self._timers.register(self.ends)
+
+    def process_columns(self, batch: Any) -> None:
+        """Process a batch."""
+        ends = self.local.utc(
+            milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
+        )
+        if self.size_ms and self.watermark > MIN_TIMESTAMP:
+            batch, ends = self._moved(batch, ends)
+        self.add_rows(batch, ends)
+        self._timers.register(self.ends)
+
+    def _moved(self, batch: Any, ends: Any) -> tuple[Any, Any]:
+        """Return rows and ends of their windows, of which none has been emitted."""
+        behind = self.watermark + 1 - ends
+        steps = np.where(behind >= 0, behind // self.size_ms + 1, 0)
+        if not steps.any():
+            return batch, ends
+        self.moved_rows += int((steps > 0).sum())
+        by = pa.array(steps * self.size_ms, pa.duration("ms"))
+        for place in self.places:
+            column, field = batch.column(place), batch.schema.field(place)
+            moved = pa.compute.add(column, by).cast(field.type)
+            batch = batch.set_column(place, field, moved)
+        return batch, ends + steps * self.size_ms
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Watermarks end no window."""
+        self.output.emit_watermark(timestamp)
+
+    def _on_time(self, time: int) -> None:
+        self.watermark = max(self.watermark, time - 1)
+        self.emit_until(time - 1)
