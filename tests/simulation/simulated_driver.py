@@ -53,7 +53,7 @@ class SimulatedDispatcher(Dispatcher):
     def __init__(self, driver):
         self.settings = SETTINGS
         self.collect = self.gateway = self._metrics = self._inspections = Nothing()
-        self._heartbeats = self._data_plane = Nothing()
+        self._heartbeats = self._data_plane = self._logs = self._printed = Nothing()
         self._configuration = {}
         self._serves_many = False
         self._extras_of = {}
@@ -73,6 +73,7 @@ class SimulatedDispatcher(Dispatcher):
             lambda: world.now / 1000,
             world.new_allocation,
         )
+        self.router = self._routed(main.user("messages", 1 << 20))
 
 
 class Calls:
@@ -174,6 +175,15 @@ class SimulatedDriver:
 
     def granted(self):
         return self.started
+
+    def describe(self, registered):
+        return registered
+
+    def kill(self, job_id):
+        """Nobody is killed: user code does not hang here."""
+
+    def forget_job(self, job_id):
+        """Nothing of a job is kept here."""
 
     def failures(self):
         return ()

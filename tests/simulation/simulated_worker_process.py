@@ -43,6 +43,10 @@ class SimulatedWorkerProcess:
 
     # The connection -----------------------------------------------------------------------------
 
+    @property
+    def gateway(self):
+        return self.executor
+
     def send(self, message):
         """To the worker."""
         self.world.later(self._delay("down"), self._receive, message)
@@ -58,7 +62,7 @@ class SimulatedWorkerProcess:
             return
         dispatcher = self.driver.dispatcher
         for _ in range(2 if self.world.faulty("a message comes twice", 0.01) else 1):
-            self.tell(lambda: dispatcher._handle(self, message))
+            self.tell(lambda: dispatcher.router.handle(self, message))
 
     def tell(self, action):
         """Has the driver do something once all has come that was sent before."""

@@ -32,7 +32,7 @@ from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.message import encode_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
     from penstock.rpc.collect_messages import FromCollector
@@ -58,6 +58,12 @@ class CollectResults:
         self._connections: set[socket.socket] = set()
         self._uncommitted = UncommittedResults()
         self._awaited_checkpoints = 0
+        #: Handles a message of a sink that takes part in checkpoints; true if it awaits an answer.
+        self._handlers: dict[type[FromCollector], Callable[[Any, int, int], bool]] = {
+            CollectResume: self._resume,
+            CollectSync: self._sync,
+            CollectCommitted: self._committed,
+        }
         self._job_ended = False
         self._closed = False
 
@@ -184,16 +190,24 @@ class CollectResults:
     def _handle(self, message: FromCollector, sock: socket.socket, key: int, attempt: int) -> None:
         """Takes a message of a sink that takes part in checkpoints, and answers if it asks."""
         with self._changed:
-            if isinstance(message, CollectResume):
-                self._show(key, self._uncommitted.resume(attempt, message.offset))
-            elif isinstance(message, CollectSync):
-                self._uncommitted.check_complete(attempt, message.offset)
-            elif isinstance(message, CollectCommitted):
-                self._show(key, self._uncommitted.commit(attempt, message.offset))
-                return
-            else:
+            handler = self._handlers.get(type(message))
+            if handler is None:
                 raise CorruptStreamError(f"unexpected {type(message).__name__} of a collect sink")
-        write_frame(sock, encode_message(CollectAccepted()))
+            is_question = handler(message, key, attempt)
+        if is_question:
+            write_frame(sock, encode_message(CollectAccepted()))
+
+    def _resume(self, message: CollectResume, key: int, attempt: int) -> bool:
+        self._show(key, self._uncommitted.resume(attempt, message.offset))
+        return True
+
+    def _sync(self, message: CollectSync, _: int, attempt: int) -> bool:
+        self._uncommitted.check_complete(attempt, message.offset)
+        return True
+
+    def _committed(self, message: CollectCommitted, key: int, attempt: int) -> bool:
+        self._show(key, self._uncommitted.commit(attempt, message.offset))
+        return False
 
     def _show(self, key: int, batches: Iterable[bytes]) -> None:
         """Lets batches be taken; the lock is held."""

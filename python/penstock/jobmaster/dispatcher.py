@@ -11,7 +11,7 @@ import logging
 import threading
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,6 +38,7 @@ from penstock.jobmaster.job_master import JobMaster, now_ms
 from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.message_router import MessageRouter, WorkerConnection
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.printed_text import PrintedTextWriter
 from penstock.jobmaster.progress import ProgressReader
@@ -51,13 +52,11 @@ from penstock.jobmaster.resource_manager import (
 from penstock.jobmaster.user_failure import exception_of
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.jobmaster.worker_losses import WorkerLosses
+from penstock.jobmaster.worker_message_routes import WorkerMessageRoutes
 from penstock.metrics.store import MetricStore
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
-from penstock.rpc.checkpoint_messages import CheckpointStandings
-from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
-from penstock.rpc.inspection_messages import Inspected
 from penstock.rpc.job_certificate import control_certificate
 from penstock.rpc.job_credentials import DataPlaneSecret
 from penstock.rpc.server import RpcServer
@@ -70,6 +69,8 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.failure import Failure
+    from penstock.jobmaster.main_thread import QueueUser
+    from penstock.rpc.connection import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -154,6 +155,7 @@ class Dispatcher:
         self._inspections = Inspections(
             main_thread.user("looks into TaskExecutors", MAX_EVENTS), self._resources
         )
+        self._router = self._routed(self._messages)
         self.gateway = ClusterGateway(
             self._configuration,
             settings,
@@ -308,7 +310,10 @@ class Dispatcher:
     # ---- workers, from the threads of their connections --------------------------------------
 
     def _serve_control(self, sock: socket.socket, peer: str) -> None:
-        _Peer(self, sock, peer).start()
+        worker = WorkerConnection(sock, peer, self._router.received, self.disconnected)
+        with self._connections_lock:
+            self._connections.add(worker.connection)
+        worker.connection.start()
 
     def _serve_heartbeat(self, sock: socket.socket, peer: str) -> None:
         try:
@@ -333,114 +338,34 @@ class Dispatcher:
 
         self._ends.post(disconnect)
 
-    def connected(self, connection: Connection) -> None:
-        """A control connection is open."""
-        with self._connections_lock:
-            self._connections.add(connection)
-
-    def received(self, peer: _Peer, received: list[messages.ToDriver]) -> None:
-        """Messages of a worker; handled in the main thread, but for its log and metrics."""
-        rest = [message for message in received if not self._is_handled_here(peer, message)]
-        if rest:
-            self._messages.post(lambda: self._handle_all(peer, rest))
-
-    def _is_handled_here(self, peer: _Peer, message: messages.ToDriver) -> bool:
-        """Handles a message that is not for the main thread."""
-        if isinstance(message, messages.LogRecords):
-            self._logs.received(message)
-        elif isinstance(message, messages.PrintedText):
-            self._printed.received(message, peer.connection)
-        elif isinstance(message, messages.TaskMetrics):
-            self._metrics.task_reported(peer.executor_id, message)
-        elif isinstance(message, Inspected):
-            self._inspections.answered(peer.executor_id, message)
-        elif isinstance(message, messages.WorkerMetrics):
-            if peer.executor_id:  # else it has not registered yet
-                self._metrics.worker_reported(peer.executor_id, message.values)
-        else:
-            return False
-        return True
-
-    def disconnected(self, peer: _Peer, connection: Connection, reason: str) -> None:
+    def disconnected(self, worker: WorkerConnection, reason: str) -> None:
         """A control connection is closed; its messages have all been received before."""
         with self._connections_lock:
-            self._connections.discard(connection)
-        self._ends.post(lambda: self._peer_lost(peer, reason))
+            self._connections.discard(worker.connection)
+        self._ends.post(lambda: self._peer_lost(worker, reason))
 
     # ---- the main thread ---------------------------------------------------------------------
 
-    def _handle_all(self, peer: _Peer, received: list[Any]) -> None:
-        for message in received:
-            self._handle(peer, message)
+    def _routed(self, messages_of_workers: QueueUser) -> MessageRouter:
+        routes = WorkerMessageRoutes(
+            self._logs,
+            self._printed,
+            self._metrics,
+            self._inspections,
+            self._resources,
+            self._declare_lost,
+            self._with_job,
+        )
+        return MessageRouter(routes.table(), messages_of_workers, self._resources.executors)
 
-    def _handle(self, peer: _Peer, message: messages.ForMainThread) -> None:
-        if isinstance(message, messages.RegisterTaskExecutor):
-            if peer.executor is None:
-                known = self._resources.executors.get(message.executor_id)
-                if known is not None and known.epoch < message.epoch:
-                    self._declare_lost(known, "a newer incarnation registered")
-                peer.executor = self._resources.register(message, peer.connection)
-            return
-        executor = peer.executor
-        if executor is None:
-            logger.warning("dropped %s: %s before it registered", peer, type(message).__name__)
-            peer.connection.close("not registered")
-            return
-        if self._resources.executors.get(executor.executor_id) is not executor:
-            return  # declared lost; what it still says is about attempts that were failed
-        if isinstance(message, messages.FatalError):
-            # Its tasks fail as well: they are not to be deployed once more in the slots that end.
-            self._declare_lost(executor, message.reason)
-        elif isinstance(message, messages.SlotFreed):
-            self._resources.slot_freed(executor.executor_id, message.allocation_id)
-        elif isinstance(message, messages.SlotRefused):
-            logger.warning("%s refused a slot: %s", executor, message.reason)
-            self._resources.slot_freed(executor.executor_id, message.allocation_id)
-        else:
-            self._handle_for_job(executor, message)
-
-    def _handle_for_job(
-        self,
-        executor: TaskExecutorGateway,
-        message: messages.OfferSlots
-        | messages.UpdateTaskState
-        | messages.ReportAccumulators
-        | messages.AcknowledgeCheckpoint
-        | messages.AcknowledgeCheckpoints
-        | messages.DeclineCheckpoint
-        | messages.AwaitFinalCheckpoint
-        | CheckpointStandings
-        | messages.ToCoordinator,
-    ) -> None:
-        master = self._jobs.get(message.job_id)
-        if isinstance(message, messages.OfferSlots):
-            if master is None:
-                for offer in message.offers:
-                    executor.connection.send(
-                        messages.FreeSlot(offer.allocation_id, "the job has ended")
-                    )
-            else:
-                with self._breaking(master):
-                    master.slots_offered(executor, message)
-        elif master is not None:
-            with self._breaking(master):
-                if isinstance(message, messages.UpdateTaskState):
-                    master.task_state_changed(executor.executor_id, message)
-                elif isinstance(message, messages.ReportAccumulators):
-                    master.accumulators_reported(message)
-                elif isinstance(
-                    message,
-                    (
-                        messages.AcknowledgeCheckpoint,
-                        messages.AcknowledgeCheckpoints,
-                        messages.DeclineCheckpoint,
-                        messages.AwaitFinalCheckpoint,
-                        CheckpointStandings,
-                    ),
-                ):
-                    master.checkpoint_message(message)
-                else:
-                    master.coordinator_message(executor, message)
+    def _with_job(self, job_id: bytes, action: Callable[[JobMaster], object]) -> bool:
+        """Run an action on the JobMaster of a job; return whether the job runs."""
+        master = self._jobs.get(job_id)
+        if master is None:
+            return False
+        with self._breaking(master):
+            action(master)
+        return True
 
     def _watch(self, hello: messages.HeartbeatHello, sock: socket.socket) -> None:
         executor = self._resources.executors.get(hello.executor_id)
@@ -450,8 +375,8 @@ class Dispatcher:
             return
         self._heartbeats.watch(hello.executor_id, sock)
 
-    def _peer_lost(self, peer: _Peer, reason: str) -> None:
-        executor = peer.executor
+    def _peer_lost(self, worker: WorkerConnection, reason: str) -> None:
+        executor = worker.executor
         if executor is None:
             return
         known = self._resources.executors.get(executor.executor_id)
@@ -526,9 +451,7 @@ class Dispatcher:
             self._metrics.worker_lost(executor_id)
             self._inspections.worker_lost(executor_id)
         self._extras_of.pop(job_id, None)
-        forget = getattr(self._driver, "forget_job", None)
-        if forget is not None:
-            forget(job_id)
+        self._driver.forget_job(job_id)
         # Those that do not end by themselves; of the others there are none left to kill.
         grace_s = self.settings.shutdown_grace_ms / 1000
         self._ends.schedule(grace_s, lambda: self._kill_workers(job_id))
@@ -551,9 +474,7 @@ class Dispatcher:
 
     def _kill_workers(self, job_id: bytes) -> None:
         """User code does not let a cancelled job end: its workers are killed."""
-        kill = getattr(self._driver, "kill", None)
-        if kill is not None:
-            kill(job_id)
+        self._driver.kill(job_id)
 
     def _main_thread_failed(self, error: BaseException) -> None:
         """A defect in what is done for all jobs ends them instead of leaving them hanging."""
@@ -617,32 +538,3 @@ def _cannot_take_checkpoints(job: JobGraph, files: FileSystems) -> Configuration
             TOLERABLE_FAILURES.key,
         )
     return None
-
-
-class _Peer:
-    """A control connection and the worker that registered over it."""
-
-    def __init__(self, dispatcher: Dispatcher, sock: socket.socket, address: str) -> None:
-        self.executor: TaskExecutorGateway | None = None
-        self._dispatcher = dispatcher
-        self._address = address
-        self.connection = Connection(
-            sock,
-            messages.driver_decoder(),
-            lambda received: dispatcher.received(self, received),
-            lambda reason: dispatcher.disconnected(self, self.connection, reason),
-            f"worker {address}",
-        )
-
-    def __str__(self) -> str:
-        return self._address
-
-    @property
-    def executor_id(self) -> str:
-        """The id of the executor; empty before it has registered."""
-        return "" if self.executor is None else self.executor.executor_id
-
-    def start(self) -> None:
-        """Starts reading."""
-        self._dispatcher.connected(self.connection)
-        self.connection.start()

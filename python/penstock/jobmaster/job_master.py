@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
-    from penstock.rpc.checkpoint_messages import CheckpointStandings
     from penstock.rpc.message import Message
     from penstock.rpc.task_deployment import RestoredState
 
@@ -77,6 +76,9 @@ _DAMAGED: Final = "penstock.errors.CorruptCheckpointError"
 
 class JobMaster:
     """Runs one job to its end.
+
+    Attributes:
+        checkpoints: The job's checkpoints, to which tasks report theirs.
 
     Args:
         on_ended: called once, when the job has reached a terminal status.
@@ -127,7 +129,7 @@ class JobMaster:
             if folder is not None:
                 # A scheme that nobody knows is refused now, not by the first savepoint or segment.
                 files.of(folder)
-        self._checkpoints = CheckpointService(
+        self.checkpoints = CheckpointService(
             job_graph,
             self._scheduler.graph,
             CheckpointSettings.of(job_graph.configuration, job_graph.checkpoint_interval_ms),
@@ -141,7 +143,7 @@ class JobMaster:
             on_checkpoint_request,
             records,
         )
-        self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
+        self._savepoints = Savepoints(job_graph.configuration, self.checkpoints, self.cancel)
         self._rescaling = Rescaling(
             self._scheduler.graph,
             self._take_checkpoint_to_spread,
@@ -152,7 +154,7 @@ class JobMaster:
         )
         self._restored: dict[tuple[bytes, int], RestoredState] = {}
         if recovery:
-            self._restored = self._checkpoints.start_from(recovery)
+            self._restored = self.checkpoints.start_from(recovery)
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
@@ -188,7 +190,7 @@ class JobMaster:
         if hopeless is not None:
             self.fail(hopeless)
             return
-        self._coordinators.start(self._checkpoints.coordinator_states())
+        self._coordinators.start(self.checkpoints.coordinator_states())
         self._run(self._scheduler.start(now_ms()))
 
     def cancel(self) -> None:
@@ -205,17 +207,17 @@ class JobMaster:
 
     def take_checkpoint(self, *, full: bool) -> Future[CompletedCheckpoint]:
         """The user wants a checkpoint beside the periodic ones; fails with `CheckpointError`."""
-        retention = self._checkpoints.coordinator.settings.retention
+        retention = self.checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(retention, full=full, forced=True)
-        return self._checkpoints.request(properties)
+        return self.checkpoints.request(properties)
 
     def _take_checkpoint_to_spread(self) -> Future[CompletedCheckpoint]:
         """Takes one that another parallelism can go on from."""
-        retention = self._checkpoints.coordinator.settings.retention
+        retention = self.checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(
             retention, forced=True, overtakes=can_be_spread(self._graph)
         )
-        return self._checkpoints.request(properties)
+        return self.checkpoints.request(properties)
 
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
         """The user wants another parallelism; see `Rescaling.begin`.
@@ -232,7 +234,7 @@ class JobMaster:
             if (error := rescaled.exception()) is not None:
                 stored.set_exception(error)
             else:
-                self._checkpoints.store_parallelisms(self._scheduler.wanted_parallelisms, stored)
+                self.checkpoints.store_parallelisms(self._scheduler.wanted_parallelisms, stored)
 
         rescaled.add_done_callback(store)
         return stored
@@ -305,8 +307,11 @@ class JobMaster:
             self._run(self._scheduler.executor_lost(executor_id, failure, now_ms()))
             self._take(self._causes.cause_known())
 
-    def task_state_changed(self, executor_id: str, update: messages.UpdateTaskState) -> None:
+    def task_state_reported(
+        self, executor: TaskExecutorGateway, update: messages.UpdateTaskState
+    ) -> None:
         """A TaskExecutor reports the state of an attempt."""
+        executor_id = executor.executor_id
         attempt = ExecutionAttemptID.from_bytes(update.attempt_id)
         if update.accumulators:
             self._accumulators[attempt] = update.accumulators
@@ -336,43 +341,39 @@ class JobMaster:
             The failure; one that no restart can help when there is no older checkpoint.
         """
         restored = self._restored.get((attempt.vertex_id, attempt.subtask))
-        latest = self._checkpoints.coordinator.store.latest
+        latest = self.checkpoints.coordinator.store.latest
         current = self._scheduler.graph.find_attempt(attempt)
         if restored is None or latest is None or current is None:
             return failure
         if restored.checkpoint_id != latest.checkpoint_id:
             return failure  # another subtask has told of it
-        if not self._checkpoints.damaged(restored.checkpoint_id, failure.message):
+        if not self.checkpoints.damaged(restored.checkpoint_id, failure.message):
             return replace(failure, recoverable=False)
         # The report comes after this, as that of a task which is being cancelled.
         self._run(self._scheduler.fail(failure, now_ms()))
         return failure
 
-    def accumulators_reported(self, message: messages.ReportAccumulators) -> None:
+    def accumulators_reported(
+        self, executor: TaskExecutorGateway, message: messages.ReportAccumulators
+    ) -> None:
         """A TaskExecutor reports intermediate accumulator values."""
+        del executor
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         self._accumulators[attempt] = message.accumulators
 
-    def coordinator_message(
-        self, executor: TaskExecutorGateway, message: messages.ToCoordinator
+    def reader_reported(
+        self, executor: TaskExecutorGateway, message: messages.ToEnumerator
     ) -> None:
-        """The reader of a source sent a message."""
+        """The reader of a source sent a message to the source's enumerator."""
         if not self._ended:
             self._coordinators.received(executor, message)
 
-    def checkpoint_message(
-        self,
-        message: messages.AcknowledgeCheckpoint
-        | messages.AcknowledgeCheckpoints
-        | messages.DeclineCheckpoint
-        | messages.AwaitFinalCheckpoint
-        | CheckpointStandings,
+    def watermark_reported(
+        self, executor: TaskExecutorGateway, message: messages.ReportedWatermark
     ) -> None:
-        """A subtask reports its part of a checkpoint, or waits for its last one."""
-        if isinstance(message, messages.AwaitFinalCheckpoint):
-            self._checkpoints.final_checkpoint_wanted(message.attempt_id)
-        else:
-            self._checkpoints.answered(message)
+        """The reader of a source reports its watermark, for alignment."""
+        if not self._ended:
+            self._coordinators.watermark_reported(executor, message)
 
     def accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
@@ -394,7 +395,7 @@ class JobMaster:
 
     def snapshot(self) -> JobSnapshot:
         """The job as it is now."""
-        coordinator = self._checkpoints.coordinator
+        coordinator = self.checkpoints.coordinator
         return job_snapshot(
             self._scheduler.graph,
             self._scheduler.exceptions,
@@ -446,7 +447,7 @@ class JobMaster:
                     self._run(self._scheduler.cancellation_failed(attempt_id, now_ms()))
             self._tasks_changed = True
         if self._tasks_changed and not self._ended:
-            self._checkpoints.tasks_changed()
+            self.checkpoints.tasks_changed()
             self._rescaling.tasks_changed()
         self._schedule_tick()
 
@@ -529,7 +530,7 @@ class JobMaster:
             executor.connection.send(message)
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
-        self._checkpoints.job_failing(action.reason)
+        self.checkpoints.job_failing(action.reason)
         reason = self._savepoints.job_failing(action.reason)
         if reason is not None:
             self._main_thread.post(lambda: self.fail(JobExecutionError(reason)))
@@ -537,7 +538,7 @@ class JobMaster:
     def _restore_state(self, action: actions.RestoreState) -> None:
         for subtask in action.subtasks:
             self._restored.pop(subtask, None)
-        self._restored |= self._checkpoints.restored(action.subtasks, is_global=action.is_global)
+        self._restored |= self.checkpoints.restored(action.subtasks, is_global=action.is_global)
 
     def _task_state_changed(self, action: actions.TaskStateChanged) -> None:
         self._tasks_changed = True
@@ -595,7 +596,7 @@ class JobMaster:
         logger.info("job %s: %s → %s", self._graph.name, action.old.value, action.new.value)
         if not action.new.is_terminal:
             if action.new is JobStatus.CANCELLING:
-                self._checkpoints.job_cancelling()
+                self.checkpoints.job_cancelling()
             self.gateway.set_status(action.new)
             return
         error: BaseException | None = None
@@ -630,7 +631,7 @@ class JobMaster:
             accumulators,
             "" if error is None else described(error),
         )
-        self._checkpoints.job_ended(action.new, result, self._tell_end)
+        self.checkpoints.job_ended(action.new, result, self._tell_end)
 
     def _end_with(self, error: Exception) -> None:
         """Ends the job whose end could not be carried out."""

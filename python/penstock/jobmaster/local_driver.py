@@ -94,6 +94,13 @@ class LocalDriver:
             self._servers.close()
         self._environment.close()
 
+    def describe(self, registered: str) -> str:
+        """Return the available slots, and the workers that were given a place."""
+        return f"{registered}, {self.granted()} were given a place to run"
+
+    def forget_job(self, job_id: bytes) -> None:
+        """Keep nothing of a job: the cluster ends with it."""
+
     def kill(self, job_id: bytes) -> None:
         """Kills all workers at once, which are those of the one job; each loss is reported."""
         del job_id
@@ -244,6 +251,13 @@ class InProcessDriver:
             self._names_records = False
             unname_records()
         self._environment.close()
+
+    def describe(self, registered: str) -> str:
+        """Return the available slots, and the workers that were given a place."""
+        return f"{registered}, {self.granted()} were given a place to run"
+
+    def forget_job(self, job_id: bytes) -> None:
+        """Keep nothing of a job: the cluster ends with it."""
 
     def kill(self, job_id: bytes) -> None:
         """Stops the workers, which are those of the one job; a thread cannot be killed."""

@@ -120,6 +120,19 @@ class ResourceManagerDriver(Protocol):
     def failures(self) -> Sequence[str]:
         """Why workers could not be started or ended, the latest last, with the end of the log."""
 
+    def describe(self, registered: str) -> str:
+        """Return the available slots, for the error of a request that cannot be served.
+
+        Args:
+            registered: The number of TaskExecutors and slots that have registered or start.
+        """
+
+    def kill(self, job_id: bytes) -> None:
+        """Kill the workers of a job; each loss is reported."""
+
+    def forget_job(self, job_id: bytes) -> None:
+        """Start nothing more of a job that has ended, and delete its files."""
+
     def stop(self, grace_s: float) -> None:
         """Ends all workers: waits up to ``grace_s`` for them, then kills; returns when gone."""
 
@@ -335,13 +348,10 @@ class ResourceManager:
     def describe(self) -> str:
         """Return the available slots, for the message of a request that cannot be served."""
         slots = sum(len(e.allocations) + len(e.free_slots) for e in self.executors.values())
-        text = (
+        text = self._driver.describe(
             f"{len(self.executors)} TaskExecutors with {slots} slots are registered, "
-            f"{len(self._starting)} are being started, "
-            f"{self._driver.granted()} were given a place to run"
+            f"{len(self._starting)} are being started"
         )
-        if (describe := getattr(self._driver, "describe", None)) is not None:
-            text = describe()
         if failures := list(self._driver.failures())[-MAX_TOLD_FAILURES:]:
             # Their logs mostly say the same: the last one stands for all.
             others = [failure.partition("\n")[0] for failure in failures[:-1]]

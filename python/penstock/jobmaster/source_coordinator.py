@@ -79,6 +79,12 @@ class SourceCoordinator:
         self._thread = MainThread(f"coordinator of {name}", self._failed)
         self.thread = self._thread.user(f"calls of the enumerator of {name}", MAX_CALLS)
         self._messages = self._thread.user(f"messages of readers of {name}", MAX_CALLS)
+        self._handlers: dict[type[messages.ToEnumerator], Callable[[int, Reader, Any], None]] = {
+            messages.ReaderRegistration: self._register,
+            messages.RequestSplit: self._request_split,
+            messages.AcknowledgeCheckpointEvent: self._barrier_has_left,
+            messages.SourceEvent: self._source_event,
+        }
 
     def start(self, state: bytes | None = None) -> None:
         """Makes and starts the enumerator, in its thread.
@@ -89,7 +95,7 @@ class SourceCoordinator:
         self._thread.start()
         self.thread.post(lambda: self._start(state))
 
-    def received(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
+    def received(self, subtask: int, reader: Reader, message: messages.ToEnumerator) -> None:
         """A reader sent a message; any thread."""
         try:
             self._messages.post(lambda: self._handle(subtask, reader, message))
@@ -223,24 +229,31 @@ class SourceCoordinator:
         if not self.is_closed:
             self._start(state)
 
-    def _handle(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
+    def _handle(self, subtask: int, reader: Reader, message: messages.ToEnumerator) -> None:
         if not self._is_running:
             return
-        enumerator = self._running()
-        if isinstance(message, messages.ReaderRegistration):
-            self.readers[subtask] = reader
-            self._gateways[subtask] = EventGateway(reader.send)
-            enumerator.add_reader(subtask)
-            return
         known = self.readers.get(subtask)
-        if known is None or known.attempt_id != reader.attempt_id:
-            return  # what an earlier attempt still said
-        if isinstance(message, messages.RequestSplit):
-            enumerator.handle_split_request(subtask, reader.host)
-        elif isinstance(message, messages.AcknowledgeCheckpointEvent):
-            self._gateways[subtask].open(message.checkpoint_id)
-        elif isinstance(message, messages.SourceEvent):
-            enumerator.handle_source_event(subtask, self.serializer.deserialize(message.event))
+        is_known = known is not None and known.attempt_id == reader.attempt_id
+        if is_known or type(message) is messages.ReaderRegistration:
+            self._handlers[type(message)](subtask, reader, message)
+        # Else an earlier attempt sent it.
+
+    def _register(self, subtask: int, reader: Reader, _: messages.ReaderRegistration) -> None:
+        self.readers[subtask] = reader
+        self._gateways[subtask] = EventGateway(reader.send)
+        self._running().add_reader(subtask)
+
+    def _request_split(self, subtask: int, reader: Reader, _: messages.RequestSplit) -> None:
+        self._running().handle_split_request(subtask, reader.host)
+
+    def _barrier_has_left(
+        self, subtask: int, _: Reader, message: messages.AcknowledgeCheckpointEvent
+    ) -> None:
+        self._gateways[subtask].open(message.checkpoint_id)
+
+    def _source_event(self, subtask: int, _: Reader, message: messages.SourceEvent) -> None:
+        event = self.serializer.deserialize(message.event)
+        self._running().handle_source_event(subtask, event)
 
     def _reset(self, subtask: int, checkpoint_id: int | None) -> None:
         self.readers.pop(subtask, None)

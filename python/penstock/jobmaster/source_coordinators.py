@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
-from penstock.rpc import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.operators import SourceDescriptor
     from penstock.jobmaster.resource_manager import TaskExecutorGateway
+    from penstock.rpc import messages
 
 
 class SourceCoordinators:
@@ -63,18 +63,18 @@ class SourceCoordinators:
         for operator_id, coordinator in self._enumerating.items():
             coordinator.start(states.get(operator_id))
 
-    def received(self, executor: TaskExecutorGateway, message: messages.ToCoordinator) -> None:
-        """A reader sent a message."""
-        attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
-        reader = Reader(message.attempt_id, executor.address[0], executor.connection.send)
-        if isinstance(message, messages.ReportedWatermark):
-            self._alignment.reported(
-                message.operator_id, attempt.subtask, reader, message.watermark
-            )
-            return
+    def received(self, executor: TaskExecutorGateway, message: messages.ToEnumerator) -> None:
+        """A reader sent a message to its source's enumerator."""
         coordinator = self._enumerating.get(message.operator_id)
         if coordinator is not None:
-            coordinator.received(attempt.subtask, reader, message)
+            coordinator.received(*_reader(executor, message.attempt_id), message)
+
+    def watermark_reported(
+        self, executor: TaskExecutorGateway, message: messages.ReportedWatermark
+    ) -> None:
+        """A reader reports its watermark."""
+        subtask, reader = _reader(executor, message.attempt_id)
+        self._alignment.reported(message.operator_id, subtask, reader, message.watermark)
 
     def checkpoint(self, checkpoint_id: int) -> dict[bytes, Future[bytes]]:
         """Takes the states of the enumerators, by operator; before the sources take theirs."""
@@ -125,3 +125,9 @@ class SourceCoordinators:
         """The job has ended; returns at once."""
         for coordinator in self._enumerating.values():
             coordinator.close()
+
+
+def _reader(executor: TaskExecutorGateway, attempt_id: bytes) -> tuple[int, Reader]:
+    """Return the subtask of an attempt, and its reader on the executor that sent a message."""
+    subtask = ExecutionAttemptID.from_bytes(attempt_id).subtask
+    return subtask, Reader(attempt_id, executor.address[0], executor.connection.send)

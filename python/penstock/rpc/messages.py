@@ -422,7 +422,7 @@ class HeartbeatHello(Message, frozen=True):
     epoch: int
 
 
-ForMainThread = (
+ToDriver = (
     RegisterTaskExecutor
     | OfferSlots
     | SlotRefused
@@ -440,8 +440,12 @@ ForMainThread = (
     | ReportedWatermark
     | SourceEvent
     | FatalError
+    | LogRecords
+    | PrintedText
+    | TaskMetrics
+    | WorkerMetrics
+    | Inspected
 )
-ToDriver = ForMainThread | LogRecords | PrintedText | TaskMetrics | WorkerMetrics | Inspected
 ToTaskExecutor = (
     RegistrationAccepted
     | RegistrationRefused
@@ -469,9 +473,8 @@ ToTaskExecutor = (
     | PrintedTextWritten
     | Shutdown
 )
-ToCoordinator = (
-    ReaderRegistration | RequestSplit | AcknowledgeCheckpointEvent | ReportedWatermark | SourceEvent
-)
+ToEnumerator = ReaderRegistration | RequestSplit | AcknowledgeCheckpointEvent | SourceEvent
+ToCoordinator = ToEnumerator | ReportedWatermark
 ForCheckpoints = TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpointAborted
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 

@@ -6,7 +6,7 @@ import collections
 import logging
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -83,6 +83,10 @@ class HostDriver:
         self._failures: collections.deque[str] = collections.deque(maxlen=MAX_FAILURES)
         self._stopped = False
         self._ends_hosts = False
+        self._handlers: dict[type[FromHost], Callable[[_Peer, Any], None]] = {
+            RegisterHost: self._register,
+            WorkerEnded: self._ended,
+        }
         self._heartbeats = HeartbeatManager(
             interval_ms / 1000, timeout_ms / 1000, self._heartbeat_timed_out
         )
@@ -113,8 +117,9 @@ class HostDriver:
         with self._changed:
             return list(self._failures)
 
-    def describe(self) -> str:
-        """The slots that there are."""
+    def describe(self, registered: str) -> str:
+        """Return the slots of all TaskExecutors, which other jobs may have."""
+        del registered
         with self._changed:
             slots = sum(host.slots for host in self._hosts.values())
             taken = sum(len(host.workers) for host in self._hosts.values())
@@ -212,10 +217,7 @@ class HostDriver:
     def received(self, peer: _Peer, received: list[FromHost]) -> None:
         """A host has said something."""
         for message in received:
-            if isinstance(message, RegisterHost):
-                self._register(peer, message)
-            elif peer.host is not None:
-                self._ended(peer.host, message)
+            self._handlers[type(message)](peer, message)
 
     def _register(self, peer: _Peer, message: RegisterHost) -> None:
         refusal = difference(own_versions(), message.versions, "taskexecutor")
@@ -243,9 +245,9 @@ class HostDriver:
             message.slots,
         )
 
-    def _ended(self, host: _Host, message: WorkerEnded) -> None:
+    def _ended(self, peer: _Peer, message: WorkerEnded) -> None:
         with self._changed:
-            if host.workers.pop(message.executor_id, None) is None:
+            if peer.host is None or peer.host.workers.pop(message.executor_id, None) is None:
                 return
             end = WorkerExit(
                 message.executor_id,

@@ -111,6 +111,13 @@ class SparkDriver:
             if thread.is_alive():
                 logger.error("Spark does not end job group %s", group)
 
+    def describe(self, registered: str) -> str:
+        """Return the available slots, and the workers that were given a place."""
+        return f"{registered}, {self.granted()} were given a place to run"
+
+    def forget_job(self, job_id: bytes) -> None:
+        """Keep nothing of a job: the cluster ends with it."""
+
     def kill(self, job_id: bytes) -> None:
         """Cancels all Spark jobs at once: their workers are those of the one job."""
         del job_id

@@ -147,7 +147,11 @@ def test_a_job_that_is_broken_fails_when_its_tasks_have_ended():
         assert len(cancelled) == len(running.resources.of(messages.SubmitTask)) > 0
         for task in cancelled:
             update = messages.UpdateTaskState(running.master.job_id, task.attempt_id, "CANCELED")
-            running.do(lambda update=update: running.master.task_state_changed("e", update))
+            running.do(
+                lambda update=update: running.master.task_state_reported(
+                    running.resources.executor, update
+                )
+            )
         running.fails(IndexError, "out of range")
     finally:
         running.close()

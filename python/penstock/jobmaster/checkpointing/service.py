@@ -327,26 +327,19 @@ class CheckpointService:
 
     # ---- answers of tasks ------------------------------------------------------------------
 
-    def answered(
-        self,
-        message: messages.AcknowledgeCheckpoint
-        | messages.AcknowledgeCheckpoints
-        | messages.DeclineCheckpoint
-        | CheckpointStandings,
-    ) -> None:
-        """Tasks report their parts of a checkpoint or that they have none, or workers for them."""
-        if isinstance(message, CheckpointStandings):
-            standings, checkpoint_id = message.standings, message.checkpoint_id
-            self._run(self.coordinator.standings_reported(checkpoint_id, standings, _now_ms()))
-            return
-        if isinstance(message, messages.AcknowledgeCheckpoint):
-            report = (message.attempt_id, message.metrics, message.state)
+    def acknowledged(self, message: messages.AcknowledgeCheckpoint) -> None:
+        """A task reports its part of a checkpoint."""
+        self._acknowledged(
+            message.checkpoint_id, (message.attempt_id, message.metrics, message.state)
+        )
+
+    def acknowledged_together(self, message: messages.AcknowledgeCheckpoints) -> None:
+        """A worker reports the parts of its tasks."""
+        for report in message.reports:
             self._acknowledged(message.checkpoint_id, report)
-            return
-        if isinstance(message, messages.AcknowledgeCheckpoints):
-            for report in message.reports:
-                self._acknowledged(message.checkpoint_id, report)
-            return
+
+    def declined(self, message: messages.DeclineCheckpoint) -> None:
+        """A task reports that it has no part of a checkpoint."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         reason = CheckpointFailureReason.__members__.get(
             message.reason, CheckpointFailureReason.DECLINED
@@ -356,6 +349,11 @@ class CheckpointService:
                 attempt, message.checkpoint_id, reason, message.detail, _now_ms()
             )
         )
+
+    def standings_reported(self, message: CheckpointStandings) -> None:
+        """A worker reports how far its tasks are with a checkpoint."""
+        standings, checkpoint_id = message.standings, message.checkpoint_id
+        self._run(self.coordinator.standings_reported(checkpoint_id, standings, _now_ms()))
 
     def _acknowledged(
         self,
