@@ -165,7 +165,8 @@ class AbortCheckpoints:
 class RestoreState:
     """Asks the checkpoint coordinator to assign state to the new attempts of these subtasks.
 
-    It comes before the `Deploy` actions of those attempts; a failure of it is a global failure.
+    It comes before the `Deploy` actions of those attempts, whose deployments take the state from
+    their `Execution`; a failure of it is a global failure.
     """
 
     subtasks: frozenset[tuple[bytes, int]]

@@ -19,6 +19,7 @@ from penstock.jobmaster.states import EXECUTION_TRANSITIONS, ExecutionState
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobVertex
     from penstock.jobmaster.slots import SlotOffer
+    from penstock.rpc.task_deployment import RestoredState
 
 #: Ended attempts that are remembered per subtask.
 MAX_PRIOR_ATTEMPTS: Final = 16
@@ -60,6 +61,8 @@ class Execution:
         timestamps: Time at which each state was entered, ms.
         slot: Where it runs or ran, once assigned.
         failure: Why it failed, if it did.
+        restored: Its initial state, from its assignment until its deployment takes it.
+        restored_from: Id of the checkpoint that it starts from.
     """
 
     attempt_id: ExecutionAttemptID
@@ -69,6 +72,8 @@ class Execution:
     timestamps: dict[ExecutionState, int] = field(default_factory=dict)
     slot: SlotOffer | None = None
     failure: Failure | None = None
+    restored: RestoredState | None = None
+    restored_from: int | None = None
 
     def __post_init__(self) -> None:
         self.timestamps[self.state] = self.created_ms
@@ -86,6 +91,16 @@ class Execution:
             return False
         self.slot = slot
         return True
+
+    def assign_state(self, restored: RestoredState) -> None:
+        """Has the attempt start from its part of a checkpoint."""
+        self.restored = restored
+        self.restored_from = restored.checkpoint_id
+
+    def take_state(self) -> RestoredState | None:
+        """Return the initial state for the deployment; the worker keeps it from then on."""
+        restored, self.restored = self.restored, None
+        return restored
 
     def deploy(self, now_ms: int) -> None:
         """Goes to its worker.

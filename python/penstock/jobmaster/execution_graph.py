@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+    from penstock.rpc.task_deployment import RestoredState
 
 SubtaskID = tuple[bytes, int]
 
@@ -228,6 +229,11 @@ class ExecutionGraph:
         self._live[execution.attempt_id] = subtask
         self.active += 1
         return execution
+
+    def assign_states(self, states: Mapping[SubtaskID, RestoredState]) -> None:
+        """Has the current attempts of subtasks start from their parts of a checkpoint."""
+        for subtask_id, restored in states.items():
+            self.subtask(subtask_id).current.assign_state(restored)
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
         """Begins new attempts of all subtasks, of which there are now others.

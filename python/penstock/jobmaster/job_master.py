@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
     from penstock.rpc.message import Message
-    from penstock.rpc.task_deployment import RestoredState
 
 logger = logging.getLogger(__name__)
 
@@ -152,9 +151,8 @@ class JobMaster:
             self._room,
             lambda: self._scheduler.wanted_parallelisms,
         )
-        self._restored: dict[tuple[bytes, int], RestoredState] = {}
         if recovery:
-            self._restored = self.checkpoints.start_from(recovery)
+            self._scheduler.graph.assign_states(self.checkpoints.start_from(recovery))
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
@@ -340,14 +338,13 @@ class JobMaster:
         Returns:
             The failure; one that no restart can help when there is no older checkpoint.
         """
-        restored = self._restored.get((attempt.vertex_id, attempt.subtask))
         latest = self.checkpoints.coordinator.store.latest
-        current = self._scheduler.graph.find_attempt(attempt)
-        if restored is None or latest is None or current is None:
+        subtask = self._scheduler.graph.find_attempt(attempt)
+        if latest is None or subtask is None:
             return failure
-        if restored.checkpoint_id != latest.checkpoint_id:
-            return failure  # another subtask has told of it
-        if not self.checkpoints.damaged(restored.checkpoint_id, failure.message):
+        if subtask.current.restored_from != latest.checkpoint_id:
+            return failure  # it began without one, or another subtask has told of it
+        if not self.checkpoints.damaged(latest.checkpoint_id, failure.message):
             return replace(failure, recoverable=False)
         # The report comes after this, as that of a task which is being cancelled.
         self._run(self._scheduler.fail(failure, now_ms()))
@@ -508,9 +505,12 @@ class JobMaster:
             for chunk in messages.code_chunks(task.code_id, action.code):
                 executor.connection.send(chunk)
             executor.code_sent.add(task.code_id)
-        restored = self._restored.get((task.vertex_id, task.subtask))
+        subtask = self._scheduler.graph.find_attempt(action.attempt_id)
+        assert subtask is not None, "no later attempt begins before this one is sent"
         executor.connection.send(
-            messages.SubmitTask(msgspec.structs.replace(task, restored=restored))
+            messages.SubmitTask(
+                msgspec.structs.replace(task, restored=subtask.current.take_state())
+            )
         )
 
     def _cancel_task(self, action: actions.CancelTask) -> None:
@@ -536,9 +536,9 @@ class JobMaster:
             self._main_thread.post(lambda: self.fail(JobExecutionError(reason)))
 
     def _restore_state(self, action: actions.RestoreState) -> None:
-        for subtask in action.subtasks:
-            self._restored.pop(subtask, None)
-        self._restored |= self.checkpoints.restored(action.subtasks, is_global=action.is_global)
+        self._scheduler.graph.assign_states(
+            self.checkpoints.restored(action.subtasks, is_global=action.is_global)
+        )
 
     def _task_state_changed(self, action: actions.TaskStateChanged) -> None:
         self._tasks_changed = True

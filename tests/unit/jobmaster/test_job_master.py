@@ -8,7 +8,9 @@ from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, 
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
     ChannelStateHandle,
+    OperatorStateHandle,
     OperatorSubtaskState,
+    PartitionableState,
 )
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.errors import InvalidProgramError
@@ -31,6 +33,7 @@ class Executors:
 
     def __init__(self, broken=None):
         self.sent = []
+        self.changed = threading.Condition()
         self.broken = broken
         self.executor = SimpleNamespace(
             executor_id="e", address=("127.0.0.1", 1), connection=self, code_sent=set()
@@ -40,7 +43,15 @@ class Executors:
     def send(self, message):
         if isinstance(message, self.broken or ()):
             raise ArithmeticError("not sent")
-        self.sent.append(message)
+        with self.changed:
+            self.sent.append(message)
+            self.changed.notify_all()
+
+    def waited(self, kind, number):
+        """So many messages, once they are sent."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.of(kind)) >= number, PATIENCE_S)
+            return self.of(kind)
 
     def of(self, kind):
         return [message for message in self.sent if isinstance(message, kind)]
@@ -155,3 +166,61 @@ def test_a_job_that_is_broken_fails_when_its_tasks_have_ended():
         running.fails(IndexError, "out of range")
     finally:
         running.close()
+
+
+def test_state_travels_in_the_deployment_and_is_kept_by_nobody_else():
+    """Method: a job begins at a checkpoint, fails once, and begins there again."""
+    job = word_count(parallelism=2).job_graph(job_id=bytes(16))
+    job.configuration["restart-strategy.type"] = "fixed-delay"
+    job.configuration["restart-strategy.fixed-delay.delay"] = "0 ms"
+    vertex = next(v for v in job.vertices.values() if v.inputs)
+    operator = vertex.operators[0].id
+    parts = {
+        subtask: OperatorSubtaskState(managed_operator=(operator_state(bytes([subtask])),))
+        for subtask in range(2)
+    }
+    state = OperatorState(
+        operator, vertex.parallelism, vertex.max_parallelism, vertex.name, subtasks=parts
+    )
+    source = RecoverySource(CheckpointMetadata(3, 0, {operator: state}), "/nowhere", False, False)
+    running = Running(job, [source])
+    graph = running.master._scheduler.graph
+    count = len(list(graph.subtasks()))
+    try:
+        running.offer(2)
+        for first in (0, count):
+            tasks = [
+                message.descriptor
+                for message in running.resources.waited(messages.SubmitTask, first + count)
+            ][first:]
+            assert len(tasks) == count
+            for task in tasks:
+                if task.vertex_id == vertex.id:
+                    assert task.restored.checkpoint_id == 3
+                    assert task.restored.state.operators[operator] == parts[task.subtask]
+            kept = [subtask.current.restored for subtask in graph.subtasks()]
+            assert kept == [None] * count
+            assert graph.subtask((vertex.id, 0)).current.restored_from == 3
+            if first == 0:
+                fail_all(running, tasks)
+    finally:
+        running.close()
+
+
+def operator_state(data):
+    return OperatorStateHandle(
+        {"state": PartitionableState("split", (0,))}, ByteStreamHandle("s", data)
+    )
+
+
+def fail_all(running, tasks):
+    """One task fails, and the others end as they are told to."""
+    failure = messages.TaskFailure("app", "Boom", "boom", "", "", -1)
+    for number, task in enumerate(tasks):
+        end = ("CANCELED", None) if number else ("FAILED", failure)
+        update = messages.UpdateTaskState(running.master.job_id, task.attempt_id, *end)
+        running.do(
+            lambda update=update: running.master.task_state_reported(
+                running.resources.executor, update
+            )
+        )
