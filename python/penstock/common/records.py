@@ -81,7 +81,10 @@ def _no_field(record: Any, name: str) -> InvalidProgramError:
         names = list(map(str, record))
     else:
         record_class: Any = type(record)
-        names = list(field_names_of(record_class) or getattr(record, "__dict__", ()))
+        declared: Any = field_names_of(record_class)
+        names = list(
+            vars(record) if declared is None and hasattr(record, "__dict__") else declared or ()
+        )
     text = repr(record)
     shown = text if len(text) <= 100 else f"{text[:97]}…"
     return InvalidProgramError(f"{shown} has no field {name!r}{nearest_hint(name, names)}")

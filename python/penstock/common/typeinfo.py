@@ -6,6 +6,8 @@ description holds no codec itself: `penstock.serialization.codec` makes one from
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.common.basic_types import BasicType, BasicTypeInfo, InstantTypeInfo, TypeInformation
 from penstock.common.composite_types import (
     BasicArrayTypeInfo,
@@ -19,6 +21,7 @@ from penstock.common.composite_types import (
     as_type_information,
     with_field_names,
 )
+from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -34,6 +37,7 @@ __all__ = [
     "BasicType",
     "BasicTypeInfo",
     "DateTypeInfo",
+    "EnumTypeInfo",
     "InstantTypeInfo",
     "ListTypeInfo",
     "LocalTimeTypeInfo",
@@ -42,6 +46,7 @@ __all__ = [
     "ObjectArrayTypeInfo",
     "PickledBytesTypeInfo",
     "PrimitiveArrayTypeInfo",
+    "RecordTypeInfo",
     "RowTypeInfo",
     "SqlTimeTypeInfo",
     "TimeTypeInfo",
@@ -193,6 +198,20 @@ class Types:
     def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
         """A list."""
         return ListTypeInfo(element_type_info)
+
+    @staticmethod
+    def of(annotation: Any) -> TypeInformation:
+        """The type of the values of a class or an annotation (beyond PyFlink).
+
+        ``Types.of(Click)`` of a dataclass, NamedTuple, TypedDict, model of pydantic or class of
+        attrs is a `RecordTypeInfo`; ``Types.of(list[int])`` is ``Types.LIST(Types.LONG())``.
+
+        Raises:
+            InvalidProgramError: No type describes the values.
+        """
+        from penstock.common.annotation_types import type_of
+
+        return type_of(annotation)
 
 
 _PRIMITIVE = frozenset(

@@ -27,6 +27,18 @@ _AS_THEY_ARE: Final = (
 )
 
 
+def listed_elements(collection: Any, declared: TypeInformation | None) -> list[Any]:
+    """Return the elements of what `from_collection` was given.
+
+    Raises:
+        InvalidProgramError: The collection cannot be iterated.
+    """
+    collection = elements_of(collection, declared)
+    if not hasattr(collection, "__iter__"):
+        raise InvalidProgramError(f"from_collection takes a list of elements, got {collection!r}")
+    return list(collection)
+
+
 def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[bytes]:
     """Encodes what `from_collection` was given, so that what does not fit fails in that call.
 
@@ -41,10 +53,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
     """
     from penstock.serialization.type_serializer import JobTypeSerializer
 
-    collection = elements_of(collection, declared)
-    if not hasattr(collection, "__iter__"):
-        raise InvalidProgramError(f"from_collection takes a list of elements, got {collection!r}")
-    values = list(collection)
+    values = listed_elements(collection, declared)
     encode = JobTypeSerializer[Any](declared).serialize
     elements: list[bytes] = []
     if declared is None or isinstance(declared, PickledBytesTypeInfo):

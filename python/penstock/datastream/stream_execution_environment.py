@@ -28,9 +28,10 @@ from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import Source
+from penstock.datastream.annotations import of_records
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode  # noqa: TC001 - as PyFlink's module
-from penstock.datastream.collection_elements import encoded_elements
+from penstock.datastream.collection_elements import encoded_elements, listed_elements
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import checked_target, execute_job, execution_target
 from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
@@ -396,19 +397,21 @@ class StreamExecutionEnvironment(MissingMethods):
         from penstock.serialization.class_reference import noting_classes
 
         declared = type_argument(type_info, "from_collection")
+        values = listed_elements(collection, declared)
         with noting_classes() as classes:
-            elements = encoded_elements(collection, declared)
-        return self._source(
-            SourceTransformation(
-                "Collection Source",
-                operators.CollectionSource(
-                    elements=elements, element_type=declared, classes=list(classes)
-                ),
-                declared,
-                1,
+            elements = encoded_elements(values, declared)
+        source = SourceTransformation(
+            "Collection Source",
+            operators.CollectionSource(
+                elements=elements, element_type=declared, classes=list(classes)
             ),
-            non_parallel=True,
+            declared,
+            1,
         )
+        if declared is None:
+            found = of_records(map(type, values))
+            source.annotated_type, source.annotation_problem = found
+        return self._source(source, non_parallel=True)
 
     def from_elements(self, *elements: T) -> DataStream[T]:
         """As `from_collection` without a type (beyond PyFlink)."""

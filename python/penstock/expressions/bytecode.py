@@ -16,7 +16,7 @@ from functools import cache
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo
+from penstock.common.typeinfo import RecordTypeInfo, RowTypeInfo, TupleTypeInfo
 from penstock.common.types import Row
 from penstock.expressions.bytecode_tables import (
     BINARY_OPERATORS,
@@ -300,11 +300,24 @@ class Translation:
     def _attribute(self, row: int, found: dis.Instruction) -> int:
         """Return the register of an attribute, which must be a field of a declared row."""
         name = found.argval
+        declared = self._body.type_of(row)
+        if isinstance(declared, RecordTypeInfo) and name in declared.get_field_names():
+            return self._record_attribute(row, found, declared)
         place = _place_in(self._body.type_of(row), name)
         is_own = name.startswith("_") or name in _OWN_ATTRIBUTES
         if place is None or is_own or is_method(found):
             raise NotComputedError(why_refused(found))
         return self._named_field(row, self._body.constant(name), place)
+
+    def _record_attribute(
+        self, record: int, found: dis.Instruction, declared: RecordTypeInfo
+    ) -> int:
+        if is_method(found) or declared.is_dictionary:
+            raise NotComputedError(why_refused(found))
+        attribute = self._body.attribute(record, found.argval, declared.record_class)
+        position = declared.get_field_index(found.argval)
+        self._body.declare(attribute, declared.get_field_types()[position])
+        return attribute
 
     def _item(self, container: int, index: int) -> int:
         """Return the register of a subscript."""

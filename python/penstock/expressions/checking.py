@@ -56,6 +56,8 @@ Typed = tuple[n.Node, TypeInformation | None]
 def kind_of(type_info: TypeInformation | None) -> str:
     """Return the kind of a type's values; ``any`` if it is unknown."""
     match type_info:
+        case typeinfo.RecordTypeInfo():
+            return "map" if type_info.is_dictionary else "record"
         case None | typeinfo.PickledBytesTypeInfo():
             return "any"
         case typeinfo.InstantTypeInfo():
@@ -150,8 +152,15 @@ class _Checker:
         key, kind = node.key, kind_of(found)
         element: TypeInformation | None = None
         position = None
+        record_class = None
         if kind == "any":
             pass
+        elif isinstance(found, typeinfo.RecordTypeInfo):
+            position, element = _member(node, found)
+            if found.is_tuple:
+                key = position
+            elif not found.is_dictionary:
+                record_class = found.record_class
         elif isinstance(found, typeinfo.RowTypeInfo | typeinfo.TupleTypeInfo):
             position, element = _member(node, found)
             key = position if kind == "tuple" else key
@@ -169,7 +178,7 @@ class _Checker:
                 raise InvalidProgramError(f"{node} is {element}, not {node.declared}")
             element = node.declared
         row_position = position if kind == "row" and isinstance(key, str) else None
-        return n.Field(container, key, node.declared, row_position), element
+        return n.Field(container, key, node.declared, row_position, record_class), element
 
     def _binary(self, node: n.Binary) -> Typed:
         left, one = self.typed(node.left)
@@ -287,16 +296,17 @@ def _of_millis(node: n.Call, operand: n.Node, name: str) -> Typed:
 
 
 def _member(
-    node: n.Field, found: typeinfo.RowTypeInfo | typeinfo.TupleTypeInfo
+    node: n.Field, found: typeinfo.RowTypeInfo | typeinfo.TupleTypeInfo | typeinfo.RecordTypeInfo
 ) -> tuple[int, TypeInformation]:
-    """Return the position of a field in a row or tuple, and its type."""
+    """Return the position of a field in a row, tuple or record, and its type."""
     types = found.get_field_types()
-    if isinstance(found, typeinfo.RowTypeInfo):
-        names = found.get_field_names()
-    else:
+    if isinstance(found, typeinfo.TupleTypeInfo):
         names = [f"f{i}" for i in range(len(types))]
+    else:
+        names = found.get_field_names()
     key = node.key
-    if isinstance(key, int) and 0 <= key < len(types):
+    has_positions = not isinstance(found, typeinfo.RecordTypeInfo) or found.is_tuple
+    if isinstance(key, int) and has_positions and 0 <= key < len(types):
         return key, types[key]
     if key in names:
         return names.index(str(key)), types[names.index(str(key))]

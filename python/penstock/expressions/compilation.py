@@ -75,6 +75,8 @@ class _Compiler:
 
     def _field(self, node: n.Field) -> int:
         builder, container = self._builder, self.compiled(node.container)
+        if node.record_class is not None:
+            return builder.attribute(container, str(node.key), node.record_class)
         if node.position is not None:
             if node.position >= LIMIT:
                 raise NotComputedError(f"takes field {node.position} of a row")

@@ -37,12 +37,14 @@ class Field(Node):
         key: Its name or position, or the key of a dictionary.
         declared: The type that the program says it has.
         position: Of a row whose type is known: where its type has the field.
+        record_class: The class of a record whose type is known, and whose fields are attributes.
     """
 
     container: Node
     key: int | str
     declared: TypeInformation | None = None
     position: int | None = None
+    record_class: type | None = None
 
     def __str__(self) -> str:
         declared = "" if self.declared is None else f", {self.declared}"

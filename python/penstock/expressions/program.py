@@ -8,6 +8,7 @@ described in ``docs/formats/program.md``, every operation included.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -245,6 +246,11 @@ class ProgramBuilder:
         if type(position) is int and 0 <= position < LIMIT:
             return self.add("field", container, number=position)
         return self.add("subscript", container, index)
+
+    def attribute(self, container: int, name: str, record_class: type) -> int:
+        """Adds the attribute of a register, of exactly that class; returns its target."""
+        getter = self.constant((attrgetter(name), (record_class,)))
+        return self.gather("call", [container], left=getter)
 
     def program(self, parameters: int) -> Program | None:
         """The program, unless it is too long."""

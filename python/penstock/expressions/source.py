@@ -52,6 +52,8 @@ class _Writer:
                 return f"x{node.index}"
             case n.Field() if node.position is not None:
                 return f"row_field({self.written(node.container)}, {node.key!r}, {node.position})"
+            case n.Field() if node.record_class is not None:
+                return f"{self.written(node.container)}.{node.key}"
             case n.Field():
                 return f"{self._operand(node.container)}[{node.key!r}]"
             case n.Literal():

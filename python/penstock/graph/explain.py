@@ -114,9 +114,14 @@ def _facts(node: StreamNode) -> list[str]:
     if node.uid is not None:
         facts.append(f"uid {node.uid}")
     if node.output_type is None and not node.is_sink:
+        known = "type not declared"
+        if node.annotated_type is not None:
+            known = f"type {node.annotated_type} by annotation, not declared"
+        elif node.annotation_problem is not None:
+            known = f"type not declared, and none by annotation, because {node.annotation_problem}"
         facts.append(
-            "type not declared: values are encoded with their Python types, and pickled where "
-            "these have no encoding"
+            f"{known}: values are encoded with their Python types, and pickled where these have "
+            "no encoding"
         )
     elif node.output_type is not None:
         facts.append(f"type {node.output_type}")

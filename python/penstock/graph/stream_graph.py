@@ -82,6 +82,8 @@ class StreamNode:
     is_legacy_source: bool = False
     is_sink: bool = False
     bounded: bool = True
+    annotated_type: object | None = None
+    annotation_problem: str | None = None
     output_selectors: list[object] = field(default_factory=list)
     in_edges: list[StreamEdge] = field(default_factory=list)
     out_edges: list[StreamEdge] = field(default_factory=list)

@@ -180,6 +180,8 @@ class StreamGraphGenerator:
                 max_parallelism=max_parallelism,
                 input_types=tuple(source.output_type for source in inputs),
                 output_type=transformation.output_type,
+                annotated_type=transformation.annotated_type,
+                annotation_problem=transformation.annotation_problem,
                 key_selectors=key_selectors if any(s is not None for s in key_selectors) else (),
                 key_type=key_type,
                 slot_sharing_group=self._slot_sharing_group(

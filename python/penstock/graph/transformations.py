@@ -48,6 +48,9 @@ class Transformation:
         location: The line of the user's program that made it, or None.
         name: What plans, metrics and thread names show.
         output_type: TypeInformation of the records, or None when it is not declared.
+        annotated_type: Of records without a declared type: the TypeInformation that annotations
+            and classes of the program give them, or None.  Nothing is encoded by it.
+        annotation_problem: Why an annotation gives no type, or None.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
         has_own_parallelism: Whether the program chose it, or nothing else is possible: no default
             of the job is meant.
@@ -72,6 +75,8 @@ class Transformation:
         self.location: Final = user_location()
         self.name = name
         self.output_type = output_type
+        self.annotated_type: object | None = None
+        self.annotation_problem: str | None = None
         self.parallelism = PARALLELISM_DEFAULT
         self.max_parallelism = -1
         self.uid: str | None = None
@@ -356,6 +361,8 @@ class UnionTransformation(Transformation):
         if not inputs:
             raise InvalidProgramError("a union needs at least one input")
         super().__init__("Union", inputs[0].output_type, inputs[0].parallelism)
+        if all(other.annotated_type == inputs[0].annotated_type for other in inputs):
+            self.annotated_type = inputs[0].annotated_type
         self._inputs = tuple(inputs)
 
     @property
@@ -370,6 +377,7 @@ class _EdgeTransformation(Transformation):
     def __init__(self, input: Transformation, name: str, output_type: object | None) -> None:
         super().__init__(name, output_type, input.parallelism)
         self.input = input
+        self.annotated_type = input.annotated_type
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
@@ -396,6 +404,7 @@ class SideOutputTransformation(_EdgeTransformation):
 
     def __init__(self, input: Transformation, tag: str, output_type: object | None) -> None:
         super().__init__(input, "SideOutput", output_type)
+        self.annotated_type = None
         self.tag = tag
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.missing_methods import MissingMethods
+from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.common.typeinfo import TypeInformation
+
+
+#: By the call that adds an operator: the methods of a function, and if they return any number.
+_RESULTS: Final = {
+    "co_map": ("map", False),
+    "co_flat_map": ("flat_map", True),
+    "co_process": ("process_element", True),
+    "keyed_co_process": ("process_element", True),
+}
 
 
 class ConnectedStreams(MissingMethods):
@@ -103,6 +113,10 @@ class ConnectedStreams(MissingMethods):
         self._is_keyed()
         selector1, key_type1 = self.stream1._keys()
         selector2, key_type2 = self.stream2._keys()
+        called, elements = _RESULTS[method]
+        annotation = of_all(
+            of_results(func, f"{called}{side}", elements=elements) for side in (1, 2)
+        )
         return add_two_input(
             TwoInputTransformation,
             self.stream1,
@@ -113,6 +127,7 @@ class ConnectedStreams(MissingMethods):
             selector1,
             selector2,
             common_key_type(key_type1, key_type2),
+            annotation,
         )
 
 
@@ -126,6 +141,7 @@ def add_two_input(
     key_selector1: Any = None,
     key_selector2: Any = None,
     key_type: TypeInformation | None = None,
+    annotation: Annotation = NOTHING,
 ) -> DataStream[Any]:
     """Adds an operator with two inputs to the program."""
     environment = stream1.get_execution_environment()
@@ -140,7 +156,8 @@ def add_two_input(
             key_selector1=key_selector1,
             key_selector2=key_selector2,
             key_type=key_type,
-        )
+        ),
+        annotation if output_type is None else NOTHING,
     )
 
 

@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.missing_methods import MissingMethods
+from penstock.datastream.annotations import of_results
 from penstock.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -80,7 +81,7 @@ class _WithWindow(MissingMethods):
     def __init__(
         self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        self._types = [stream._plain().get_type() for stream in streams._streams]
+        self._types = [stream._plain()._record_type() for stream in streams._streams]
         key_selector = _EitherKey(streams._selectors[LEFT], streams._selectors[RIGHT])
         keyed = streams._tagged().key_by(key_selector, streams._key_type)
         self._windowed = keyed.window(window_assigner)
@@ -129,7 +130,13 @@ class JoinedStreams(_TwoKeyedStreams):
             if not isinstance(joined, FlatJoinFunction):
                 check_function(joined, JoinFunction, "join apply", or_callable=True)
             declared = result_type(joined, output_type)
-            return self._windowed.apply(_JoinWindow(joined), declared).name("Join")
+            results = self._windowed.apply(_JoinWindow(joined), declared).name("Join")
+            if declared is None:
+                flat = isinstance(joined, FlatJoinFunction)
+                found = of_results(joined, "join", elements=flat)
+                results.transformation.annotated_type = found.type_info
+                results.transformation.annotation_problem = found.problem
+            return results
 
 
 class CoGroupedStreams(_TwoKeyedStreams):

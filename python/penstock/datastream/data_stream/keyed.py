@@ -10,10 +10,12 @@ from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
+    RecordTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
 )
+from penstock.datastream.annotations import Annotation
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument
 from penstock.datastream.functions import (
     KeyedProcessFunction,
@@ -118,7 +120,7 @@ class KeyedStream(DataStream[T], Generic[T]):
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
         """Folds the records of each key, emitting every intermediate result; the type stays."""
-        function = computed(func, "reduce", [self._origin.get_type()] * 2)
+        function = computed(func, "reduce", [self._origin._record_type()] * 2)
         check_function(function, ReduceFunction, "reduce", or_callable=True)
         return self._reduction(operators.Reduce(shipped(function, "reduce")))
 
@@ -160,7 +162,9 @@ class KeyedStream(DataStream[T], Generic[T]):
             raise InvalidProgramError(
                 f"{operation} takes the position or the name of a field, got {given!r}"
             )
-        row = self._origin.get_type()
+        row = self._origin._record_type()
+        if isinstance(row, RecordTypeInfo):
+            return _record_field(row, position, operation)
         if isinstance(row, RowTypeInfo) and isinstance(position, str):
             names = row.get_field_names()
             if position not in names:
@@ -190,7 +194,8 @@ class KeyedStream(DataStream[T], Generic[T]):
                 self._environment.get_parallelism(),
                 key_selector=self._key_selector,
                 key_type=self._key_type,
-            )
+            ),
+            Annotation(self._kept_annotation()),
         )
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[T]:
@@ -330,3 +335,14 @@ def _has_array(key_type: TypeInformation) -> bool:
     if isinstance(key_type, (RowTypeInfo, TupleTypeInfo)):
         return any(map(_has_array, key_type.get_field_types()))
     return isinstance(key_type, (BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo))
+
+
+def _record_field(record: RecordTypeInfo, field: int | str, operation: str) -> int | str:
+    """Return the field of a record that an aggregation names: of a NamedTuple its position."""
+    names = record.get_field_names()
+    if isinstance(field, str) and field not in names:
+        hint = nearest_hint(field, names)
+        raise InvalidProgramError(f"{operation}: {record} has no field {field!r}{hint}")
+    if isinstance(field, int) and record.is_tuple and not -len(names) <= field < len(names):
+        raise InvalidProgramError(f"{operation}: {record} has no field {field}")
+    return int(field) if isinstance(field, int) else field

@@ -61,6 +61,10 @@ class StreamSettings(MissingMethods):
         """The type of the elements."""
         return declared_type(self._transformation)
 
+    def _record_type(self) -> TypeInformation:
+        """Return the declared type of the records, else the one that annotations give them."""
+        return record_type(self._transformation)
+
     def get_name(self) -> str:
         """The name of the operator.
 
@@ -187,3 +191,10 @@ def declared_type(transformation: Transformation) -> TypeInformation:
     """The type that a transformation's records are known by."""
     declared = cast("TypeInformation | None", transformation.output_type)
     return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)
+
+
+def record_type(transformation: Transformation) -> TypeInformation:
+    """The declared type of a transformation's records, else that of annotations and classes."""
+    if transformation.output_type is None and transformation.annotated_type is not None:
+        return cast("TypeInformation", transformation.annotated_type)
+    return declared_type(transformation)

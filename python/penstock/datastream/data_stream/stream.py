@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from penstock.common.typeinfo import (
     RowTypeInfo,
@@ -14,6 +14,7 @@ from penstock.common.typeinfo import (
     with_field_names,
 )
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.annotations import NOTHING, Annotation, of_results
 from penstock.datastream.data_stream.settings import StreamSettings
 from penstock.datastream.data_stream.sink import DataStreamSink
 from penstock.datastream.functions import (
@@ -72,6 +73,14 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.windowed import AllWindowedStream
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
+
+#: By the call that adds an operator: the method of a function, and if it returns any number.
+_RESULTS: Final = {
+    "map": ("map", False),
+    "flat_map": ("flat_map", True),
+    "process": ("process_element", True),
+    "keyed_process": ("process_element", True),
+}
 
 T = TypeVar("T")
 OUT = TypeVar("OUT")
@@ -166,6 +175,7 @@ class DataStream(StreamSettings, Generic[T]):
             operators.Filter(shipped(function, "filter")),
             "Filter",
             self._transformation.output_type,
+            Annotation(self._kept_annotation()),
         )
 
     def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
@@ -215,7 +225,7 @@ class DataStream(StreamSettings, Generic[T]):
             )
         strategy = with_computed_timestamps(
             shipped(watermark_strategy, "assign_timestamps_and_watermarks"),
-            self._plain().get_type(),
+            self._plain()._record_type(),
         )
         return self._add(
             TimestampsAndWatermarksTransformation(
@@ -224,7 +234,8 @@ class DataStream(StreamSettings, Generic[T]):
                 operators.Watermarks(strategy),
                 self._transformation.output_type,
                 self._environment.get_parallelism(),
-            )
+            ),
+            Annotation(self._kept_annotation()),
         )
 
     # Several streams --------------------------------------------------------------------------
@@ -362,7 +373,7 @@ class DataStream(StreamSettings, Generic[T]):
         from penstock.datastream.data_stream.keyed import KeyedStream
 
         parts, key_type = key_type_apart(key_selector, key_type, *fields)
-        given = key_selector_of(parts, self._plain().get_type())
+        given = key_selector_of(parts, self._plain()._record_type())
         function = self._function(given, "key_by")
         check_function(function, KeySelector, "key_by", or_callable=True)
         selector: Any = shipped(function, "key_by")
@@ -631,7 +642,7 @@ class DataStream(StreamSettings, Generic[T]):
 
     def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
         """Return the function of an operator: an expression becomes a function of its records."""
-        return computed(func, where, [self._plain().get_type()], wanted=wanted)
+        return computed(func, where, [self._plain()._record_type()], wanted=wanted)
 
     def _keys(self) -> tuple[Any, TypeInformation | None]:
         """Key selector and key type of a keyed stream."""
@@ -646,10 +657,17 @@ class DataStream(StreamSettings, Generic[T]):
         output_type: TypeArgument,
     ) -> DataStream[Any]:
         operator = kind(shipped(func, method))
-        return self._typed_one_input(operator, name, type_argument(output_type, method))
+        declared = type_argument(output_type, method)
+        called, elements = _RESULTS[method]
+        annotation = of_results(func, called, elements=elements) if declared is None else NOTHING
+        return self._typed_one_input(operator, name, declared, annotation)
 
     def _typed_one_input(
-        self, operator: operators.OperatorDescriptor, name: str, output_type: Any
+        self,
+        operator: operators.OperatorDescriptor,
+        name: str,
+        output_type: Any,
+        annotation: Annotation = NOTHING,
     ) -> DataStream[Any]:
         key_selector, key_type = self._keys()
         return self._add(
@@ -661,10 +679,19 @@ class DataStream(StreamSettings, Generic[T]):
                 self._environment.get_parallelism(),
                 key_selector=key_selector,
                 key_type=key_type,
-            )
+            ),
+            annotation,
         )
 
-    def _add(self, transformation: PhysicalTransformation) -> DataStream[Any]:
+    def _kept_annotation(self) -> Any:
+        """Return the annotated type of the records, for operators that keep it."""
+        return self._transformation.annotated_type
+
+    def _add(
+        self, transformation: PhysicalTransformation, annotation: Annotation = NOTHING
+    ) -> DataStream[Any]:
+        transformation.annotated_type = annotation.type_info
+        transformation.annotation_problem = annotation.problem
         self._environment.add_operator(transformation)
         return DataStream(self._environment, transformation)
 

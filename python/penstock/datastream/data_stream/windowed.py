@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
+from penstock.datastream.annotations import Annotation, of_results
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -139,7 +140,8 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             output_type: The type of the window function's results.
         """
         element = self._keyed_stream._plain().get_type()
-        fold = computed(reduce_function, "reduce", [element, element])
+        known = self._keyed_stream._plain()._record_type()
+        fold = computed(reduce_function, "reduce", [known, known])
         check_function(fold, ReduceFunction, "reduce", or_callable=True)
         function = shipped(fold, "reduce")
         declared = self._keyed_stream.transformation.output_type
@@ -248,8 +250,24 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
         if self._all_windows:
             transformation.set_max_parallelism(1)
+        if output_type is None:
+            found = self._annotation(kind, function, window_function)
+            transformation.annotated_type = found.type_info
+            transformation.annotation_problem = found.problem
         environment.add_operator(transformation)
         return DataStream(environment, transformation, non_parallel=self._all_windows)
+
+    def _annotation(
+        self, kind: operators.WindowFunctionKind, function: Any, window_function: Any
+    ) -> Annotation:
+        """Return the type of the results by the annotation of the function that emits them."""
+        if kind == "reduce" and window_function is None:
+            return Annotation(self._keyed_stream._kept_annotation())
+        if kind == "aggregate" and window_function is None:
+            return of_results(function, "get_result")
+        last = function if window_function is None else window_function
+        method = "process" if isinstance(last, self._process_function) else "apply"
+        return of_results(last, method, elements=True)
 
 
 class WindowedStream(_AnyWindowedStream[T]):

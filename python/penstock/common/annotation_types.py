@@ -1,0 +1,194 @@
+"""Types of annotations: what ``Click``, ``list[int]`` or ``str | None`` says about values."""
+
+from __future__ import annotations
+
+import collections.abc
+import datetime
+import enum
+import types
+import typing
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.basic_types import BasicTypeInfo, TypeInformation
+from penstock.common.composite_types import (
+    ListTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
+from penstock.common.records import field_names_of
+from penstock.common.temporal_types import SqlTimeTypeInfo
+from penstock.common.time import Instant
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+#: Types of builtin classes.
+_SCALARS: Final[dict[Any, Callable[[], TypeInformation]]] = {
+    bool: BasicTypeInfo.BOOLEAN_TYPE_INFO,
+    int: BasicTypeInfo.LONG_TYPE_INFO,
+    float: BasicTypeInfo.DOUBLE_TYPE_INFO,
+    str: BasicTypeInfo.STRING_TYPE_INFO,
+    bytes: lambda: PrimitiveArrayTypeInfo(BasicTypeInfo.BYTE_TYPE_INFO()),
+    Decimal: BasicTypeInfo.BIG_DEC_TYPE_INFO,
+    datetime.datetime: SqlTimeTypeInfo.TIMESTAMP,
+    datetime.date: SqlTimeTypeInfo.DATE,
+    datetime.time: SqlTimeTypeInfo.TIME,
+    Instant: BasicTypeInfo.INSTANT_TYPE_INFO,
+}
+_WRAPPERS: Final = frozenset(
+    getattr(typing, name)
+    for name in ("Required", "NotRequired", "ReadOnly")
+    if hasattr(typing, name)
+)
+_LISTS: Final = frozenset({list, collections.abc.Sequence, collections.abc.MutableSequence})
+_MAPS: Final = frozenset({dict, collections.abc.Mapping, collections.abc.MutableMapping})
+
+#: Generic classes whose argument is the class of what they contain, one after the other.
+_STREAMS: Final = frozenset(
+    {
+        list,
+        collections.abc.Collection,
+        collections.abc.Generator,
+        collections.abc.Iterable,
+        collections.abc.Iterator,
+        collections.abc.Sequence,
+    }
+)
+
+
+class UntypedError(Exception):
+    """An annotation that says too little about values; the text says why."""
+
+
+def type_of(annotation: Any) -> TypeInformation:
+    """Return the type of an annotation's values.
+
+    Raises:
+        InvalidProgramError: No type describes them.
+    """
+    try:
+        return annotated(annotation)
+    except UntypedError as error:
+        raise InvalidProgramError(f"Types.of: {error}; describe the type with Types") from None
+
+
+def annotated(annotation: Any) -> TypeInformation:
+    """Return the type of an annotation's values.
+
+    Raises:
+        UntypedError: No type describes them.
+    """
+    return _Reader().read(annotation)
+
+
+def annotated_elements(annotation: Any) -> TypeInformation | None:
+    """Return the type of what an iterable with an annotation contains; None if it is always None.
+
+    Raises:
+        UntypedError: The annotation is no iterable's, or no type describes its contents.
+    """
+    choices = _without_none(annotation)
+    if not choices:
+        return None
+    if len(choices) == 1 and typing.get_origin(choices[0]) in _STREAMS:
+        return annotated(typing.get_args(choices[0])[0])
+    raise UntypedError(f"{_shown(annotation)} does not say what it contains")
+
+
+class _Reader:
+    """Reads one annotation; knows the classes around the part that it reads."""
+
+    def __init__(self) -> None:
+        self._around: list[Any] = []
+
+    def read(self, annotation: Any) -> TypeInformation:
+        if isinstance(annotation, TypeInformation):
+            return annotation
+        made = _SCALARS.get(annotation) if isinstance(annotation, type) else None
+        if made is not None:
+            return made()
+        origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+        if origin is typing.Annotated:
+            return next((a for a in arguments if isinstance(a, TypeInformation)), None) or (
+                self.read(arguments[0])
+            )
+        if origin in _WRAPPERS:
+            return self.read(arguments[0])
+        if origin is typing.Literal:
+            return self._common(map(type, arguments), annotation)
+        if origin in (typing.Union, types.UnionType):
+            choices = _without_none(annotation)
+            if len(choices) != 1:
+                raise UntypedError(f"{_shown(annotation)} allows values of several types")
+            return self.read(choices[0])
+        if origin in _LISTS:
+            return ListTypeInfo(self.read(arguments[0]))
+        if origin in _MAPS:
+            return MapTypeInfo(self.read(arguments[0]), self.read(arguments[1]))
+        if origin is tuple:
+            if not arguments or arguments[-1] is Ellipsis:
+                raise UntypedError(f"{_shown(annotation)} has any number of fields")
+            return TupleTypeInfo([self.read(argument) for argument in arguments])
+        if hasattr(annotation, "__supertype__"):
+            return self.read(annotation.__supertype__)
+        if hasattr(annotation, "__value__"):  # of a type statement
+            return self.read(annotation.__value__)
+        return self._class(annotation if origin is None else origin, annotation)
+
+    def _class(self, cls: Any, annotation: Any) -> TypeInformation:
+        if isinstance(cls, enum.EnumMeta):
+            return EnumTypeInfo(cls, self._value_type(cls))
+        names = tuple(cls.__annotations__) if typing.is_typeddict(cls) else None
+        if names is None and isinstance(cls, type):
+            names = field_names_of(cls)
+        if names is None:
+            raise UntypedError(f"{_shown(annotation)} has no type of its own")
+        if cls in self._around:
+            raise UntypedError(f"{_shown(annotation)} contains itself")
+        self._around.append(cls)
+        try:
+            hints = _hints_of(cls)
+            return RecordTypeInfo(cls, {name: self._field(hints.get(name)) for name in names})
+        finally:
+            self._around.pop()
+
+    def _field(self, annotation: Any) -> TypeInformation:
+        try:
+            return self.read(annotation)
+        except UntypedError:
+            return PickledBytesTypeInfo()
+
+    def _value_type(self, cls: Any) -> TypeInformation:
+        try:
+            return self._common({type(member.value) for member in cls}, cls)
+        except UntypedError:
+            return PickledBytesTypeInfo()
+
+    def _common(self, classes: Iterable[Any], annotation: Any) -> TypeInformation:
+        found = set(classes)
+        if len(found) != 1:
+            raise UntypedError(f"{_shown(annotation)} allows values of several types")
+        return self.read(found.pop())
+
+
+def _without_none(annotation: Any) -> list[Any]:
+    """Return the alternatives of an annotation other than None."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return [choice for choice in typing.get_args(annotation) if choice is not type(None)]
+    return [] if annotation is None or annotation is type(None) else [annotation]
+
+
+def _hints_of(cls: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls, include_extras=True)
+    except Exception as error:  # a name that is not there, or is no class
+        raise UntypedError(f"the annotations of {cls.__name__} cannot be read: {error}") from None
+
+
+def _shown(annotation: Any) -> str:
+    return annotation.__name__ if type(annotation) is type else str(annotation)

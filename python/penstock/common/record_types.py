@@ -1,0 +1,130 @@
+"""RecordTypeInfo: the type of a class with named fields, such as a dataclass (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.composite_types import (
+    ListTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.common.names import nearest_hint
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.basic_types import TypeInformation
+
+
+class EnumTypeInfo(PickledBytesTypeInfo):
+    """A member of an enum; in columns and files it is its value.
+
+    Attributes:
+        enum_class: The class of the members.
+        value_type: The type of their values; any value if they are of several types.
+    """
+
+    def __init__(self, enum_class: type, value_type: TypeInformation) -> None:
+        """Makes the description of an enum."""
+        super().__init__()
+        self.enum_class = enum_class
+        self.value_type = value_type
+
+    def __eq__(self, o: object) -> bool:
+        """Return whether it describes the same enum."""
+        return isinstance(o, EnumTypeInfo) and o.enum_class is self.enum_class
+
+    __hash__ = PickledBytesTypeInfo.__hash__
+
+    def __repr__(self) -> str:
+        """The name with that of the enum."""
+        return f"EnumTypeInfo<{self.enum_class.__name__}>"
+
+
+class RecordTypeInfo(PickledBytesTypeInfo):
+    """A dataclass, NamedTuple, TypedDict, model of pydantic or class of attrs: a row with a class.
+
+    Expressions, columns and files know its fields by their names.  Between tasks and in state its
+    instances describe themselves, as those of streams without a type do, so that a subclass keeps
+    its class and state evolves by the names of fields.
+    """
+
+    def __init__(self, record_class: type, fields: Mapping[str, TypeInformation]) -> None:
+        """Makes the description of a class; use `Types.of`.
+
+        Args:
+            record_class: The class.
+            fields: The types of its fields by their names, in their order.
+        """
+        super().__init__()
+        self._record_class = record_class
+        self._fields = dict(fields)
+
+    @property
+    def record_class(self) -> type:
+        """The class of the records."""
+        return self._record_class
+
+    @property
+    def is_dictionary(self) -> bool:
+        """True of a TypedDict, whose records are dictionaries."""
+        return issubclass(self._record_class, dict)
+
+    @property
+    def is_tuple(self) -> bool:
+        """True of a NamedTuple, whose fields also have positions."""
+        return issubclass(self._record_class, tuple)
+
+    def get_field_names(self) -> list[str]:
+        """The names of the fields."""
+        return list(self._fields)
+
+    def get_field_types(self) -> list[TypeInformation]:
+        """The types of the fields."""
+        return list(self._fields.values())
+
+    def get_field_index(self, field_name: str) -> int:
+        """The position of a field.
+
+        Raises:
+            InvalidProgramError: There is none of that name.
+        """
+        names = self.get_field_names()
+        if field_name not in names:
+            hint = nearest_hint(field_name, names)
+            raise InvalidProgramError(f"{self!r} has no field {field_name!r}{hint}")
+        return names.index(field_name)
+
+    def __eq__(self, o: object) -> bool:
+        """Return whether it describes the same class."""
+        return isinstance(o, RecordTypeInfo) and o._record_class is self._record_class
+
+    __hash__ = PickledBytesTypeInfo.__hash__
+
+    def __repr__(self) -> str:
+        """The name with that of the class and the fields."""
+        fields = ", ".join(f"{name}: {field!r}" for name, field in self._fields.items())
+        return f"RecordTypeInfo<{self._record_class.__name__}>({fields})"
+
+
+def as_row_type(declared: Any) -> Any:
+    """Return a type with the row of its fields in place of each record, for columns and files."""
+    if isinstance(declared, RecordTypeInfo):
+        fields = [as_row_type(field) for field in declared.get_field_types()]
+        return RowTypeInfo(fields, declared.get_field_names())
+    if isinstance(declared, EnumTypeInfo):
+        return declared.value_type
+    if isinstance(declared, RowTypeInfo):
+        fields = [as_row_type(field) for field in declared.get_field_types()]
+        return RowTypeInfo(fields, declared.get_field_names())
+    if isinstance(declared, TupleTypeInfo):
+        return TupleTypeInfo([as_row_type(field) for field in declared.get_field_types()])
+    if isinstance(declared, ListTypeInfo):
+        return ListTypeInfo(as_row_type(declared.element_type))
+    if isinstance(declared, MapTypeInfo):
+        return MapTypeInfo(declared.key_type, as_row_type(declared.value_type))
+    return declared

@@ -1,0 +1,91 @@
+"""Types of results by the return annotations of functions.
+
+An annotation describes records for those who look for their fields: expressions, columns, files.
+It never decides how they are written.  A function that returns something else than it says
+therefore runs as it does without an annotation.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.common.annotation_types import UntypedError, annotated, annotated_elements
+from penstock.common.records import field_names_of
+from penstock.expressions.computed import ComputedFunction
+from penstock.expressions.functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.common.typeinfo import TypeInformation
+
+
+class Annotation(NamedTuple):
+    """Type that an annotation gives to records.
+
+    Attributes:
+        type_info: The type; None if there is none.
+        problem: Why a return annotation gives no type, else None.
+    """
+
+    type_info: TypeInformation | None = None
+    problem: str | None = None
+
+
+NOTHING: typing.Final = Annotation()
+
+
+def of_results(function: Any, method: str, *, elements: bool = False) -> Annotation:
+    """Return the type of the records that a function says it returns.
+
+    Args:
+        function: A callable, or a Function object.
+        method: The method of the object that is called.
+        elements: True if it returns or yields any number of records.
+    """
+    if isinstance(function, ComputedFunction):
+        return NOTHING
+    called: Any = bound_function(function, method)
+    while isinstance(called, functools.partial):
+        called = called.func
+    if isinstance(called, type):
+        return NOTHING if elements else of_records([called])
+    if not inspect.isroutine(called):
+        called = getattr(type(called), "__call__", called)  # noqa: B004
+    called = inspect.unwrap(called)
+    if "return" not in getattr(called, "__annotations__", ()):
+        return NOTHING
+    try:
+        hint = typing.get_type_hints(called, include_extras=True)["return"]
+        if hint is Any or hint is None or hint is type(None):
+            return NOTHING
+        return Annotation(annotated_elements(hint) if elements else annotated(hint))
+    except UntypedError as error:
+        return Annotation(problem=f"{error}")
+    except Exception as error:  # whatever reading a name of the program raises
+        return Annotation(
+            problem=f"the annotations of {called.__qualname__} are not known: {error}"
+        )
+
+
+def of_all(annotations: Iterable[Annotation]) -> Annotation:
+    """Return the annotation that several functions have in common."""
+    first, *others = annotations
+    return first if all(other == first for other in others) else NOTHING
+
+
+def of_records(classes: Iterable[type]) -> Annotation:
+    """Return the type of records of some classes: that of the only one, if it declares fields."""
+    found = set(classes)
+    if len(found) != 1:
+        return NOTHING
+    record_class: Any = found.pop()
+    if field_names_of(record_class) is None:
+        return NOTHING
+    try:
+        return Annotation(annotated(record_class))
+    except UntypedError as error:
+        return Annotation(problem=f"{error}")
