@@ -229,7 +229,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
         for text, group in touched.items():
             self.groups.put(text, group)
 
-    def finish(self) -> None:
+    def emit_final(self) -> None:
         """Emit the groups; one for no rows if there are no keys."""
         for group in self.groups.values():
             self.changes.add(INSERT, tuple(group[0]) + self.calls.results(group[1]))

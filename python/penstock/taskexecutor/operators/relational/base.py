@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.operators.relational.batches import (
     ChangeBuffer,
     arrow_schema,
@@ -89,6 +89,15 @@ class KeyedRelationalOperator(RelationalOperator):
         """Emit the changes that were collected."""
         self.emit(self.changes.take())
 
+    def process_watermark(self, timestamp: int) -> None:
+        """Pass event time on; behind its end no row follows, in front of it the last ones leave."""
+        if timestamp == MAX_TIMESTAMP:
+            self.emit_final()
+        self.output.emit_watermark(timestamp)
+
+    def emit_final(self) -> None:
+        """Emit the rows that the end of the input makes final."""
+
 
 class TwoInputRelationalOperator(MultipleInputOperator):
     """An operator with two keyed inputs of batches."""
@@ -133,8 +142,13 @@ class TwoInputRelationalOperator(MultipleInputOperator):
         raise NotImplementedError(type(self).__name__ + ".process_side")
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of both inputs has advanced."""
+        """Event time of both inputs has advanced; see `KeyedRelationalOperator`."""
+        if timestamp == MAX_TIMESTAMP:
+            self.emit_final()
         self.output.emit_watermark(timestamp)
+
+    def emit_final(self) -> None:
+        """Emit the rows that the end of the inputs makes final."""
 
     def flush(self) -> None:
         """Emit the changes that were collected."""

@@ -214,7 +214,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         else:
             self.rows.remove(text)
 
-    def finish(self) -> None:
+    def emit_final(self) -> None:
         """Emit the rows in batch mode."""
         if self.is_streaming:
             return

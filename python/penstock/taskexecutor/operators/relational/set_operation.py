@@ -73,7 +73,7 @@ class SetOperator(TwoInputRelationalOperator):
             return max(left - right, 0)
         return int(left > 0 and right == 0)
 
-    def finish(self) -> None:
+    def emit_final(self) -> None:
         """Emit the rows at the end of the input in batch mode."""
         if not self.is_streaming:
             for row, left, right in self.rows.values():

@@ -55,7 +55,7 @@ class SortOperator(KeyedRelationalOperator):
             kept = kept[: self.offset + self.limit]
         self.rows.put("", kept)
 
-    def finish(self) -> None:
+    def emit_final(self) -> None:
         """Emit the rows."""
         rows = self.rows.get("") or []
         if self.key is not None:

@@ -113,7 +113,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
             for _ in range(number):
                 self.changes.add(kind, key + row)
 
-    def finish(self) -> None:
+    def emit_final(self) -> None:
         """Emit the groups in batch mode."""
         if not self.is_streaming:
             for key, _, accumulator in self.groups.values():
