@@ -161,8 +161,7 @@ class Table:
 
         binder = self.binder()
         condition = binder.condition(self.resolve(tree_of(predicate)), "WHERE")
-        context = self._environment.planner.context()
-        node, rest = joined_subqueries(self._node, [condition], context)
+        node, rest = joined_subqueries(self._node, [condition], are_conditions=True)
         if isinstance(node, n.Join) and node is not self._node:
             return self.derived(relations.filtered(node, rest[0]))
         return self.derived(with_filter(node, rest[0]))

@@ -196,7 +196,6 @@ def test_invalid_queries_name_what_is_wrong(sql, words):
         ("SELECT LEAD(n) OVER (ORDER BY ts) FROM orders", "LEAD"),
         ("SELECT id FROM orders ORDER BY n", "LIMIT"),
         (RANKED.format(order="n", limit="> 2"), "rn <= 10"),
-        ("SELECT id FROM orders WHERE k IN (SELECT k FROM rates) OR n = 1", "OR"),
     ],
 )
 def test_what_streams_refuse(sql, words):

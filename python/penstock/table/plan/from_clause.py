@@ -17,6 +17,7 @@ from penstock.table.plan.joins import join, temporal_join, with_state_ttl
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.sql_expressions import placed
+from penstock.table.plan.subqueries import lateral_joined
 from penstock.table.plan.windows import milliseconds, window_table_function
 from penstock.table.sql.trees import Descriptor, NamedArgument, TableArgument, TableFunction
 
@@ -222,9 +223,27 @@ class FromClause:
         result = self._scope_of(made, scope, names, width)
         hidden = frozenset(width + i for i, f in enumerate(right.schema) if f.name in shared)
         if kind == "FULL":
-            refuse("USING in a FULL JOIN; use ON")
+            return self._merged(made, result, shared, hidden)
         result.relations[-1] = replace(result.relations[-1], hidden=hidden)
         return made, result
+
+    @staticmethod
+    def _merged(
+        made: Node, scope: Scope, shared: list[str], hidden: frozenset[int]
+    ) -> tuple[Node, Scope]:
+        """Return a full join with the columns of USING, each of whichever side has a row."""
+        left = Scope(scope.relations[:-1], scope.outer)
+        right = Scope(scope.relations[-1:], scope.outer)
+        values = [
+            registry.call("COALESCE", left.resolve((s,)), right.resolve((s,))) for s in shared
+        ]
+        columns, names = n.columns(made), made.schema.names
+        made = n.project(made, [*columns, *values], [*names, *shared])
+        merged = Relation((), Schema(made.schema.fields[len(columns) :]), len(columns))
+        found = [left.resolve((s,)) for s in shared]
+        hidden |= {column.index for column in found if isinstance(column, e.Column)}
+        others = [replace(r, hidden=r.hidden | hidden) for r in scope.relations]
+        return made, Scope([merged, *others], scope.outer)
 
     # LATERAL and UNNEST ---------------------------------------------------------------------------
 
@@ -234,7 +253,7 @@ class FromClause:
         if kind not in ("INNER", "LEFT"):
             raise TableException(f"A {kind} JOIN with a table function is not supported")
         if isinstance(tree, exp.Lateral) and isinstance(tree.this, exp.Subquery):
-            refuse("LATERAL (SELECT …)")
+            return self._lateral_subquery(left, scope, tree, kind, on)
         node = self._correlated(left, scope, tree, is_outer=kind == "LEFT")
         names = (tree.alias,) if tree.alias else ()
         result = self._scope_of(node, scope, names, len(left.schema))
@@ -246,6 +265,28 @@ class FromClause:
                 )
             node = n.filtered(node, condition)
         return node, result
+
+    def _lateral_subquery(
+        self, left: Node, scope: Scope, tree: exp.Lateral, kind: JoinKind, on: Any
+    ) -> tuple[Node, Scope]:
+        from penstock.table.plan.queries import renamed
+
+        plan = self._queries.query(tree.this.this, Scope(scope.relations, scope.outer))
+        alias = tree.args.get("alias")
+        columns = [] if alias is None else [c.name for c in alias.args.get("columns") or ()]
+        plan = renamed(plan, columns, tree.alias or "")
+        names = (tree.alias,) if tree.alias else ()
+        condition = None
+        if on is not None:
+            wider = Scope([*scope.relations], scope.outer)
+            wider.add(names, plan.schema)
+            condition = self._condition(wider, on)
+        is_always = condition is None or _is_true(condition)
+        if kind == "LEFT" and not is_always:
+            raise TableException("A LEFT JOIN LATERAL takes no condition but TRUE")
+        node = lateral_joined(left, plan, kind)
+        result = self._scope_of(node, scope, names, len(left.schema))
+        return (node if is_always else n.filtered(node, condition)), result
 
     def _correlated(self, left: Node, scope: Scope, tree: Any, *, is_outer: bool) -> Node:
         alias = tree.args.get("alias")

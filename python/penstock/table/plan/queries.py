@@ -208,9 +208,9 @@ class QueryBinder:
             node, grouping, outputs, having_condition, order, names, ttl_ms
         )
         if having_condition is not None:
-            node, rest = joined_subqueries(node, [having_condition], self.context)
+            node, rest = joined_subqueries(node, [having_condition], are_conditions=True)
             node = relations.filtered(node, rest[0])
-        node, outputs = joined_subqueries(node, outputs, self.context)
+        node, outputs = joined_subqueries(node, outputs, are_conditions=False)
         node, both = relations.over_applied(
             node,
             [*outputs, *(item.expression for item in order)],
@@ -239,7 +239,7 @@ class QueryBinder:
             node = pushed_down(found, node)
         rest = relations.all_of([p for p in parts if p not in plain])
         if rest is not None:
-            node, left = joined_subqueries(node, [rest], self.context)
+            node, left = joined_subqueries(node, [rest], are_conditions=True)
             node = relations.filtered(node, left[0])
         return node
 

@@ -11,6 +11,7 @@ from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to, conjunction
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
+from penstock.table.plan.correlation import with_outer
 from penstock.table.plan.schema import Field, Schema, without_time
 from penstock.table.plan.windows import window_columns
 
@@ -61,6 +62,12 @@ class Aggregated:
             raise ValidationException(f"Expression '{expression}' is not being grouped")
         if isinstance(expression, e.OuterColumn | e.Literal):
             return expression
+        if isinstance(expression, e.Subquery):
+            plan = with_outer(
+                expression.plan,
+                lambda outer: self.rewritten(e.Column(outer.type, outer.index, outer.name)),
+            )
+            expression = replace(expression, plan=plan)
         children = tuple(self.rewritten(child) for child in expression.children)
         return expression.with_children(children) if children else expression
 

@@ -8,27 +8,38 @@ from typing import TYPE_CHECKING
 from penstock.table import types
 from penstock.table.errors import TableException
 from penstock.table.functions import registry
-from penstock.table.functions.logic import conjunction
+from penstock.table.functions.logic import conjunction, make_case, null
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
+from penstock.table.plan.correlation import as_outer, pulled, reads_outer
 from penstock.table.plan.joins import join
 from penstock.table.plan.schema import Field, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.plan.context import PlanningContext
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
 
 
+#: A column that is TRUE in each row of a subquery, and NULL where an outer join found none.
+_MARK = types.BooleanType(nullable=False)
+_MARKER = "$m"
+
+
 def joined_subqueries(
-    node: Node, expressions: Sequence[Expression], context: PlanningContext
+    node: Node, expressions: Sequence[Expression], *, are_conditions: bool
 ) -> tuple[Node, list[Expression]]:
     """Return the node joined with the subqueries of expressions, and what is left of those.
 
-    Conditions that are EXISTS or IN alone become semi and anti joins and leave nothing; the
-    columns of the node stay where they are.
+    Conditions that are EXISTS or IN alone become semi and anti joins and leave nothing; elsewhere
+    EXISTS and IN become comparisons of numbers of rows.  The columns of the node stay where they
+    are.
+
+    Args:
+        node: The rows.
+        expressions: Expressions over them.
+        are_conditions: Whether rows stay for which the expressions are true.
 
     Raises:
         TableException: A subquery stands where it cannot become a join.
@@ -38,6 +49,10 @@ def joined_subqueries(
         if not any(isinstance(part, e.Subquery) for part in e.walk(expression)):
             made.append(expression)
             continue
+        if not are_conditions:
+            node, value = _with_scalars(node, expression)
+            made.append(value)
+            continue
         rest = []
         for part in e.conjuncts(expression):
             if isinstance(part, e.Subquery) and part.kind != "SCALAR":
@@ -46,7 +61,6 @@ def joined_subqueries(
                 node, part = _with_scalars(node, part)
                 rest.append(part)
         made.append(conjunction(rest))  # type: ignore[arg-type]
-    del context
     return node, made
 
 
@@ -64,31 +78,39 @@ def _semi_joined(node: Node, subquery: e.Subquery) -> Node:
 
 
 def _with_scalars(node: Node, expression: Expression) -> tuple[Node, Expression]:
-    """Join the scalar subqueries of an expression and replace them by their columns."""
+    """Join the subqueries of an expression and replace them by their values."""
+    expression = e.transform(expression, _counted)
     for part in e.walk(expression):
         if not isinstance(part, e.Subquery):
             continue
-        if part.kind != "SCALAR":
-            raise TableException(
-                f"{part.kind} with a subquery is supported as a condition of WHERE or HAVING of "
-                "its own or joined by AND, not within OR, CASE or SELECT"
-            )
-        width = len(node.schema)
-        plan, conditions = pulled(part.plan)
-        if not _is_single(part.plan):
-            plan = _single_value(plan, bool(conditions))
-        tests = [_joined_condition(condition, width) for condition in conditions]
-        names = node.schema.names
-        joined = join(node, plan, "LEFT", conjunction(tests))
-        # Of the subquery only its value stays.
-        columns = n.columns(joined)[: width + 1]
-        node = n.project(joined, columns, [*names, f"$s{width}"])
-        value: Expression = e.Column(part.type, width, f"$s{width}")
-        if conditions and _is_count(part.plan):
-            zero = e.Literal(types.BigIntType(nullable=False), 0)
-            value = registry.call("COALESCE", value, zero)
+        node, value = _with_scalar(node, part)
         expression = _with_value(expression, part, value)
     return node, expression
+
+
+def _with_scalar(node: Node, subquery: e.Subquery) -> tuple[Node, Expression]:
+    """Join one scalar subquery and return the expression of its value over the joined row."""
+    width = len(node.schema)
+    single = subquery.plan if _is_single(subquery.plan) else _single_value(subquery.plan)
+    plan, outputs, conditions = lifted(single)
+    defaults = empty_values(single) if conditions else None
+    tests = [_joined_condition(condition, width) for condition in conditions]
+    names = node.schema.names
+    joined = join(node, plan, "LEFT", conjunction(tests))
+    value = _joined_condition(outputs[0], width)
+    if defaults is not None and not _is_null(defaults[0]):
+        # A group without rows does not exist, and its aggregate has a value.
+        marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
+        value = _or_default(marker, value, _joined_condition(defaults[0], width))
+    # Of the subquery only its value stays.
+    columns = [*n.columns(joined)[:width], value]
+    made = n.project(joined, columns, [*names, f"$s{width}"])
+    return made, e.Column(value.type, width, f"$s{width}")
+
+
+def _or_default(marker: Expression, value: Expression, default: Expression) -> Expression:
+    is_missing = registry.call("IS NULL", marker)
+    return make_case([is_missing], [default, value])
 
 
 def _with_value(expression: Expression, old: Expression, new: Expression) -> Expression:
@@ -100,39 +122,167 @@ def _with_value(expression: Expression, old: Expression, new: Expression) -> Exp
     return expression.with_children(tuple(_with_value(c, old, new) for c in children))
 
 
+def lifted(plan: Node) -> tuple[Node, list[Expression], list[Expression]]:
+    """Return a subquery without what reads the outer query.
+
+    Returns:
+        The plan, whose last column is TRUE in each row; the columns of the subquery as expressions
+        over it and over the outer query; and the correlated conditions, likewise.
+
+    Raises:
+        TableException: A correlation cannot be taken out of its operation.
+    """
+    outputs: list[Expression] = n.columns(plan)
+    if isinstance(plan, n.Project) and any(reads_outer(x) for x in plan.expressions):
+        outputs = list(plan.expressions)
+        plan = plan.input
+    inner, conditions = pulled(plan)
+    columns = [*n.columns(inner), e.Literal(_MARK, True)]
+    return n.project(inner, columns, [*inner.schema.names, _MARKER]), outputs, conditions
+
+
+def empty_values(plan: Node) -> list[Expression] | None:
+    """Return the one row that an aggregate without groups gives of no rows; None of others."""
+    match plan:
+        case n.Project():
+            inner = empty_values(plan.input)
+            if inner is None:
+                return None
+            return [e.substituted(x, tuple(inner)) for x in plan.expressions]
+        case n.Aggregate() if not plan.keys:
+            return [
+                e.Literal(call.type, 0)
+                if call.function in ("COUNT", "$SUM0")
+                else e.Literal(call.type.nullable(), None)
+                for call in plan.calls
+            ]
+    return None
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, e.Literal) and expression.value is None
+
+
 def _is_single(plan: Node) -> bool:
     """Return whether a query gives one row at most, for each value of the outer columns."""
     match plan:
-        case n.Project():
+        case n.Project() | n.Filter():
             return _is_single(plan.input)
         case n.Aggregate():
             return not plan.keys
         case n.Values():
             return len(plan.rows) == 1
-        case n.Sort():
-            return plan.limit is not None and plan.limit <= 1
+        case n.Sort() | n.Rank():
+            return _has_one_row(plan)
     return False
 
 
-def _is_count(plan: Node) -> bool:
-    while isinstance(plan, n.Project):
-        first = plan.expressions[0]
-        if not isinstance(first, e.Column):
-            return False
-        plan = plan.input
-    return isinstance(plan, n.Aggregate) and any(c.function == "COUNT" for c in plan.calls)
+def _has_one_row(plan: n.Sort | n.Rank) -> bool:
+    if isinstance(plan, n.Rank):
+        return not plan.partition and plan.last == plan.first
+    return plan.limit is not None and plan.limit <= 1
 
 
-def _single_value(plan: Node, has_conditions: bool) -> Node:
-    if has_conditions:
-        raise TableException(
-            "A correlated scalar subquery must be an aggregate without GROUP BY, so that it gives "
-            "one value"
-        )
+def _single_value(plan: Node) -> Node:
     field = plan.schema.fields[0]
     column = e.Column(field.type, 0, field.name)
     call = e.AggregateCall(field.type.nullable(), "SINGLE_VALUE", (column,), name="SINGLE_VALUE")
     return n.Aggregate(Schema((Field(field.name, call.type),)), plan, (), (call,))
+
+
+# EXISTS and IN as values --------------------------------------------------------------------------
+
+
+def _counted(part: Expression) -> Expression:
+    """Return EXISTS and IN as comparisons of numbers of rows; other expressions as they are."""
+    if not isinstance(part, e.Subquery) or part.kind == "SCALAR":
+        return part
+    value = _exists(part.plan) if part.kind == "EXISTS" else _is_in(part)
+    return registry.call("NOT", value) if part.is_negated else value
+
+
+def _exists(plan: Node) -> Expression:
+    count = _count_of(plan, ())
+    return registry.call(">", count, e.Literal(count.type, 0))
+
+
+def _count_of(plan: Node, arguments: tuple[Expression, ...]) -> Expression:
+    kind = types.BigIntType(nullable=False)
+    call = e.AggregateCall(kind, "COUNT", arguments, name="COUNT")
+    counted = n.Aggregate(Schema((Field("EXPR$0", kind),)), plan, (), (call,))
+    return e.Subquery(kind, "SCALAR", counted)
+
+
+def _is_in(subquery: e.Subquery) -> Expression:
+    """Return IN with its three values: NULL is neither among the rows nor missing there."""
+    plan = subquery.plan
+    tests: list[Expression] = []
+    columns = n.columns(plan)
+    for argument, column in zip(subquery.arguments, columns, strict=True):
+        tests.append(registry.call("=", as_outer(argument), column))
+    is_found = _exists(n.filtered(plan, conjunction(tests)))
+    nullable = [x for x in (*subquery.arguments, *columns) if x.type.is_nullable]
+    if not nullable:
+        return is_found
+    if len(columns) > 1:
+        raise TableException(
+            "IN with several values that may be NULL is supported as a condition of its own or "
+            "joined by AND, not within OR, CASE or SELECT"
+        )
+    (argument,), (column,) = subquery.arguments, columns
+    conditions, results = [is_found], [e.Literal(types.BooleanType(nullable=False), True)]
+    unknown = e.Literal(types.BooleanType(), None)
+    if argument.type.is_nullable:
+        has_rows = _exists(plan)
+        is_null = registry.call("IS NULL", argument)
+        conditions.append(registry.call("AND", is_null, has_rows))
+        results.append(unknown)
+    if column.type.is_nullable:
+        has_null = _exists(n.filtered(plan, registry.call("IS NULL", column)))
+        conditions.append(has_null)
+        results.append(unknown)
+    results.append(e.Literal(types.BooleanType(nullable=False), False))
+    return make_case(conditions, results)
+
+
+# LATERAL ------------------------------------------------------------------------------------------
+
+
+def lateral_joined(node: Node, subquery: Node, kind: n.JoinKind) -> Node:
+    """Return each row with the rows that a subquery gives for it.
+
+    Args:
+        node: The rows, which are the outer query of the subquery.
+        subquery: The subquery.
+        kind: INNER or LEFT.
+
+    Raises:
+        TableException: A correlation cannot be taken out of its operation.
+    """
+    width = len(node.schema)
+    plan, outputs, conditions = lifted(subquery)
+    defaults = empty_values(subquery) if conditions else None
+    tests = [_joined_condition(condition, width) for condition in conditions]
+    joined = join(node, plan, "LEFT" if defaults is not None else kind, conjunction(tests))
+    values = [_joined_condition(output, width) for output in outputs]
+    if defaults is not None:
+        marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
+        values = [
+            value
+            if _is_null(default)
+            else _or_default(marker, value, _joined_condition(default, width))
+            for value, default in zip(values, defaults, strict=True)
+        ]
+    elif kind == "LEFT" and any(not isinstance(output, e.Column) for output in outputs):
+        marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
+        values = [
+            make_case([registry.call("IS NULL", marker)], [null(), value])
+            if not isinstance(output, e.Column)
+            else value
+            for output, value in zip(outputs, values, strict=True)
+        ]
+    columns = [*n.columns(joined)[:width], *values]
+    return n.project(joined, columns, [*node.schema.names, *subquery.schema.names])
 
 
 def _joined_condition(condition: Expression, width: int) -> Expression:
@@ -148,153 +298,3 @@ def _joined_condition(condition: Expression, width: int) -> Expression:
         return part
 
     return e.transform(condition, change)
-
-
-# Correlation --------------------------------------------------------------------------------------
-
-
-def is_correlated(node: Node) -> bool:
-    """Return whether a node or one of its inputs reads columns of an enclosing query."""
-    return any(_reads_outer(x) for x in _expressions_of(node)) or any(
-        is_correlated(child) for child in node.inputs
-    )
-
-
-def _reads_outer(expression: Expression) -> bool:
-    return any(isinstance(part, e.OuterColumn) for part in e.walk(expression))
-
-
-def _expressions_of(node: Node) -> list[Expression]:
-    match node:
-        case n.Project():
-            return list(node.expressions)
-        case n.Filter():
-            return [node.condition]
-        case n.Join():
-            return [] if node.condition is None else [node.condition]
-        case n.Correlate():
-            return list(node.arguments)
-        case n.Values():
-            return [x for row in node.rows for x in row]
-    return []
-
-
-def pulled(node: Node) -> tuple[Node, list[Expression]]:
-    """Return a subquery without its correlated conditions, and those over its columns.
-
-    Columns that only the conditions need are appended.
-
-    Raises:
-        TableException: A correlation cannot be taken out of its operation.
-    """
-    if not is_correlated(node):
-        return node, []
-    match node:
-        case n.Filter():
-            inner, conditions = pulled(node.input)
-            own = e.conjuncts(node.condition)
-            kept = [part for part in own if not _reads_outer(part)]
-            conditions = [*conditions, *(part for part in own if _reads_outer(part))]
-            return n.filtered(inner, conjunction(kept)), conditions
-        case n.Project():
-            return _pulled_project(node)
-        case n.Aggregate():
-            return _pulled_aggregate(node)
-        case n.Join() if node.kind == "INNER":
-            return _pulled_join(node)
-        case n.Sort() if not node.order and node.limit is None:
-            return pulled(node.input)
-    raise TableException(
-        f"A subquery that reads columns of its outer query within {node.describe()} is not "
-        "supported"
-    )
-
-
-def _pulled_project(node: n.Project) -> tuple[Node, list[Expression]]:
-    if any(_reads_outer(x) for x in node.expressions):
-        raise TableException("A subquery that selects columns of its outer query is not supported")
-    inner, conditions = pulled(node.input)
-    columns: list[Expression] = list(node.expressions)
-    names = list(node.schema.names)
-    places: dict[int, int] = {}
-    for condition in conditions:
-        for position in sorted(e.columns_of(condition)):
-            if position in places:
-                continue
-            field = inner.schema.fields[position]
-            column = e.Column(field.type, position, field.name)
-            if column in columns:
-                places[position] = columns.index(column)
-                continue
-            places[position] = len(columns)
-            columns.append(column)
-            names.append(f"$c{len(names)}")
-    return n.project(inner, columns, names), [e.moved(c, places) for c in conditions]
-
-
-def _pulled_aggregate(node: n.Aggregate) -> tuple[Node, list[Expression]]:
-    inner, conditions = pulled(node.input)
-    needed: list[int] = []
-    for condition in conditions:
-        is_equality = isinstance(condition, e.Call) and condition.function in (
-            "=",
-            "IS NOT DISTINCT FROM",
-        )
-        if not is_equality:
-            raise TableException(
-                "A correlated subquery with an aggregate is supported for equalities, not for "
-                f"'{condition}'"
-            )
-        needed.extend(i for i in sorted(e.columns_of(condition)) if i not in needed)
-    extra = [i for i in needed if i not in node.keys]
-    keys = (*node.keys, *extra)
-    fields = inner.schema.fields
-    own = node.schema.fields
-    count = len(node.keys)
-    schema = Schema(
-        (*own[:count], *(fields[i] for i in extra), *own[count:]), tuple(range(len(keys)))
-    )
-    grouped = n.Aggregate(schema, inner, keys, node.calls)
-    # The node's columns first, then those that the conditions need.
-    order = [*range(count), *range(len(keys), len(schema)), *range(count, len(keys))]
-    columns = n.columns(grouped)
-    names = [*node.schema.names, *(f"$c{i}" for i in range(len(extra)))]
-    made = n.project(grouped, [columns[i] for i in order], names)
-    places = {}
-    for position in needed:
-        if position in node.keys:
-            places[position] = node.keys.index(position)
-        else:
-            places[position] = len(own) + extra.index(position)
-    return made, [e.moved(c, places) for c in conditions]
-
-
-def _pulled_join(node: n.Join) -> tuple[Node, list[Expression]]:
-    left, left_conditions = pulled(node.left)
-    right, right_conditions = pulled(node.right)
-    width, other = len(node.left.schema), len(node.right.schema)
-    new_width = len(left.schema)
-    places = {i: i for i in range(width)} | {width + i: new_width + i for i in range(other)}
-    own = [e.moved(part, places) for part in e.conjuncts(node.condition)]
-    kept = [part for part in own if not _reads_outer(part)]
-    conditions = [
-        *left_conditions,
-        *(e.shifted(c, new_width) for c in right_conditions),
-        *(part for part in own if _reads_outer(part)),
-    ]
-    joined = n.Join(
-        n.joined_schema(left, right, "INNER"), left, right, "INNER", node.left_keys,
-        node.right_keys, conjunction(kept),
-    )  # fmt: skip
-    # The node's columns first, as its consumers expect.
-    first = [*range(width), *range(new_width, new_width + other)]
-    rest = [i for i in range(len(joined.schema)) if i not in first]
-    order = [*first, *rest]
-    columns = n.columns(joined)
-    made = n.project(
-        joined,
-        [columns[i] for i in order],
-        [*node.schema.names, *(f"$c{i}" for i in range(len(rest)))],
-    )
-    moved = {old: new for new, old in enumerate(order)}
-    return made, [e.moved(c, moved) for c in conditions]
