@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     "list": "penstock.command_line.job_commands:list_jobs",
     "metrics": "penstock.command_line.job_commands:metrics",
     "savepoint": "penstock.command_line.savepoint_commands:savepoint",
+    "sql": "penstock.command_line.sql_command:sql",
     "state": "penstock.command_line.state_command:state",
     "status": "penstock.command_line.job_commands:status",
     "stop": "penstock.command_line.job_commands:stop",

@@ -91,6 +91,13 @@ class ProgramCommand(FlagCommand):
         return super().invoke(ctx)
 
 
+def place_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the flags of a command that runs jobs: their place, options and files."""
+    for flag in reversed((*_PLACE_FLAGS, *_CODE_FLAGS)):
+        command = flag(command)
+    return command
+
+
 def program_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Declare the flags and the arguments of a command that runs a program."""
     for flag in reversed(_FLAGS):
@@ -98,7 +105,7 @@ def program_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_FLAGS: Final = (
+_PLACE_FLAGS: Final = (
     click.option(
         "-t",
         "--target",
@@ -147,6 +154,9 @@ _FLAGS: Final = (
         metavar="NO_CLAIM|CLAIM",
         help="Whether the job owns what it starts from, and deletes it in time.",
     ),
+)
+
+_RUN_FLAGS: Final = (
     click.option(
         "-d",
         "--detached",
@@ -173,6 +183,27 @@ _FLAGS: Final = (
         metavar="MODULE",
         help="The program is that module; ARGUMENTS follow alone.",
     ),
+    click.option(
+        "-pyclientexec",
+        "--pyClientExecutable",
+        "client_executable",
+        metavar="PATH",
+        help="The interpreter of the program.",
+    ),
+    click.option("-j", "--jarfile", metavar="PATH", hidden=True),
+    click.option("-C", "--classpath", metavar="URL", multiple=True, hidden=True),
+    refused_flag("-e", "--executor", why="write -t"),
+    refused_flag(
+        "-c",
+        "--class",
+        why="it names a class of Java; a program is PROGRAM, -py FILE or -pym MODULE",
+    ),
+    refused_flag("-yid", "--yarnapplicationId", why="name a session by -m HOST:PORT"),
+    click.argument("program", required=False),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+)
+
+_CODE_FLAGS: Final = (
     click.option(
         "-pyfs",
         "--pyFiles",
@@ -202,21 +233,12 @@ _FLAGS: Final = (
         help="The interpreter of the workers.",
     ),
     click.option(
-        "-pyclientexec",
-        "--pyClientExecutable",
-        "client_executable",
-        metavar="PATH",
-        help="The interpreter of the program.",
-    ),
-    click.option(
         "-pypath",
         "--pyPythonPath",
         "python_path",
         metavar="PATHS",
         help="Folders on the workers' machines, for their module search path.",
     ),
-    click.option("-j", "--jarfile", metavar="PATH", hidden=True),
-    click.option("-C", "--classpath", metavar="URL", multiple=True, hidden=True),
     click.option(
         "-z",
         "--zookeeperNamespace",
@@ -224,16 +246,9 @@ _FLAGS: Final = (
         metavar="NAME",
         help=f"{high_availability.CLUSTER_ID.key}.",
     ),
-    refused_flag("-e", "--executor", why="write -t"),
-    refused_flag(
-        "-c",
-        "--class",
-        why="it names a class of Java; a program is PROGRAM, -py FILE or -pym MODULE",
-    ),
-    refused_flag("-yid", "--yarnapplicationId", why="name a session by -m HOST:PORT"),
-    click.argument("program", required=False),
-    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
 )
+
+_FLAGS: Final = (*_PLACE_FLAGS, *_RUN_FLAGS, *_CODE_FLAGS)
 
 
 def program_of(given: Mapping[str, Any]) -> Program:

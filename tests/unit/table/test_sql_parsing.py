@@ -10,7 +10,6 @@ from penstock.table.sql import statements
 from penstock.table.sql.parsing import (
     parse_expression,
     parse_query,
-    parse_script,
     parse_statement,
     parse_type,
 )
@@ -81,15 +80,6 @@ def test_statement_sets():
     )
     assert isinstance(made, statements.StatementSetBlock)
     assert [i.path for i in made.statements] == [("a",), ("b",)]
-
-
-def test_scripts_are_parted_outside_of_texts_and_sets():
-    script = "SELECT ';'; -- a ; b\nBEGIN STATEMENT SET; INSERT INTO a SELECT 1; END; SELECT 2"
-    assert parse_script(script) == [
-        "SELECT ';'",
-        "BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END",
-        "SELECT 2",
-    ]
 
 
 @pytest.mark.parametrize(

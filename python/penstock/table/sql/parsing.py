@@ -143,30 +143,6 @@ def parse_statement(text: str) -> Statement:
     return statement
 
 
-def parse_script(text: str) -> list[str]:
-    """Return the texts of the statements that semicolons part.
-
-    Raises:
-        SqlParserException: A text or a comment does not end.
-    """
-    _, tokens = _start(text)
-    found, first, depth = [], None, 0
-    last: Token | None = None
-    for token in tokens:
-        word = token.text.upper()
-        if token.token_type == TokenType.SEMICOLON and depth == 0:
-            if first is not None and last is not None:
-                found.append(text[first.start : last.end + 1])
-            first = None
-            continue
-        first = token if first is None else first
-        depth += (word == "BEGIN") - (word == "END" and depth > 0)
-        last = token
-    if first is not None and last is not None:
-        found.append(text[first.start : last.end + 1])
-    return found
-
-
 def parse_query(text: str) -> Any:
     """Return the tree of a query.
 

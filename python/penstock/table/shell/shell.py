@@ -1,0 +1,245 @@
+"""SqlShell: carries out statements one by one, shows their results and keeps their jobs."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import PenstockError
+from penstock.table.exceptions import TableException
+from penstock.table.result_kind import ResultKind
+from penstock.table.shell import settings as options
+from penstock.table.shell.results import ResultView
+from penstock.table.shell.settings import ShellSettings, unquoted_setting
+from penstock.table.sql import statements as s
+from penstock.table.sql.parsing import parse_statement
+from penstock.table.sql.scripts import StatementText, split_script
+from penstock.table.table_result import InsertResult, QueryResult, StaticResult
+from penstock.table.types import DataTypes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.job_client import JobClient
+    from penstock.common.job_status import JobStatus
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+
+HELP: Final = """\
+SELECT …;                    run a query and show its rows; Ctrl-C cancels it
+INSERT INTO …;               start a job that writes a table
+EXECUTE STATEMENT SET BEGIN … END;    start one job that writes several tables
+CREATE, ALTER, DROP, USE, SHOW, DESCRIBE, EXPLAIN …;
+SET 'key' = 'value';         set an option; SET; lists them
+RESET 'key';                 forget an option; RESET; forgets all
+SHOW JOBS;                   list the jobs of this shell
+STOP JOB 'id' [WITH SAVEPOINT];
+CLEAR; HELP; QUIT;           QUIT is EXIT as well
+
+A statement that ends with \\G instead of ; shows each row as a list of columns.
+'sql-client.execution.result-mode' is tableau, changelog (a line for each change) or table (the \
+rows that are left)."""
+
+_STOP: Final = re.compile(
+    r"STOP\s+JOB\s+'([^']+)'(\s+WITH\s+SAVEPOINT)?(\s+WITH\s+DRAIN)?", re.IGNORECASE
+)
+_JARS: Final = re.compile(r"(ADD|REMOVE)\s+JAR\b", re.IGNORECASE)
+
+
+class SqlShell:
+    """Carries out statements of one environment.
+
+    Args:
+        environment: The environment.
+        write: Writes a line of results.
+        is_chatty: Whether statements without rows are acknowledged.
+
+    Attributes:
+        jobs: The jobs that insertions have started, by id, with the names of their tables.
+        has_quit: Whether a statement has ended the shell.
+    """
+
+    def __init__(
+        self,
+        environment: TableEnvironment,
+        *,
+        write: Callable[[str], None] = print,
+        is_chatty: bool = False,
+    ) -> None:
+        self.environment = environment
+        self.settings = ShellSettings(environment)
+        self.jobs: dict[str, tuple[str, JobClient]] = {}
+        self.has_quit = False
+        self._write = write
+        self._is_chatty = is_chatty
+
+    @property
+    def is_verbose(self) -> bool:
+        """True if errors are shown with their tracebacks."""
+        verbose: bool = self.settings.get(options.VERBOSE)
+        return verbose
+
+    def run_script(self, text: str) -> None:
+        """Carry out all statements of a script; the first that fails ends it.
+
+        Raises:
+            SqlParserException: A text or a comment does not end.
+            StatementError: A statement has failed.
+        """
+        for statement in split_script(text):
+            self.execute(statement)
+            if self.has_quit:
+                return
+
+    def execute(self, statement: StatementText, *, is_vertical: bool = False) -> None:
+        """Carry out a statement.
+
+        Raises:
+            StatementError: It has failed.
+        """
+        try:
+            self._execute(statement, is_vertical)
+        except Exception as error:
+            raise StatementError(statement, error) from error
+
+    def _execute(self, statement: StatementText, is_vertical: bool) -> None:
+        text = statement.text
+        command = " ".join(text.upper().split())
+        if command in ("QUIT", "EXIT"):
+            self.has_quit = True
+        elif command == "HELP":
+            self._write(HELP)
+        elif command == "CLEAR":
+            self._write("\x1b[2J\x1b[H")
+        elif command == "SHOW JOBS":
+            self._show(self._job_list())
+        elif (stop := _STOP.fullmatch(text.strip())) is not None:
+            self._stop(stop[1], with_savepoint=bool(stop[2]), drain=bool(stop[3]))
+        elif _JARS.match(text):
+            raise TableException(
+                "penstock has no JVM, so it takes no JAR: connectors and formats are built in, and "
+                "functions are CREATE FUNCTION … LANGUAGE PYTHON"
+            )
+        elif (pair := unquoted_setting(text)) is not None:
+            self._set(*pair)
+        else:
+            self._run(parse_statement(statement.placed), statement.placed, is_vertical)
+
+    def _run(self, parsed: s.Statement, text: str, is_vertical: bool) -> None:
+        match parsed:
+            case s.SetOption(None):
+                for key, value in self.settings.all().items():
+                    self._write(f"'{key}' = '{value}'")
+            case s.SetOption(key, value):
+                self._set(key or "", value or "")
+            case s.ResetOption(key):
+                self.settings.reset(key)
+                self._acknowledge()
+            case _:
+                self._show(self.environment.execute_sql(text), is_vertical=is_vertical)
+
+    def _set(self, key: str, value: str) -> None:
+        self.settings.set(key, value)
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        if self._is_chatty:
+            self._write("OK")
+
+    # Results ----------------------------------------------------------------------------------
+
+    def _show(self, result: TableResult, *, is_vertical: bool = False) -> None:
+        if isinstance(result, InsertResult):
+            self._keep(result)
+            return
+        if result.get_result_kind() == ResultKind.SUCCESS:
+            self._acknowledge()
+            return
+        zone = zoneinfo.ZoneInfo(self.environment.get_config().get_local_timezone())
+        view = ResultView(result, zone, self._write)
+        if is_vertical:
+            view.vertical()
+        elif isinstance(result, QueryResult):
+            mode = self.settings.get(options.RESULT_MODE)
+            view.show(mode, self.settings.get(options.MAX_ROWS))
+        else:
+            result.print()
+
+    def _keep(self, result: InsertResult) -> None:
+        client = result.get_job_client()
+        assert client is not None
+        job_id = str(client.get_job_id())
+        names = ", ".join(result.get_table_schema().get_field_names())
+        self.jobs[job_id] = (names, client)
+        if self._is_chatty:
+            self._write(f"Job {job_id} writes {names}")
+        if (self.environment.get_config().get("table.dml-sync", "false") or "").lower() == "true":
+            result.wait()
+
+    # Jobs -------------------------------------------------------------------------------------
+
+    def _job_list(self) -> TableResult:
+        rows = [
+            [job_id, names, _status(client).name] for job_id, (names, client) in self.jobs.items()
+        ]
+        kinds = [DataTypes.STRING()] * 3
+        return StaticResult(["job id", "tables", "status"], kinds, rows)
+
+    def _stop(self, job_id: str, *, with_savepoint: bool, drain: bool) -> None:
+        found = self.jobs.get(job_id)
+        if found is None:
+            raise TableException(
+                f"This shell has started no job {job_id!r}; SHOW JOBS lists those that it has"
+            )
+        client: Any = found[1]
+        if not with_savepoint:
+            client.cancel().result()
+            self._acknowledge()
+            return
+        path = client.stop_with_savepoint(drain, None).result()
+        self._show(StaticResult(["savepoint path"], [DataTypes.STRING()], [[path]]))
+
+    def running_jobs(self) -> list[str]:
+        """Return the ids of the jobs that have not ended."""
+        return [
+            job_id
+            for job_id, (_, client) in self.jobs.items()
+            if not _status(client).is_globally_terminal_state()
+        ]
+
+    def wait_for_jobs(self) -> None:
+        """Wait until all jobs have ended.
+
+        Raises:
+            Exception: What made one of them fail.
+        """
+        for _, client in self.jobs.values():
+            client.wait_for_result()
+
+    def cancel_jobs(self) -> None:
+        """Cancel the jobs that have not ended."""
+        for job_id in self.running_jobs():
+            # A job may end by itself meanwhile, and then there is nothing to cancel.
+            with suppress(PenstockError):
+                self.jobs[job_id][1].cancel().result()
+
+
+class StatementError(Exception):
+    """A statement of a script that has failed.
+
+    Args:
+        statement: The statement.
+        error: The reason.
+    """
+
+    def __init__(self, statement: StatementText, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.statement = statement
+        self.error = error
+
+
+def _status(client: Any) -> JobStatus:
+    status: JobStatus = client.get_job_status().result()
+    return status

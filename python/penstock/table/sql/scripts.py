@@ -1,0 +1,81 @@
+"""Scripts: statements of SQL that semicolons part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.table.errors import SqlParserException
+from penstock.table.sql.dialect import Flink
+
+_OPENING: Final = ("BEGIN", "CASE")
+
+
+@dataclass(frozen=True)
+class StatementText:
+    """A statement of a script.
+
+    Attributes:
+        text: The statement, without the semicolon.
+        start: The position of its first character in the script.
+        line: The line that it begins in, from 1.
+        column: The column that it begins in, from 1.
+        is_ended: Whether a semicolon follows.
+    """
+
+    text: str
+    start: int
+    line: int
+    column: int
+    is_ended: bool
+
+    @property
+    def placed(self) -> str:
+        """The statement behind as much white space as gives its parts their places in the script.
+
+        Errors of the parser then name the line and the column of the script.
+        """
+        return "\n" * (self.line - 1) + " " * (self.column - 1) + self.text
+
+
+def split_script(text: str) -> list[StatementText]:
+    """Return the statements of a script.
+
+    Semicolons in texts, names, comments and statement sets end no statement.
+
+    Raises:
+        SqlParserException: A text or a comment does not end.
+    """
+    try:
+        tokens = Flink().tokenize(text)
+    except TokenError as error:
+        raise SqlParserException(f"SQL parse failed. {error}") from None
+    found: list[StatementText] = []
+    first = last = None
+    depth = 0
+    for token in tokens:
+        is_word = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+        if token.token_type == TokenType.SEMICOLON and depth == 0:
+            if first is not None and last is not None:
+                found.append(_statement(text, first.start, last.end, is_ended=True))
+            first = None
+            continue
+        first = token if first is None else first
+        if is_word and token.text.upper() in _OPENING:
+            depth += 1
+        elif is_word and token.text.upper() == "END" and depth > 0:
+            depth -= 1
+        last = token
+    if first is not None and last is not None:
+        found.append(_statement(text, first.start, last.end, is_ended=False))
+    return found
+
+
+def _statement(text: str, start: int, end: int, *, is_ended: bool) -> StatementText:
+    before = text[:start]
+    line = before.count("\n") + 1
+    column = start - (before.rfind("\n") + 1) + 1
+    return StatementText(text[start : end + 1], start, line, column, is_ended)
