@@ -8,7 +8,7 @@ bin=$(cd "$1" && pwd)  # absolute: build scripts run in their crates' folders
 "$bin/python" -m pip install --quiet --group test
 site=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 suffix=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
-"$bin/python" -m pip uninstall --quiet --yes penstock 2>/dev/null || true
+"$bin/python" -m pip uninstall --quiet --yes penstock-engine 2>/dev/null || true
 pwd | sed 's|$|/python|' > "$site/penstock-develop.pth"
 PYO3_PYTHON="$bin/python" cargo build --quiet --profile develop -p penstock-py
 # A new file by rename: a running process keeps the one it has mapped.

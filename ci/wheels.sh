@@ -18,7 +18,7 @@ chmod +x "$tools/cc"
 rm -rf dist "$tools/source"
 "$tools/venv/bin/python" -m build --sdist --outdir dist .
 mkdir -p "$tools/source"
-tar -xzf dist/penstock-*.tar.gz -C "$tools/source" --strip-components=1
+tar -xzf dist/penstock_engine-*.tar.gz -C "$tools/source" --strip-components=1
 for python; do
     # Of its own zig would strip all names, which flame graphs show, and not debug information alone.
     CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=none \

@@ -233,6 +233,16 @@ def test_the_machine_is_examined(monkeypatch):
     assert "problem  native data plane" in failed.output
 
 
+def test_another_distribution_of_the_name_is_found(monkeypatch, tmp_path):
+    metadata = tmp_path / "penstock-0.3.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: penstock\nVersion: 0.3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    failed = CliRunner().invoke(main, ["doctor"])
+    assert failed.exit_code == 1
+    assert "the distribution penstock 0.3 is installed, which is another project's" in failed.output
+
+
 PROGRAM = """
 import sys
 import tempfile

@@ -202,7 +202,7 @@ def test_tables_with_features_that_are_not_read_are_refused(tmp_path):
 
 def test_the_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "deltalake", None)
-    with pytest.raises(DependencyError, match=r"penstock\[delta\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[delta\]"):
         DeltaSink("t", PAIR)
-    with pytest.raises(DependencyError, match=r"penstock\[delta\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[delta\]"):
         DeltaSource.for_snapshot("t")

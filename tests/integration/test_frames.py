@@ -318,5 +318,5 @@ def test_an_element_that_does_not_fit_names_the_field():
 def test_a_missing_library_names_its_extra(monkeypatch, library, extra):
     stream = in_process().from_arrow(pa.table({"n": [1]}))
     monkeypatch.setitem(__import__("sys").modules, library, None)
-    with pytest.raises(DependencyError, match=rf"penstock\[{extra}\]"):
+    with pytest.raises(DependencyError, match=rf"penstock-engine\[{extra}\]"):
         getattr(stream, f"to_{library}")()

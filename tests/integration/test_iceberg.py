@@ -210,5 +210,5 @@ def test_wrong_arguments_are_refused(lake, monkeypatch):
     with pytest.raises(InvalidProgramError, match="IcebergSink takes a row"):
         lake.sink(Types.LONG())
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
-    with pytest.raises(DependencyError, match=r"penstock\[iceberg\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[iceberg\]"):
         lake.sink(PAIR)

@@ -172,5 +172,5 @@ def test_wrong_arguments_are_refused(lake, table, monkeypatch):
     with pytest.raises(InvalidProgramError, match="with its namespace"):
         IcebergSource.for_snapshot("t", catalog={})
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
-    with pytest.raises(DependencyError, match=r"penstock\[iceberg\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[iceberg\]"):
         snapshot(lake)

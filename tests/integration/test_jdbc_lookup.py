@@ -294,5 +294,5 @@ def test_packages_that_are_missing(monkeypatch):
     with pytest.raises(DependencyError, match="mysql"):
         JdbcConnectionOptions.of_sqlalchemy("mysql+mysqlconnector://u:p@h/d")
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(DependencyError, match=r"penstock\[sqlalchemy\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[sqlalchemy\]"):
         JdbcConnectionOptions.of_sqlalchemy("sqlite://")

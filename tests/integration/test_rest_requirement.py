@@ -40,4 +40,4 @@ def test_who_wants_a_missing_rest_interface_is_named(
     )
     assert outcome.code == 1
     said = " ".join(outcome.err.split())
-    assert f"{words}, and starlette is not installed: pip install 'penstock[rest]'" in said
+    assert f"{words}, and starlette is not installed: pip install 'penstock-engine[rest]'" in said

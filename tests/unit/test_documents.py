@@ -1,6 +1,7 @@
 """Every Python example of the documents runs."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,23 @@ def test_messages_that_are_explained_exist() -> None:
     parts = [part.strip(" :") for message in MESSAGES for part in message.split("…")]
     assert len(parts) > 10
     assert [part for part in parts if part not in sources] == []
+
+
+def test_extras_are_those_of_the_distribution() -> None:
+    # penstock itself is another project on PyPI.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"])
+    folders = [ROOT / "python" / "penstock", ROOT / "docs"]
+    texts = {path: path.read_text() for folder in folders for path in folder.rglob("*.[pm][yd]")}
+    named = {
+        (path, distribution, extra)
+        for path, text in texts.items()
+        for distribution, several in re.findall(r"\b(penstock[\w-]*)\[([a-z,]+)\]", text)
+        for extra in several.split(",")
+        if extra in extras
+    }
+    assert len(named) > 40
+    assert {distribution for _, distribution, _ in named} == {project["name"]}, named
 
 
 def test_what_the_guide_imports_is_in_the_reference() -> None:

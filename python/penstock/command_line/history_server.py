@@ -33,7 +33,7 @@ def history_server(options: tuple[str, ...], as_json: bool) -> None:
         from penstock.rest.history import HistoryServer
     except ImportError as error:
         raise click.ClickException(
-            f"{error.name} is not installed: pip install 'penstock[rest]'"
+            f"{error.name} is not installed: pip install 'penstock-engine[rest]'"
         ) from error
     try:
         server = HistoryServer(found)

@@ -123,6 +123,7 @@ def doctor(as_json: bool) -> None:
     """Check what jobs need on this machine; exit code 1 when something is missing."""
     findings = [
         _python(),
+        _other_penstock(),
         _native(),
         _java(),
         _package("pyspark", "the target spark", "spark"),
@@ -166,6 +167,20 @@ def _native() -> Finding:
     return Finding("native data plane", "ok", "it can be loaded")
 
 
+def _other_penstock() -> Finding:
+    """Looks for the project that has the name ``penstock`` on PyPI, and the same package's name."""
+    try:
+        other = importlib.metadata.distribution("penstock")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("package", "ok", "penstock is this project's alone")
+    detail = (
+        f"the distribution penstock {other.version} is installed, which is another project's and "
+        "overwrites files of this one: pip uninstall penstock penstock-engine, then pip install "
+        "penstock-engine"
+    )
+    return Finding("package", "problem", detail)
+
+
 def _java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
@@ -183,7 +198,7 @@ def _java() -> Finding:
 
 def _package(name: str, purpose: str, extra: str) -> Finding:
     if importlib.util.find_spec(name) is None:
-        detail = f"not installed; {purpose} needs it: pip install 'penstock[{extra}]'"
+        detail = f"not installed; {purpose} needs it: pip install 'penstock-engine[{extra}]'"
         return Finding(name, "note", detail)
     try:
         version = importlib.metadata.version(name)

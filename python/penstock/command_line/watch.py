@@ -189,6 +189,6 @@ def _rich() -> Any:
         import rich.text
     except ImportError:
         raise click.ClickException(
-            "a live view needs rich: pip install 'penstock[cli]', or give --json"
+            "a live view needs rich: pip install 'penstock-engine[cli]', or give --json"
         ) from None
     return rich

@@ -24,5 +24,6 @@ def optional_library(module: str, package: str, extra: str, used_by: str) -> Any
         return importlib.import_module(module)
     except ImportError as error:
         raise DependencyError(
-            f"{used_by} needs the package {package}: pip install 'penstock[{extra}]' ({error})"
+            f"{used_by} needs the package {package}: "
+            f"pip install 'penstock-engine[{extra}]' ({error})"
         ) from error

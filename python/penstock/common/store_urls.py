@@ -23,7 +23,7 @@ def why_not_a_store(url: str) -> str | None:
     try:
         import pyarrow.fs  # noqa: F401
     except ImportError:
-        return "files outside of local disks need pyarrow: pip install 'penstock[storage]'"
+        return "files outside of local disks need pyarrow: pip install 'penstock-engine[storage]'"
     if scheme in S3_SCHEMES and (parts.username is not None or parts.query):
         return (
             "a URL of S3 is a bucket and a path, and nothing more: everything else, such as "

@@ -48,7 +48,7 @@ AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
 
 @checks_arguments
 class AvroSchema(CompiledSchema, NoJavaMembers):
-    """An Avro schema; it needs the extra ``penstock[avro]``."""
+    """An Avro schema; it needs the extra ``penstock-engine[avro]``."""
 
     def __init__(self, json_schema: str) -> None:
         """Parses a schema; see `parse_string`."""

@@ -29,7 +29,7 @@ _MARKER_BYTES: Final = 16
 class AvroReaderFormat(CompiledSchema, StreamFormat):
     """Rows of the records of Avro's files; made by `for_generic_record` (beyond PyFlink).
 
-    It needs the extra ``penstock[avro]``.  A block belongs to the range in which it begins.
+    It needs the extra ``penstock-engine[avro]``.  A block belongs to the range in which it begins.
     """
 
     is_compressible = False

@@ -208,7 +208,7 @@ class Monitoring:
             raise ConfigurationError(
                 f"the reporter {settings.name} is for OpenTelemetry, and {error.name} is not "
                 "installed: "
-                "pip install 'penstock[otel]'"
+                "pip install 'penstock-engine[otel]'"
             ) from error
         if settings.kind == "otel":
             metrics = OtlpMetricsSender(settings)

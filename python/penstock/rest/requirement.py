@@ -16,5 +16,5 @@ def require_rest(wanted: str) -> None:
         import penstock.rest.server  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            f"{wanted}, and {error.name} is not installed: pip install 'penstock[rest]'"
+            f"{wanted}, and {error.name} is not installed: pip install 'penstock-engine[rest]'"
         ) from error

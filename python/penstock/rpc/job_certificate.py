@@ -70,7 +70,7 @@ def _certificate(seed: bytes, serial_number: int) -> JobCertificate:
         raise ConfigurationError(
             "security.ssl.internal.enabled needs the package cryptography where jobs are "
             "submitted, and at the jobmanager and the taskexecutors of a session: "
-            f"pip install 'penstock[tls]' ({error})"
+            f"pip install 'penstock-engine[tls]' ({error})"
         ) from error
     key = Ed25519PrivateKey.from_private_bytes(seed)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, SERVER_NAME)])

@@ -211,8 +211,8 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
     if secret:
         raise ConfigurationError(
             f"a job with {', '.join(secret)} is not stored for the next jobmanager as it is: "
-            "install cryptography at the jobmanagers, pip install 'penstock[tls]', which encrypts "
-            "stored jobs under the session's token"
+            "install cryptography at the jobmanagers, pip install 'penstock-engine[tls]', which "
+            "encrypts stored jobs under the session's token"
         )
 
 

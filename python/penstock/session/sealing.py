@@ -55,7 +55,7 @@ class Seal:
         if self._cipher is None:
             raise CheckpointStorageError(
                 f"{name} is encrypted: install cryptography here as at the former jobmanager, "
-                "pip install 'penstock[tls]'"
+                "pip install 'penstock-engine[tls]'"
             )
         from cryptography.exceptions import InvalidTag
 

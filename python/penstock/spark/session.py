@@ -65,7 +65,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
     except ImportError as error:
         raise ConfigurationError(
             "the spark target needs pyspark, which is not installed: "
-            "pip install 'penstock[spark]' (a cluster may bring its own pyspark), "
+            "pip install 'penstock-engine[spark]' (a cluster may bring its own pyspark), "
             "or choose --target local"
         ) from error
     active = SparkContext._active_spark_context

@@ -129,7 +129,7 @@ def test_stores_that_are_known_are_not_asked(url):
 
 def test_a_store_without_its_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
-    with pytest.raises(InvalidProgramError, match=r"pip install 'penstock\[storage\]'"):
+    with pytest.raises(InvalidProgramError, match=r"pip install 'penstock-engine\[storage\]'"):
         row_files("s3://a/b")
 
 

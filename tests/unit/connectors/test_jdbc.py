@@ -194,7 +194,7 @@ def test_what_is_refused(database, monkeypatch):
         with pytest.raises(InvalidProgramError):
             wrong()
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(DependencyError, match=r"penstock\[postgres\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[postgres\]"):
         JdbcSink.sink(UPSERT, DECLARED, Builder().with_url("jdbc:postgresql://h/d").build())
 
 

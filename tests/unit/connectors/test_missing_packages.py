@@ -39,4 +39,4 @@ def test_it_names_the_package_and_the_extra(monkeypatch, package, message, make)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DependencyError, match=rf"{message}'") as raised:
         make()
-    assert "pip install 'penstock[" in str(raised.value)
+    assert "pip install 'penstock-engine[" in str(raised.value)

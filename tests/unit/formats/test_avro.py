@@ -173,7 +173,7 @@ def test_schemas(tmp_path, monkeypatch):
     with pytest.raises(InvalidProgramError, match="should be specified"):
         AvroRowSerializationSchema()
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(DependencyError, match=r"penstock\[avro\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[avro\]"):
         AvroSchema.parse_string(SCHEMA)
 
 

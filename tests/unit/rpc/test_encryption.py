@@ -252,7 +252,7 @@ def test_a_session_without_the_package_says_what_to_install(
 ) -> None:
     control_certificate.cache_clear()
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'penstock\[tls\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'penstock-engine\[tls\]'"):
         dial(served.address, ControlCredentials.of_session(TOKEN), "worker")
 
 

@@ -30,5 +30,5 @@ def test_every_job_has_its_own() -> None:
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Encryption that is asked for and cannot be had is an error that says what to install."""
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'penstock\[tls\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'penstock-engine\[tls\]'"):
         new_job_certificate()

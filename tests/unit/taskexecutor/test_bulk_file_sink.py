@@ -272,7 +272,7 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(JvmOnlyError):
         BulkWriterFactory(object())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DependencyError, match=r"penstock\[storage\]"):
+    with pytest.raises(DependencyError, match=r"penstock-engine\[storage\]"):
         ParquetBulkWriters.for_row_type(DECLARED)
 
 

@@ -239,7 +239,7 @@ def test_what_cannot_be_had_is_refused(key, value, message):
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'penstock\[rocksdb\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'penstock-engine\[rocksdb\]'"):
         check_options({"state.backend.type": "rocksdb"})
 
 

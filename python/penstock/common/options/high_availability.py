@@ -24,7 +24,7 @@ TYPE: Final = Option(
     "NONE",
     "whether jobs go on when their driver, or their session's jobmanager, is started again: "
     "`filesystem` keeps what that needs in a folder, `zookeeper` in a ZooKeeper beside it "
-    "(extra `penstock[zookeeper]`)",
+    "(extra `penstock-engine[zookeeper]`)",
     alternate_keys=("recovery.mode", "high-availability"),
     scope="cluster",
 )

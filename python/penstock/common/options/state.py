@@ -23,7 +23,7 @@ BACKEND: Final = Option(
         },
     ),
     "hashmap",
-    "where state is kept while a job runs: in memory, or in RocksDB (`penstock[rocksdb]`)",
+    "where state is kept while a job runs: in memory, or in RocksDB (`penstock-engine[rocksdb]`)",
     alternate_keys=("state.backend",),
 )
 
@@ -37,5 +37,5 @@ def check_rocksdb(configuration: Mapping[str, str]) -> None:
     if BACKEND.read(configuration) == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
             f"{BACKEND.key} is rocksdb, which needs the package rocksdict, for the driver and all "
-            "workers: pip install 'penstock[rocksdb]'"
+            "workers: pip install 'penstock-engine[rocksdb]'"
         )

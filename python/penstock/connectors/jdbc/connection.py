@@ -180,7 +180,7 @@ class JdbcConnectionOptions(NoJavaMembers):
         try:
             return importlib.import_module(str(package))
         except ImportError as error:
-            extra = f"'penstock[{database.extra}]'" if package == "psycopg" else package
+            extra = f"'penstock-engine[{database.extra}]'" if package == "psycopg" else package
             raise DependencyError(
                 f"JDBC needs the package {package} for {self.shown}: pip install {extra} ({error})"
             ) from error
@@ -315,9 +315,9 @@ def _of_mysql(
     found = next((name for name in wanted if _imported(name) is not None), None)
     if library is None or found is None:
         raise DependencyError(
-            f"JDBC reaches {shown} by SQLAlchemy and one of the packages {', '.join(wanted)}: pip "
-            "install 'penstock[sqlalchemy]' pymysql; or use JdbcConnectionOptions.of_sqlalchemy"
-            "(url), or of(connect) with any package of DB-API 2"
+            f"JDBC reaches {shown} by SQLAlchemy and one of the packages {', '.join(wanted)}: "
+            "pip install 'penstock-engine[sqlalchemy]' pymysql; or use "
+            "JdbcConnectionOptions.of_sqlalchemy(url), or of(connect) with any package of DB-API 2"
         )
     made = library.URL.create(
         _MYSQL_DRIVERS[found], user, secret, parts.hostname, parts.port, parts.path.strip("/")

@@ -1,1 +1,1 @@
-"""Kafka as source and sink; needs the extra ``penstock[kafka]``."""
+"""Kafka as source and sink; needs the extra ``penstock-engine[kafka]``."""
