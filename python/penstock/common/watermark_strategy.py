@@ -24,7 +24,7 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.expressions import Expression
+    from penstock.expressions.expression import Expression
 
 
 class TimestampAssigner(ABC):

@@ -13,7 +13,7 @@ from penstock.expressions.compilation import compile_into
 from penstock.expressions.computed import computed_by
 from penstock.expressions.procedures import Procedure, procedure_of
 from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
-from penstock.network import runtime
+from penstock.runtime import runtime
 from penstock.serialization.key_selection import field_of, part_of
 
 if TYPE_CHECKING:

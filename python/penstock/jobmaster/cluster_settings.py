@@ -61,7 +61,7 @@ class ClusterSettings:
         Raises:
             ConfigurationError: a value is malformed, or nobody could dial it; names key and value.
         """
-        from penstock.network import runtime
+        from penstock.runtime import runtime
 
         rpc_address = cluster.RPC_ADDRESS.read(configuration)
         if rpc_address in cluster.EVERY_ADDRESS:

@@ -12,7 +12,7 @@ from penstock.common.options.cluster import RUNTIME, TARGET
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.local_driver import InProcessDriver, LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
-from penstock.network import runtime
+from penstock.runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

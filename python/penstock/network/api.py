@@ -493,12 +493,3 @@ class ChannelSelector(Protocol):
 
     def select(self, value: Any) -> int:
         """Return the channel's index."""
-
-
-if TYPE_CHECKING:
-    # The type checker compares the pure classes with the interface here, and the stubs of the
-    # native ones where they are declared.
-    from penstock.network.pure import environment as pure
-
-    def _pure_conforms(environment: pure.NetworkEnvironment) -> NetworkEnvironment:
-        return environment

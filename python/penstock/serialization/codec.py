@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.network import runtime
+from penstock.runtime import runtime
 from penstock.serialization.type_schema import TypeSchema, schema_of
 
 if TYPE_CHECKING:

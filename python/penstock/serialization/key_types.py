@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock import network
 from penstock.errors import SerializationError
+from penstock.runtime import load
 from penstock.serialization.codec import codec_for, codec_of
 from penstock.serialization.type_schema import ANY, TypeSchema, schema_of
 
@@ -124,7 +124,8 @@ def _conversion(schema: TypeSchema) -> Callable[[Any], Any]:
             msg = f"a key is not of the declared type: {error}"
             raise SerializationError(msg) from error
 
-    return network.KeyConversion(exact_type(schema), convert)
+    made: Callable[[Any], Any] = load("KeyConversion")(exact_type(schema), convert)
+    return made
 
 
 def _composed(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -138,7 +139,8 @@ def exact_type(schema: TypeSchema, cls: type[ExactType] | None = None) -> ExactT
         schema: The type.
         cls: The class of the result; the runtime's if it is None.
     """
-    cls = network.ExactType if cls is None else cls
+    if cls is None:
+        cls = load("ExactType")
     if schema.kind == "TUPLE":
         return cls(tuple, 0, tuple(exact_type(field, cls) for field in schema.fields))
     return cls(_CLASSES.get(schema.kind), _BITS.get(schema.kind, 0), ())

@@ -14,8 +14,8 @@ from penstock.dependencies.staging import stage
 from penstock.errors import ConfigurationError
 from penstock.graph.job_graph_serializer import serialize_job_graph
 from penstock.jobmaster.per_job_cluster import module_search_path
-from penstock.network import runtime
 from penstock.rpc import session_messages as messages
+from penstock.runtime import runtime
 from penstock.session.finding import find_by_options
 from penstock.session.following import JobFollower
 from penstock.session.remote_job import RemoteJobGateway

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError
-from penstock.network import load
+from penstock.runtime import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

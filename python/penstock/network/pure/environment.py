@@ -402,3 +402,10 @@ def _resolve(address: tuple[str, int]) -> tuple[str, int]:
         ) from error
     name = info[0][4]
     return str(name[0]), int(name[1])
+
+
+if TYPE_CHECKING:
+    # The type checker compares the pure classes with the interface here, and the stubs of the
+    # native ones where they are declared.
+    def _conforms(environment: NetworkEnvironment) -> api.NetworkEnvironment:
+        return environment

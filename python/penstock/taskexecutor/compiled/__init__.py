@@ -6,7 +6,7 @@ so that one process never mixes the classes of both.
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.network import runtime
+from penstock.runtime import runtime
 
 LOADED: Final = runtime()
 """Runtime whose operators this process has, whatever ``PENSTOCK_RUNTIME`` says later."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.network import runtime
+from penstock.runtime import runtime
 
 if TYPE_CHECKING or runtime() != "native":
     from penstock.taskexecutor.rocksdb.element_states import *  # noqa: F403

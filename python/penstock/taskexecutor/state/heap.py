@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.network import runtime
+from penstock.runtime import runtime
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.folding_states import *  # noqa: F403

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.network import runtime
 from penstock.rpc.client import dial, dial_unencrypted
 from penstock.rpc.frames import framed
 from penstock.rpc.heartbeat import HeartbeatSender
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import ROLE_HEARTBEAT, HeartbeatHello
+from penstock.runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

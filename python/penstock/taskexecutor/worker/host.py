@@ -26,7 +26,6 @@ from penstock.errors import (
     CorruptStreamError,
     DependencyError,
 )
-from penstock.network import runtime
 from penstock.rpc.client import dial, local_address_towards
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import write_frame
@@ -47,6 +46,7 @@ from penstock.rpc.host_messages import (
 )
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import HeartbeatHello
+from penstock.runtime import runtime
 from penstock.taskexecutor.worker.forked_process import ForkServers
 from penstock.taskexecutor.worker.launch import EXIT_FAILED, EXIT_LOST_DRIVER
 from penstock.taskexecutor.worker.worker_process import WorkerProcess, surroundings_of
