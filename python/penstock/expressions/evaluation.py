@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.common.options.pipeline import COLUMNS
 from penstock.common.options.user_code import EVALUATE_FUNCTIONS
@@ -33,6 +33,20 @@ class Called:
     """
 
     reason: str
+
+
+class BatchCounts(Protocol):
+    """Counts of what is evaluated over batches of columns.
+
+    Attributes:
+        batches: The batches that were computed by columns.
+        given_up: The batches whose records were taken one by one.
+        rows: The records of the batches that were computed.
+    """
+
+    batches: int
+    given_up: int
+    rows: int
 
 
 class Stage(NamedTuple):
@@ -68,7 +82,7 @@ class Evaluation:
         self._enabled = enabled
         self._in_columns = in_columns
         self.expressions: list[Expression] = []
-        self.column_programs: list[ColumnProgram] = []
+        self.column_programs: list[BatchCounts] = []
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> Evaluation:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from penstock.columns.batch_schema import inexact_field
 from penstock.columns.evaluation import unsupported_operation
 from penstock.columns.exchange import has_batches
+from penstock.columns.keyed_columns import unhashable_field
 from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks
 from penstock.expressions.evaluation import Called, Stage
 from penstock.expressions.functions import bound_function
@@ -140,6 +141,8 @@ class ColumnFacts:
         if isinstance(descriptor, operators.Filter):
             function = bound_function(descriptor.function, "filter")
             return self._why_called(function, 1, node.input_types)
+        if isinstance(descriptor, operators.Aggregate):
+            return self._why_not_grouped(node)
         if isinstance(descriptor, operators.Watermarks):
             return self._why_not_stamped(descriptor.strategy, node.input_types)
         if isinstance(descriptor, _TAKING):
@@ -149,6 +152,19 @@ class ColumnFacts:
         ):
             return None
         return "as its kind of operator takes them"
+
+    def _why_not_grouped(self, node: StreamNode) -> str | None:
+        """Return why aggregates take the records of batches one by one; None if they do not."""
+        descriptor: Any = node.descriptor
+        name = unhashable_field(descriptor.key_fields)
+        if name is not None:
+            return f"as no kernel groups by the field {name!r} of the key"
+        selector = bound_function(node.key_selectors[0], "get_key")
+        reason = self._why_called(selector, 1, node.input_types)
+        function = descriptor.function.arguments
+        if reason is None and function is not None:
+            reason = self._why_called(function, 1, node.input_types)
+        return reason
 
     def _why_not_stamped(self, strategy: Any, types: Any) -> str | None:
         # A source without event time has no operator of watermarks.

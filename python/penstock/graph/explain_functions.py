@@ -73,6 +73,10 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
         else:
             types = node.input_types[:1] * arguments
             yield method, _fact(called, arguments, evaluation, types)
+    elif isinstance(descriptor, operators.Aggregate):
+        if function.arguments is not None:
+            given = function.arguments.function
+            yield "arguments", _fact(given, 1, evaluation, node.input_types[:1])
     elif isinstance(descriptor, operators.Window):
         yield from _window_functions(descriptor, evaluation, node.input_types[:1])
     elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from penstock.common.names import nearest_hint
 from penstock.common.typeinfo import (
@@ -25,15 +25,16 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import computed
 from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.aggregates import Aggregate
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.interval_joined import IntervalJoin
     from penstock.datastream.data_stream.windowed import WindowedStream
@@ -123,6 +124,48 @@ class KeyedStream(DataStream[T], Generic[T]):
         function = computed(func, "reduce", [self._origin._record_type()] * 2)
         check_function(function, ReduceFunction, "reduce", or_callable=True)
         return self._reduction(operators.Reduce(shipped(function, "reduce")))
+
+    def aggregate(
+        self,
+        aggregates: Mapping[str, Aggregate],
+        *,
+        emit: Literal["batch", "running"] = "batch",
+        key_names: Sequence[str] | None = None,
+    ) -> DataStream[Any]:
+        """Keeps named aggregates of each key, and emits rows of the key and them (beyond PyFlink).
+
+            bids.key_by(field("auction")).aggregate({"bids": count(), "total": sum("price")})
+
+        Records in columns are grouped by key first, so that state is used once for each key of a
+        batch.  With ``execution.runtime-mode: BATCH`` each key emits one row, at the end.
+
+        Args:
+            aggregates: By the name of the result: those of `penstock.aggregates`.
+            emit: "batch": the last row of each key for each batch of columns, and one for each
+                record that comes alone.  "running": a row for each record.
+            key_names: The names of the key's fields; those of the fields that the key selector
+                takes if None, else ``key``, or ``key0``, ``key1`` and so on.
+
+        Raises:
+            InvalidProgramError: The types of the records or the key are unknown, an aggregate does
+                not fit its argument, or two fields have one name.
+            WrongArgumentError: ``emit`` is something else.
+        """
+        from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
+
+        if emit not in ("batch", "running"):
+            raise WrongArgumentError(f"aggregate: emit must be 'batch' or 'running', got {emit!r}")
+        declared = self._origin.get_type()
+        function, fields = named_aggregates(aggregates, declared, "aggregate")
+        key = key_fields(self._key_selector, self._key_type, declared, key_names, "aggregate")
+        of_rows = result_type([*zip(key.names, key.types, strict=True), *fields], "aggregate")
+        descriptor = operators.Aggregate(
+            shipped(function, "aggregate"),
+            key_fields=key,
+            result_type=of_rows,
+            is_running=emit == "running",
+        )
+        return self._typed_one_input(descriptor, "Aggregate", of_rows)
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """The running sum of a field, by position or name, or of the records themselves."""

@@ -12,6 +12,7 @@ from penstock.graph.operators.descriptor import (
 )
 from penstock.graph.operators.iterations import IterationHead, IterationTail
 from penstock.graph.operators.one_input import (
+    Aggregate,
     AggregateField,
     AsyncWait,
     ColumnBatches,
@@ -65,6 +66,7 @@ from penstock.graph.operators.sources import (
 )
 
 __all__ = [
+    "Aggregate",
     "AggregateField",
     "AsyncWait",
     "BroadcastProcess",

@@ -96,6 +96,21 @@ class AggregateField(OperatorDescriptor):
     position: int | str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Aggregate(FunctionDescriptor):
+    """Named aggregates of each key.
+
+    Attributes:
+        key_fields: The fields of the key in the rows that are emitted.
+        result_type: The type of those rows.
+        is_running: Whether each record emits a row, else each key of a batch emits its last one.
+    """
+
+    key_fields: Any
+    result_type: Any
+    is_running: bool
+
+
 @dataclass(frozen=True)
 class Watermarks(OperatorDescriptor):
     """Assigns timestamps and emits watermarks."""

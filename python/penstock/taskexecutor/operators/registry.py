@@ -35,6 +35,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.ColumnBatches: ("operators.column_batches", "create_column_batches"),
     operators.FullWindowPartition: ("operators.partition_window", "create_full_window_partition"),
     operators.Reduce: ("operators.reduce", "create_reduce"),
+    operators.Aggregate: ("operators.aggregate", "create_aggregate"),
     operators.AggregateField: ("operators.reduce", "create_aggregate_field"),
     operators.Process: ("operators.process", "create_process"),
     operators.KeyedProcess: ("operators.process", "create_keyed_process"),

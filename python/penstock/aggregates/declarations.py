@@ -1,0 +1,85 @@
+"""The aggregates that programs name: functions that return their declarations.
+
+An argument is the name of a field, its position, or an expression.  Values that are None are left
+out, and so are records for which ``where`` is not true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from penstock.expressions import Expression
+
+    Argument: TypeAlias = str | int | Expression
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate of some records.
+
+    Attributes:
+        function: Its name, one of `penstock.aggregates.folds.FOLDS`.
+        arguments: Fields or expressions.
+        where: A condition that records must meet; None if all count.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...] = ()
+    where: Expression | None = None
+
+
+def count(value: Argument | None = None, *, where: Expression | None = None) -> Aggregate:
+    """Count records, or those in which a value is not None."""
+    return Aggregate("count", () if value is None else (value,), where)
+
+
+def sum(value: Argument, *, where: Expression | None = None) -> Aggregate:  # noqa: A001
+    """Add up a number; None without any."""
+    return Aggregate("sum", (value,), where)
+
+
+def min(value: Argument, *, where: Expression | None = None) -> Aggregate:  # noqa: A001
+    """Return the smallest value; None without any."""
+    return Aggregate("min", (value,), where)
+
+
+def max(value: Argument, *, where: Expression | None = None) -> Aggregate:  # noqa: A001
+    """Return the largest value; None without any."""
+    return Aggregate("max", (value,), where)
+
+
+def mean(value: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return the arithmetic mean of a number as a float; None without any."""
+    return Aggregate("mean", (value,), where)
+
+
+def first(value: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return the first value in the order of arrival; None without any."""
+    return Aggregate("first", (value,), where)
+
+
+def last(value: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return the last value in the order of arrival; None without any."""
+    return Aggregate("last", (value,), where)
+
+
+def min_by(value: Argument, by: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return a value of the first record whose ``by`` is the smallest; None without any."""
+    return Aggregate("min_by", (value, by), where)
+
+
+def max_by(value: Argument, by: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return a value of the first record whose ``by`` is the largest; None without any."""
+    return Aggregate("max_by", (value, by), where)
+
+
+def count_distinct(value: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Count the different values, exactly: keyed state holds all of them."""
+    return Aggregate("count_distinct", (value,), where)
+
+
+def collect(value: Argument, *, where: Expression | None = None) -> Aggregate:
+    """Return the values as a list, in the order of arrival."""
+    return Aggregate("collect", (value,), where)

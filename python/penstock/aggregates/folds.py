@@ -1,0 +1,197 @@
+"""The accumulators of aggregates: values of Python that keyed state holds.
+
+``add`` and ``merge`` return the accumulator.  That of `CountDistinct` and `Collect` is changed in
+place by ``add``; ``merge`` leaves both of its arguments as they are.  None is the accumulator of no
+values wherever there is no better one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+
+class Fold:
+    """One aggregate over values that are not None."""
+
+    def create(self) -> Any:
+        """Return the accumulator of no values."""
+        return None
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Return the accumulator with a record's values."""
+        raise NotImplementedError
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Return the accumulator of the values of both, those of ``other`` being later ones."""
+        if accumulator is None or other is None:
+            return other if accumulator is None else accumulator
+        return self.merged(accumulator, other)
+
+    def merged(self, accumulator: Any, other: Any) -> Any:
+        """Return the accumulator of the values of both, of which neither is None."""
+        return self.add(accumulator, other)
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the value of the aggregate."""
+        return accumulator
+
+
+class Count(Fold):
+    """The number of records."""
+
+    def create(self) -> int:
+        """Return 0."""
+        return 0
+
+    def add(self, accumulator: int, *values: Any) -> int:
+        """Count a record."""
+        del values
+        return accumulator + 1
+
+    def merged(self, accumulator: int, other: int) -> int:
+        """Return the sum."""
+        return accumulator + other
+
+
+class Sum(Fold):
+    """The sum of numbers, in the order of arrival."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Add a number."""
+        return values[0] if accumulator is None else accumulator + values[0]
+
+
+class Mean(Fold):
+    """The mean of numbers; its accumulator is their sum and their number."""
+
+    def create(self) -> tuple[Any, int]:
+        """Return the sum and number of nothing."""
+        return 0, 0
+
+    def add(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
+        """Add a number."""
+        return accumulator[0] + values[0], accumulator[1] + 1
+
+    def merged(self, accumulator: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+        """Return the sum of both."""
+        return accumulator[0] + other[0], accumulator[1] + other[1]
+
+    def result(self, accumulator: tuple[Any, int]) -> float | None:
+        """Return the mean."""
+        total, count = accumulator
+        return float(total / count) if count else None
+
+
+class Min(Fold):
+    """The smallest value, the first of several."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Compare a value."""
+        value = values[0]
+        return value if accumulator is None or value < accumulator else accumulator
+
+
+class Max(Fold):
+    """The largest value, the first of several."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Compare a value."""
+        value = values[0]
+        return value if accumulator is None or value > accumulator else accumulator
+
+
+class First(Fold):
+    """The first value."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Keep the value if it is the first one."""
+        return values[0] if accumulator is None else accumulator
+
+
+class Last(Fold):
+    """The last value."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Keep the value."""
+        del accumulator
+        return values[0]
+
+
+class MinBy(Fold):
+    """A value of the record whose other value is smallest; its accumulator is (other, value)."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Compare a record."""
+        value, by = values
+        return (by, value) if accumulator is None or by < accumulator[0] else accumulator
+
+    def merged(self, accumulator: Any, other: Any) -> Any:
+        """Return the better one."""
+        return self.add(accumulator, other[1], other[0])
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the value."""
+        return None if accumulator is None else accumulator[1]
+
+
+class MaxBy(MinBy):
+    """A value of the record whose other value is largest; its accumulator is (other, value)."""
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Compare a record."""
+        value, by = values
+        return (by, value) if accumulator is None or by > accumulator[0] else accumulator
+
+
+class CountDistinct(Fold):
+    """The number of different values; its accumulator is their set."""
+
+    def add(self, accumulator: set[Any] | None, *values: Any) -> set[Any]:
+        """Add a value."""
+        if accumulator is None:
+            return {values[0]}
+        accumulator.add(values[0])
+        return accumulator
+
+    def merged(self, accumulator: set[Any], other: set[Any]) -> set[Any]:
+        """Return the union."""
+        return accumulator | other
+
+    def result(self, accumulator: set[Any] | None) -> int:
+        """Return the number."""
+        return 0 if accumulator is None else len(accumulator)
+
+
+class Collect(Fold):
+    """All values in a list, in the order of arrival."""
+
+    def add(self, accumulator: list[Any] | None, *values: Any) -> list[Any]:
+        """Append a value."""
+        if accumulator is None:
+            return [values[0]]
+        accumulator.append(values[0])
+        return accumulator
+
+    def merged(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the values of both."""
+        return accumulator + other
+
+    def result(self, accumulator: list[Any] | None) -> list[Any]:
+        """Return a list of the caller's own."""
+        return [] if accumulator is None else list(accumulator)
+
+
+#: By the names of aggregates.
+FOLDS: Final[dict[str, type[Fold]]] = {
+    "count": Count,
+    "sum": Sum,
+    "min": Min,
+    "max": Max,
+    "mean": Mean,
+    "first": First,
+    "last": Last,
+    "min_by": MinBy,
+    "max_by": MaxBy,
+    "count_distinct": CountDistinct,
+    "collect": Collect,
+}

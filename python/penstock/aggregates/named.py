@@ -1,0 +1,111 @@
+"""The aggregates of one operator over records, and the rows that it emits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.aggregates.folds import FOLDS
+from penstock.common.types import Row, rows_of_columns
+from penstock.datastream.functions.basic import AggregateFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.expressions.computed import ComputedFunction
+
+
+class Call(NamedTuple):
+    """One aggregate and the values that it takes.
+
+    Attributes:
+        function: The name of the aggregate.
+        positions: The positions of its arguments among the values that are computed of a record.
+        condition: The position of its condition; None if it takes every record.
+    """
+
+    function: str
+    positions: tuple[int, ...]
+    condition: int | None = None
+
+
+class KeyFields(NamedTuple):
+    """The fields of the key in the rows that are emitted.
+
+    Attributes:
+        names: Their names.
+        types: Their types.
+        is_tuple: True if keys are tuples of them; else the key is the value of the one.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[TypeInformation, ...]
+    is_tuple: bool
+
+    def values(self, key: Any) -> tuple[Any, ...]:
+        """Return the values of the fields for a key."""
+        return tuple(key) if self.is_tuple else (key,)
+
+
+class NamedAggregates(AggregateFunction):
+    """Aggregates as one function, whose accumulator is the tuple of theirs.
+
+    Attributes:
+        calls: The aggregates.
+        arguments: Computes the tuple of values that they take of a record; None if they take none.
+        given: Does the same, in the fastest way that the operator has.
+    """
+
+    def __init__(self, calls: Sequence[Call], arguments: ComputedFunction | None) -> None:
+        """Creates the accumulators' functions."""
+        self.calls = tuple(calls)
+        self.arguments = arguments
+        self.folds = [FOLDS[call.function]() for call in calls]
+        self.given: Callable[[Any], Sequence[Any]] = _nothing if arguments is None else arguments
+
+    def create_accumulator(self) -> tuple[Any, ...]:
+        """Return the accumulator of no records."""
+        return tuple([fold.create() for fold in self.folds])
+
+    def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the accumulator with one more record."""
+        given = self.given(value)
+        found = []
+        for call, fold, kept in zip(self.calls, self.folds, accumulator, strict=True):
+            if call.condition is not None and given[call.condition] is not True:
+                found.append(kept)
+                continue
+            values = [given[position] for position in call.positions]
+            found.append(kept if None in values else fold.add(kept, *values))
+        return tuple(found)
+
+    def merge(self, acc_a: tuple[Any, ...], acc_b: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the accumulator of the records of both."""
+        triples = zip(self.folds, acc_a, acc_b, strict=True)
+        return tuple([fold.merge(one, other) for fold, one, other in triples])
+
+    def get_result(self, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the values of the aggregates."""
+        return tuple([f.result(kept) for f, kept in zip(self.folds, accumulator, strict=True)])
+
+
+def _nothing(value: Any) -> tuple[Any, ...]:
+    del value
+    return ()
+
+
+class ResultRows:
+    """Makes the rows that an operator emits."""
+
+    def __init__(self, declared: RowTypeInfo) -> None:
+        """Keeps the type of the rows."""
+        self._names = declared.get_field_names()
+
+    def one(self, values: Iterable[Any]) -> Row:
+        """Return the row of some values."""
+        return rows_of_columns(self._names, [(value,) for value in values])[0]
+
+    def of_columns(self, columns: Sequence[Iterable[Any]]) -> list[Row]:
+        """Return the rows of some columns."""
+        return rows_of_columns(self._names, columns)

@@ -1,0 +1,191 @@
+"""Checks of aggregates when a program is built: their arguments, types and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.aggregates.declarations import Aggregate
+from penstock.aggregates.named import Call, KeyFields, NamedAggregates
+from penstock.common.composite_types import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.typeinfo import Types
+from penstock.errors import InvalidProgramError
+from penstock.expressions.checking import kind_of
+from penstock.expressions.computed import ComputedFunction, computed, computed_by
+from penstock.expressions.expression import Expression
+from penstock.expressions.functions import bound_function
+from penstock.expressions.nodes import Field, Gather
+from penstock.expressions.writing import field
+from penstock.serialization.key_selection import field_of, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+
+_NUMBERS: Final = ("integer", "float")
+
+
+def named_aggregates(
+    given: Mapping[str, Aggregate], declared: TypeInformation | None, where: str
+) -> tuple[NamedAggregates, list[tuple[str, TypeInformation]]]:
+    """Return the aggregates of an operator, and the names and types of their results.
+
+    Args:
+        given: By the name of the result.
+        declared: The type of the records.
+        where: The call, for messages.
+
+    Raises:
+        InvalidProgramError: There are none, one is no aggregate, an argument cannot be computed,
+            or its type is unknown or does not fit the aggregate.
+    """
+    found: Any = given
+    if not isinstance(found, Mapping) or not found:
+        raise InvalidProgramError(
+            f"{where} takes aggregates by the names of their results, got {given!r}"
+        )
+    arguments = _Arguments(declared, where)
+    calls, fields = [], []
+    for name, aggregate in found.items():
+        if not isinstance(aggregate, Aggregate):
+            raise InvalidProgramError(
+                f"{where}: {name!r} must be an aggregate such as penstock.aggregates.count(), "
+                f"got {aggregate!r}"
+            )
+        places = [arguments.place(argument, name) for argument in aggregate.arguments]
+        condition = None
+        if aggregate.where is not None:
+            condition, kind = arguments.place(aggregate.where, name)
+            if kind_of(kind) != "boolean":
+                raise InvalidProgramError(
+                    f"{where}: where= of {name!r} must be a condition, it is {kind}"
+                )
+        calls.append(Call(aggregate.function, tuple(at for at, _ in places), condition))
+        fields.append((name, _result(aggregate.function, [kind for _, kind in places], name)))
+    return NamedAggregates(calls, arguments.function()), fields
+
+
+class _Arguments:
+    """The values that aggregates take, each computed once."""
+
+    def __init__(self, declared: TypeInformation | None, where: str) -> None:
+        self._declared = declared
+        self._where = where
+        self._nodes: list[Any] = []
+
+    def place(self, argument: Any, name: str) -> tuple[int, TypeInformation]:
+        """Return the position and the type of an argument."""
+        expression = argument if isinstance(argument, Expression) else field(argument)
+        found = computed(expression, f"{self._where}: {name!r}", [self._declared])
+        if found.type is None or isinstance(found.type, PickledBytesTypeInfo):
+            raise InvalidProgramError(
+                f"{self._where}: the type of {found.node}, which {name!r} takes, is unknown: "
+                "declare the stream's type with output_type"
+            )
+        if found.node not in self._nodes:
+            self._nodes.append(found.node)
+        return self._nodes.index(found.node), found.type
+
+    def function(self) -> ComputedFunction | None:
+        """Return the function that computes all of them; None if there are none."""
+        if not self._nodes:
+            return None
+        return ComputedFunction(Gather("tuple", tuple(self._nodes)), 1)
+
+
+def _result(function: str, types: Sequence[TypeInformation], name: str) -> TypeInformation:
+    """Return the type of an aggregate's result."""
+    if function in ("count", "count_distinct"):
+        return Types.LONG()
+    if function in ("sum", "mean"):
+        kind = kind_of(types[0])
+        if kind not in _NUMBERS:
+            raise InvalidProgramError(f"{name!r}: {function} takes a number, not {types[0]}")
+        return Types.LONG() if kind == "integer" and function == "sum" else Types.DOUBLE()
+    found = _bounded(types[0])
+    return Types.LIST(found) if function == "collect" else found
+
+
+def _bounded(found: TypeInformation) -> TypeInformation:
+    """Return the type of a value in a row: computed integers are those of 64 bits."""
+    return Types.LONG() if found == Types.BIG_INT() else found
+
+
+def key_fields(
+    selector: Any,
+    key_type: TypeInformation | None,
+    declared: TypeInformation | None,
+    names: Sequence[str] | None,
+    where: str,
+) -> KeyFields:
+    """Return the fields of a stream's keys.
+
+    Args:
+        selector: The key selector.
+        key_type: The declared type of the keys, if there is one.
+        declared: The type of the records.
+        names: The names that the program says; None for those of the fields that the key takes.
+        where: The call, for messages.
+
+    Raises:
+        InvalidProgramError: The type of the keys is unknown, or there are not as many names.
+    """
+    expression = computed_by(selector)
+    node = None if expression is None else expression.node
+    if node is None:
+        node = _taken_field(bound_function(selector, "get_key"))
+        if key_type is None and node is not None:
+            expression = computed(Expression(node), where, [declared])
+            node = expression.node if expression is not None else node
+    if key_type is None and expression is not None:
+        key_type = expression.type
+    if key_type is None or isinstance(key_type, PickledBytesTypeInfo):
+        raise InvalidProgramError(
+            f"{where}: the type of the keys is unknown: give key_by a key_type, or an expression"
+        )
+    is_tuple = isinstance(key_type, (RowTypeInfo, TupleTypeInfo))
+    types: list[Any] = [key_type]
+    nodes: list[Any] = [node]
+    if isinstance(key_type, (RowTypeInfo, TupleTypeInfo)):
+        types = list(key_type.get_field_types())
+        nodes = list(node.items) if isinstance(node, Gather) else [None] * len(types)
+    if names is None:
+        if isinstance(key_type, RowTypeInfo):
+            names = key_type.get_field_names()
+        else:
+            names = [_name(each, at, len(types), declared) for at, each in enumerate(nodes)]
+    if len(names) != len(types):
+        raise InvalidProgramError(f"{where}: {len(names)} names for {len(types)} fields of the key")
+    return KeyFields(tuple(names), tuple(map(_bounded, types)), is_tuple)
+
+
+def _taken_field(selector: Any) -> Field | None:
+    """Return the field of a record that a function takes as the key, if it does nothing else."""
+    taken = part_of(selector)
+    key: Any = field_of(selector) if taken is None else taken.name
+    return None if key is None else field(key).node  # type: ignore[return-value]
+
+
+def _name(node: Any, at: int, count: int, declared: TypeInformation | None) -> str:
+    """Return the name of a field of the key."""
+    if isinstance(node, Field):
+        if isinstance(node.key, str):
+            return node.key
+        if isinstance(declared, RowTypeInfo):
+            return declared.get_field_names()[node.key]
+        return f"f{node.key}"
+    return "key" if count == 1 else f"key{at}"
+
+
+def result_type(fields: Sequence[tuple[str, TypeInformation]], where: str) -> RowTypeInfo:
+    """Return the type of the rows that are emitted.
+
+    Raises:
+        InvalidProgramError: Two fields have one name.
+    """
+    names = [name for name, _ in fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidProgramError(f"{where}: two fields of the result are called {twice[0]!r}")
+    return Types.ROW_NAMED(names, [kind for _, kind in fields])

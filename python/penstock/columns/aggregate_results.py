@@ -1,0 +1,65 @@
+"""The batches of results that aggregating operators emit."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from penstock.columns.batch_schema import batch_schema
+from penstock.columns.column_batch import ColumnBatch
+from penstock.columns.exchange import has_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+
+
+class ResultBatches:
+    """Makes batches of one row type."""
+
+    def __init__(self, declared: RowTypeInfo) -> None:
+        """Keeps the type."""
+        self._declared = declared
+        self._is_exact = has_batches(declared)
+
+    @cached_property
+    def _schema(self) -> Any:
+        return batch_schema(self._declared)
+
+    def of(self, columns: Sequence[Any], timestamps: Any) -> ColumnBatch | None:
+        """Return a batch of some columns.
+
+        Args:
+            columns: Arrow or numpy arrays, or lists of values of Python.
+            timestamps: An int64 array of Arrow, or one integer.
+
+        Returns:
+            None if the values of a column are not exactly those of Python, or do not fit.
+        """
+        if not self._is_exact:
+            return None
+        import pyarrow as pa
+
+        try:
+            arrays = [
+                column if isinstance(column, pa.Array) else pa.array(column, field.type)
+                for column, field in zip(columns, self._schema, strict=True)
+            ]
+            arrays = [
+                array if array.type == field.type else array.cast(field.type)
+                for array, field in zip(arrays, self._schema, strict=True)
+            ]
+        except (pa.ArrowException, OverflowError, TypeError):
+            # The rows have the values as they are; who cannot write one says so.
+            return None
+        data = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return ColumnBatch(data, self._declared, timestamps)
+
+
+def value_list(column: Any) -> list[Any]:
+    """Return the values of a column of Arrow or numpy, or of a list."""
+    if isinstance(column, list):
+        return column
+    found: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    return found

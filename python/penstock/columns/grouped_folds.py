@@ -1,0 +1,523 @@
+"""The aggregates of `penstock.aggregates` over the groups of a batch.
+
+A fold takes the accumulators that the groups had before the batch, as values of Python, and returns
+those after it; ``running`` also returns the result after each record.  Both are what `Fold.add`
+gives for one record after the other, rounding included: where no kernel is as exact, the values are
+folded one by one, but without a record made of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.aggregates.folds import Fold
+    from penstock.aggregates.named import NamedAggregates
+    from penstock.columns.groups import Groups
+
+#: Integers up to it are the same as floats.
+_EXACT: Final = 2**53
+
+_MOST: Final = 2**63 - 1
+
+
+class Taken(NamedTuple):
+    """The values that an aggregate takes of a batch.
+
+    Attributes:
+        fold: The aggregate over values of Python.
+        groups: The groups of the records that count.
+        whole: The groups of all records.
+        columns: The arguments of the records that count, as Arrow arrays without nulls.
+    """
+
+    fold: Fold
+    groups: Groups
+    whole: Groups
+    columns: tuple[Any, ...]
+
+
+class _NoKernelError(Exception):
+    """No kernel computes these exactly."""
+
+
+class GroupedFolds:
+    """Folds batches into the accumulators of the aggregates of one operator."""
+
+    def __init__(self, aggregates: NamedAggregates) -> None:
+        """Keeps the aggregates."""
+        self._calls = aggregates.calls
+        self._folds = aggregates.folds
+
+    def totals(
+        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Any, ...]]:
+        """Return the accumulators of the groups with the records of a batch.
+
+        Args:
+            groups: The groups of all records.
+            columns: The values that aggregates take, for all records.
+            kept: The accumulators of each group.
+        """
+        found = []
+        for taken, old, name in self._taken(groups, columns, kept):
+            try:
+                found.append(_TOTALS[name](taken, old))
+            except _NoKernelError:
+                found.append(_one_by_one(taken, old))
+        return list(zip(*found, strict=True))
+
+    def running(
+        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
+    ) -> tuple[list[tuple[Any, ...]], list[Any]]:
+        """Return the accumulators as `totals`, and the column of each result after each record."""
+        found, results = [], []
+        for taken, old, name in self._taken(groups, columns, kept):
+            try:
+                totals, column = _RUNNING[name](taken, old) if name in _RUNNING else (None, None)
+            except _NoKernelError:
+                totals = None
+            if totals is None:
+                totals, column = _each(taken, old)
+            found.append(totals)
+            results.append(column)
+        return list(zip(*found, strict=True)), results
+
+    def results(self, kept: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+        """Return the column of each result for the accumulators of some groups."""
+        columns = zip(*kept, strict=True)
+        return [
+            [fold.result(each) for each in column]
+            for fold, column in zip(self._folds, columns, strict=True)
+        ]
+
+    def _taken(
+        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Taken, tuple[Any, ...], str]]:
+        found = []
+        masked: dict[tuple[int, ...], Groups] = {}
+        olds = list(zip(*kept, strict=True))
+        for call, fold, old in zip(self._calls, self._folds, olds, strict=True):
+            masks = [at for at in call.positions if columns[at].null_count]
+            named = (-1 if call.condition is None else call.condition, *masks)
+            if named not in masked:
+                masked[named] = _where(groups, columns, call.condition, masks)
+            counted = masked[named]
+            arguments = tuple([columns[at] for at in call.positions])
+            if counted.rows is not None:
+                import pyarrow as pa
+
+                rows = pa.array(counted.rows)
+                arguments = tuple([column.take(rows) for column in arguments])
+            found.append((Taken(fold, counted, groups, arguments), old, call.function))
+        return found
+
+
+def _where(
+    groups: Groups, columns: Sequence[Any], condition: int | None, nullable: Sequence[int]
+) -> Groups:
+    """Return the groups of the records that meet a condition and have values in some columns."""
+    if condition is None and not nullable:
+        return groups
+    import pyarrow.compute as pc
+
+    mask: Any = None if condition is None else pc.fill_null(columns[condition], False)
+    for at in nullable:
+        valid = columns[at].is_valid()
+        mask = valid if mask is None else pc.and_(mask, valid)
+    return groups.where(mask.to_numpy(zero_copy_only=False))
+
+
+def _one_by_one(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    """Fold values in the order of the records."""
+    found = list(old)
+    add = taken.fold.add
+    columns = [column.to_pylist() for column in taken.columns]
+    for code, *values in zip(taken.groups.codes.tolist(), *columns, strict=True):
+        found[code] = add(found[code], *values)
+    return found
+
+
+def _each(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Fold values in the order of the records; return the result after each, too."""
+    found, fold = list(old), taken.fold
+    columns = [column.to_pylist() for column in taken.columns]
+    values: Any = zip(*columns, strict=True) if columns else iter(lambda: (), None)
+    rows = taken.groups.rows
+    counting = None if rows is None else set(rows.tolist())
+    results = []
+    for row, code in enumerate(taken.whole.codes.tolist()):
+        if counting is None or row in counting:
+            found[code] = fold.add(found[code], *next(values))
+        results.append(fold.result(found[code]))
+    return found, results
+
+
+# ---- the values of columns -----------------------------------------------------------------------
+
+
+def _integers(column: Any) -> Any:
+    """Return integers as an array of numpy with 64 bits."""
+    import pyarrow as pa
+    import pyarrow.types as at
+
+    if not at.is_signed_integer(column.type):
+        raise _NoKernelError
+    return column.cast(pa.int64()).to_numpy()
+
+
+def _floats(column: Any) -> Any:
+    """Return floats as an array of numpy with 64 bits."""
+    import pyarrow as pa
+    import pyarrow.types as at
+
+    if not (at.is_float64(column.type) or at.is_float32(column.type)):
+        raise _NoKernelError
+    return column.cast(pa.float64()).to_numpy()
+
+
+def _is_integer(column: Any) -> bool:
+    import pyarrow.types as at
+
+    return bool(at.is_signed_integer(column.type))
+
+
+def _ordered(column: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
+    """Return numbers that are ordered as the values of a column, and what finds their values.
+
+    Raises:
+        _NoKernelError: Values of the column are not all different from each other where Python
+            finds them so, or they are of another kind.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as at
+
+    if at.is_signed_integer(column.type):
+        return _integers(column), lambda found: found.tolist()
+    if at.is_floating(column.type):
+        floats = _floats(column)
+        # NaN is neither smaller nor larger, and 0.0 is no larger than -0.0.
+        if np.isnan(floats).any() or (np.signbit(floats) & (floats == 0.0)).any():
+            raise _NoKernelError
+        return floats, lambda found: found.tolist()
+    if at.is_string(column.type):
+        encoded = column.dictionary_encode()
+        places = pc.sort_indices(encoded.dictionary).to_numpy()
+        ranks = np.empty(len(places), np.int64)
+        ranks[places] = np.arange(len(places))
+        texts = encoded.dictionary.take(pa.array(places))
+        return ranks[encoded.indices.to_numpy()], lambda found: texts.take(
+            pa.array(found)
+        ).to_pylist()
+    raise _NoKernelError
+
+
+# ---- totals --------------------------------------------------------------------------------------
+
+
+def _count(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    return [kept + more for kept, more in zip(old, taken.groups.sizes.tolist(), strict=True)]
+
+
+def _integer_sums(groups: Groups, values: Any) -> Any:
+    """Return the sum of each group.
+
+    Raises:
+        _NoKernelError: One may need more than 64 bits.
+    """
+    import numpy as np
+
+    if len(values) and max(abs(int(values.min())), int(values.max())) * len(values) > _MOST:
+        raise _NoKernelError
+    found = np.zeros(groups.count, np.int64)
+    np.add.at(found, groups.codes, values)
+    return found
+
+
+def _float_sums(groups: Groups, sums: Any, values: Any) -> list[float]:
+    """Add the values of each group to its sum, in their order."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # as Python's sums of infinities
+        np.add.at(sums, groups.codes, values)
+    found: list[float] = sums.tolist()
+    return found
+
+
+def _sum(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    import numpy as np
+
+    groups, column = taken.groups, taken.columns[0]
+    if _is_integer(column):
+        more = _integer_sums(groups, _integers(column)).tolist()
+        return [
+            kept if not size else value if kept is None else kept + value
+            for kept, value, size in zip(old, more, groups.sizes.tolist(), strict=True)
+        ]
+    # -0.0 is the number to which any other one can be added without a change.
+    start = np.array([-0.0 if kept is None else kept for kept in old], np.float64)
+    return _of_groups(groups, old, _float_sums(groups, start, _floats(column)))
+
+
+def _mean(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    import numpy as np
+
+    groups, column = taken.groups, taken.columns[0]
+    if _is_integer(column):
+        sums = _integer_sums(groups, _integers(column)).tolist()
+        totals = [kept[0] + more for kept, more in zip(old, sums, strict=True)]
+    else:
+        start = np.array([kept[0] for kept in old], np.float64)
+        totals = _float_sums(groups, start, _floats(column))
+    sizes = groups.sizes.tolist()
+    return [
+        (total, kept[1] + size) if size else kept
+        for total, kept, size in zip(totals, old, sizes, strict=True)
+    ]
+
+
+def _of_groups(groups: Groups, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Return the new accumulators of groups with records, and the old ones of the others."""
+    sizes = groups.sizes.tolist()
+    return [value if size else kept for kept, value, size in zip(old, new, sizes, strict=True)]
+
+
+def _best(groups: Groups, values: Any, *, is_least: bool) -> Any:
+    """Return the smallest or largest number of each group; any number of a group without one."""
+    import numpy as np
+
+    found = values[groups.firsts]
+    (np.minimum if is_least else np.maximum).at(found, groups.codes, values)
+    return found
+
+
+def _extreme(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    from penstock.aggregates.folds import Min
+
+    groups = taken.groups
+    if not len(groups):
+        return list(old)
+    values, found = _ordered(taken.columns[0])
+    new = found(_best(groups, values, is_least=isinstance(taken.fold, Min)))
+    return _of_groups(groups, old, list(map(taken.fold.merge, old, new)))
+
+
+def _extreme_by(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    from penstock.aggregates.folds import MaxBy
+
+    groups, (column, by) = taken.groups, taken.columns
+    if not len(groups):
+        return list(old)
+    numbers, _ = _ordered(by)
+    best = _best(groups, numbers, is_least=not isinstance(taken.fold, MaxBy))
+    places = np.flatnonzero(numbers == best[groups.codes])[::-1]
+    firsts = groups.firsts.copy()
+    firsts[groups.codes[places]] = places
+    # A group without records gets those of another one, which are not looked at.
+    chosen = pa.array(np.maximum(firsts, 0))
+    new = list(zip(by.take(chosen).to_pylist(), column.take(chosen).to_pylist(), strict=True))
+    return _of_groups(groups, old, list(map(taken.fold.merge, old, new)))
+
+
+def _first(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    groups = taken.groups
+    new = _at(taken, groups.firsts)
+    pairs = zip(old, new, strict=True)
+    return _of_groups(groups, old, [value if kept is None else kept for kept, value in pairs])
+
+
+def _last(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    return _of_groups(taken.groups, old, _at(taken, taken.groups.lasts))
+
+
+def _at(taken: Taken, places: Any) -> list[Any]:
+    """Return the values at places, one for each group; any value at -1."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not len(taken.groups):
+        return [None] * taken.groups.count
+    found: list[Any] = taken.columns[0].take(pa.array(np.maximum(places, 0))).to_pylist()
+    return found
+
+
+def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    import numpy as np
+    import pyarrow.types as at
+
+    groups, column = taken.groups, taken.columns[0]
+    if not (at.is_signed_integer(column.type) or at.is_string(column.type)):
+        raise _NoKernelError
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    pairs = np.unique(groups.codes * max(len(values), 1) + encoded.indices.to_numpy())
+    found = list(old)
+    numbers, places = np.divmod(pairs, max(len(values), 1))
+    for code, place in zip(numbers.tolist(), places.tolist(), strict=True):
+        kept = found[code]
+        if kept is None:
+            found[code] = {values[place]}
+        else:
+            kept.add(values[place])
+    return found
+
+
+def _collect(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    import pyarrow as pa
+
+    groups = taken.groups
+    values = taken.columns[0].take(pa.array(groups.order)).to_pylist()
+    found = list(old)
+    for code, (start, size) in enumerate(
+        zip(groups.starts.tolist(), groups.sizes.tolist(), strict=True)
+    ):
+        if not size:
+            continue
+        more = values[start : start + size]
+        if found[code] is None:
+            found[code] = more
+        else:
+            found[code].extend(more)
+    return found
+
+
+_TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
+    "count": _count,
+    "sum": _sum,
+    "mean": _mean,
+    "min": _extreme,
+    "max": _extreme,
+    "min_by": _extreme_by,
+    "max_by": _extreme_by,
+    "first": _first,
+    "last": _last,
+    "count_distinct": _count_distinct,
+    "collect": _collect,
+}
+
+
+# ---- running results -----------------------------------------------------------------------------
+
+
+def _running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
+    """Return the running sum of each group after each record, for integers.
+
+    Args:
+        whole: The groups of all records.
+        more: The integer that each record adds.
+        old: The sum of each group before.
+
+    Raises:
+        _NoKernelError: A sum may need more than 64 bits.
+    """
+    import numpy as np
+
+    bound = max((abs(kept) for kept in old), default=0)
+    if len(more):
+        bound += max(abs(int(more.min())), abs(int(more.max()))) * len(more)
+    if bound > _MOST:
+        raise _NoKernelError
+    order = whole.order
+    sums = np.cumsum(more[order])
+    # Without what was added for the groups before.
+    ends = whole.starts - 1
+    before = np.where(ends >= 0, sums[ends], 0)
+    start = np.array(old, np.int64) - before
+    found = np.empty(len(more), np.int64)
+    found[order] = sums + start[whole.codes[order]]
+    return found
+
+
+def _counting(taken: Taken) -> Any:
+    """Return 1 for each record that counts, 0 for the others."""
+    import numpy as np
+
+    if taken.groups.rows is None:
+        return np.ones(len(taken.whole), np.int64)
+    found = np.zeros(len(taken.whole), np.int64)
+    found[taken.groups.rows] = 1
+    return found
+
+
+def _running_count(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+    return _count(taken, old), _running_numbers(taken.whole, _counting(taken), old)
+
+
+def _of_counting(taken: Taken) -> Any:
+    """Return the integers of the argument, 0 for records that do not count."""
+    values = _integers(taken.columns[0])
+    if taken.groups.rows is None:
+        return values
+    found = _counting(taken)
+    found[taken.groups.rows] = values
+    return found
+
+
+def _running_sum(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+    import pyarrow as pa
+
+    sums = _running_numbers(taken.whole, _of_counting(taken), [kept or 0 for kept in old])
+    totals = _sum(taken, old)
+    if taken.groups.rows is None:
+        return totals, sums
+    has_any = [0 if kept is None else 1 for kept in old]
+    return totals, pa.array(
+        sums, mask=_running_numbers(taken.whole, _counting(taken), has_any) == 0
+    )
+
+
+def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    sums = _running_numbers(taken.whole, _of_counting(taken), [kept[0] for kept in old])
+    if len(sums) and max(abs(int(sums.min())), abs(int(sums.max()))) > _EXACT:
+        raise _NoKernelError
+    counts = _running_numbers(taken.whole, _counting(taken), [kept[1] for kept in old])
+    means = sums / np.maximum(counts, 1)
+    return _mean(taken, old), pa.array(means, mask=counts == 0)
+
+
+def _running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+    import numpy as np
+
+    from penstock.aggregates.folds import Min
+
+    groups, sign = taken.groups, 1 if isinstance(taken.fold, Min) else -1
+    if groups.rows is not None or not len(groups):
+        raise _NoKernelError
+    values = _integers(taken.columns[0])
+    # The accumulator counts as a part of the first value of its group.
+    heads = values[groups.firsts].tolist()
+    heads = list(map(taken.fold.merge, old, heads))
+    low, high = min(*heads, int(values.min())), max(*heads, int(values.max()))
+    width = high - low + 1
+    if width * groups.count >= _MOST >> 1 or max(abs(low), abs(high)) >= _MOST >> 1:
+        raise _NoKernelError
+    values = values.copy()
+    values[groups.firsts] = heads
+    order = groups.order
+    codes = groups.codes[order]
+    # All values of a group are below those of the groups before: the minimum begins anew.
+    least = np.minimum.accumulate(
+        (values[order] - (low if sign == 1 else high)) * sign - codes * width
+    )
+    found = np.empty(len(values), np.int64)
+    found[order] = (least + codes * width) * sign + (low if sign == 1 else high)
+    return found[groups.lasts].tolist(), found
+
+
+_RUNNING: Final[dict[str, Callable[[Taken, Sequence[Any]], tuple[list[Any], Any]]]] = {
+    "count": _running_count,
+    "sum": _running_sum,
+    "mean": _running_mean,
+    "min": _running_extreme,
+    "max": _running_extreme,
+}

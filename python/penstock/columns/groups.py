@@ -1,0 +1,120 @@
+"""The groups of a batch: records with equal keys, each group with a number from 0.
+
+Groups are numbered in the order of their first records.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Products of numbers of distinct values below it fit into 64 bits.
+_MOST: Final = 1 << 62
+
+
+class Groups:
+    """The group of each record of some records of a batch.
+
+    Attributes:
+        codes: The numbers of the records' groups, as a numpy array of integers.
+        count: The number of groups of the batch; a group may have none of these records.
+        rows: The positions of these records in the batch, ascending; None if they are all.
+    """
+
+    def __init__(self, codes: Any, count: int, rows: Any = None) -> None:
+        """Keeps the numbers."""
+        self.codes = codes
+        self.count = count
+        self.rows = rows
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.codes)
+
+    def where(self, mask: Any) -> Groups:
+        """Return the groups of the records for which a boolean array of numpy is true.
+
+        Args:
+            mask: For each record of the batch.
+        """
+        import numpy as np
+
+        rows = np.flatnonzero(mask)
+        return Groups(self.codes[rows], self.count, rows)
+
+    def position(self, at: Any) -> Any:
+        """Return the positions in the batch of records of these."""
+        return at if self.rows is None else self.rows[at]
+
+    @cached_property
+    def sizes(self) -> Any:
+        """The number of records of each group."""
+        import numpy as np
+
+        return np.bincount(self.codes, minlength=self.count)
+
+    @cached_property
+    def firsts(self) -> Any:
+        """The first record of each group, counted among these; -1 without one."""
+        import numpy as np
+
+        found = np.full(self.count, -1, np.int64)
+        # Of several assignments to one place, the last one counts.
+        found[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
+        return found
+
+    @cached_property
+    def lasts(self) -> Any:
+        """The last record of each group, counted among these; -1 without one."""
+        import numpy as np
+
+        found = np.full(self.count, -1, np.int64)
+        found[self.codes] = np.arange(len(self.codes))
+        return found
+
+    @cached_property
+    def order(self) -> Any:
+        """These records by group, in their order within one."""
+        import numpy as np
+
+        # numpy sorts 16 bits by radix.
+        codes = self.codes.astype(np.uint16) if self.count <= 1 << 16 else self.codes
+        return np.argsort(codes, kind="stable")
+
+    @cached_property
+    def starts(self) -> Any:
+        """The place in `order` at which each group begins."""
+        import numpy as np
+
+        return np.cumsum(self.sizes) - self.sizes
+
+
+def numbered(columns: Sequence[Any]) -> Groups:
+    """Return the groups of the records of a batch by the values of some columns.
+
+    Args:
+        columns: Arrow arrays of integers, booleans, texts or times; a null is a value of its own.
+    """
+    import pyarrow as pa
+
+    encoded = [_codes(column) for column in columns]
+    codes, count = encoded[0]
+    for other, size in encoded[1:]:
+        if count * size >= _MOST:
+            codes, count = _codes(pa.array(codes))
+        codes = codes * size + other
+        count *= size
+    if len(encoded) > 1:
+        codes, count = _codes(pa.array(codes))
+    return Groups(codes, count)
+
+
+def _codes(column: Any) -> tuple[Any, int]:
+    """Return the number of each value of a column, and how many there are."""
+    import numpy as np
+
+    found = column.dictionary_encode(null_encoding="encode")
+    return found.indices.to_numpy().astype(np.int64), len(found.dictionary)

@@ -1,0 +1,147 @@
+"""The groups of batches by their keys, and the values that aggregates take of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.columns.evaluation import ColumnProgram, unsupported_operation
+from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
+from penstock.expressions.checking import kind_of
+from penstock.formats.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.aggregates.named import KeyFields, NamedAggregates
+    from penstock.columns.column_batch import ColumnBatch
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.expressions.evaluation import Evaluation
+    from penstock.expressions.program import Program
+
+#: The records of fewer are taken one by one, which costs less than a kernel's call.
+_FEWEST_ROWS: Final = 8
+
+
+class Keyed(NamedTuple):
+    """A batch by its keys.
+
+    Attributes:
+        keys: The columns of the key's fields, for each record.
+        arguments: The columns that aggregates take, for each record.
+    """
+
+    keys: list[Any]
+    arguments: list[Any]
+
+
+class KeyedColumns:
+    """Computes keys and arguments of batches, and counts the batches.
+
+    Attributes:
+        batches: The batches that were computed by columns.
+        given_up: The batches whose records were taken one by one.
+        rows: The records of the batches that were computed.
+    """
+
+    def __init__(
+        self,
+        key: Program,
+        arguments: Program | None,
+        fields: KeyFields,
+        key_type: TypeInformation | None,
+    ) -> None:
+        """Keeps the programs.
+
+        Args:
+            key: Computes the key of a record.
+            arguments: Computes the tuple of values that aggregates take; None if they take none.
+            fields: The fields of the key.
+            key_type: The declared type of the keys; None if they have none.
+        """
+        self._key = ColumnProgram(key)
+        self._arguments = None if arguments is None else ColumnProgram(arguments)
+        self._is_tuple = fields.is_tuple
+        self._key_type = key_type
+        self._fields = fields
+        self.batches = 0
+        self.given_up = 0
+        self.rows = 0
+
+    @cached_property
+    def _types(self) -> list[Any]:
+        return [arrow_type(kind) for kind in self._fields.types]
+
+    def of(self, batch: ColumnBatch) -> Keyed | None:
+        """Return a batch by its keys; None if its records are taken one by one."""
+        found = None
+        if len(batch) >= _FEWEST_ROWS and batch.kinds is None:
+            found = self._computed(batch)
+        if found is None:
+            self.given_up += 1
+            return None
+        self.batches += 1
+        self.rows += len(batch)
+        return found
+
+    def _computed(self, batch: ColumnBatch) -> Keyed | None:
+        keys = self._key.evaluated(batch)
+        if keys is None or [column.type for column in keys.data.columns] != self._types:
+            return None
+        if self._is_tuple is not isinstance(keys.declared, (RowTypeInfo, TupleTypeInfo)):
+            return None
+        if self._key_type is not None and keys.declared != self._key_type:
+            return None
+        if self._arguments is None:
+            return Keyed(keys.data.columns, [])
+        arguments = self._arguments.evaluated(batch)
+        return None if arguments is None else Keyed(keys.data.columns, arguments.data.columns)
+
+    def key_list(self, columns: Sequence[Any]) -> list[Any]:
+        """Return the keys of some records, given the columns of their fields."""
+        values = [column.to_pylist() for column in columns]
+        return list(zip(*values, strict=True)) if self._is_tuple else values[0]
+
+
+def keyed_columns(
+    evaluation: Evaluation,
+    selector: Any,
+    key_type: TypeInformation | None,
+    aggregates: NamedAggregates,
+    fields: KeyFields,
+    types: tuple[object | None, ...],
+) -> KeyedColumns | None:
+    """Return what computes keys and arguments of batches; None if records are taken one by one.
+
+    Args:
+        evaluation: The operator's, whose metrics count the batches.
+        selector: The function that selects the key.
+        key_type: The declared type of the keys; None if they have none.
+        aggregates: Says the arguments.
+        fields: The fields of the key.
+        types: The declared type of the records.
+    """
+    if not evaluation.has_columns or unhashable_field(fields) is not None:
+        return None
+    key = evaluation.program(selector, 1, types)
+    function = aggregates.arguments
+    arguments = None if function is None else evaluation.program(function, 1, types)
+    if key is None or (arguments is None and function is not None):
+        return None
+    for program in (key, arguments):
+        if program is not None and unsupported_operation(program) is not None:
+            return None
+    found = KeyedColumns(key, arguments, fields, key_type)
+    evaluation.column_programs.append(found)
+    return found
+
+
+def unhashable_field(fields: KeyFields) -> str | None:
+    """Return the name of a field that no kernel groups as keyed state does; None if none.
+
+    Of floats, 0.0 and -0.0 are two keys and one value.
+    """
+    for name, kind in zip(fields.names, fields.types, strict=True):
+        if kind_of(kind) not in ("integer", "boolean", "string"):
+            return name
+    return None

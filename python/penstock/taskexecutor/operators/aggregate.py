@@ -1,0 +1,159 @@
+"""Named aggregates of keyed streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.aggregates.named import ResultRows
+from penstock.columns.aggregate_results import ResultBatches, value_list
+from penstock.columns.grouped_folds import GroupedFolds
+from penstock.columns.groups import numbered
+from penstock.columns.keyed_columns import Keyed, keyed_columns
+from penstock.errors import InvalidProgramError
+from penstock.expressions.functions import bound_function
+from penstock.network import key_of
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, FunctionOperator
+
+if TYPE_CHECKING:
+    from penstock.aggregates.named import NamedAggregates
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: The keyed state: the tuple of a key's accumulators.
+_STATE = "_aggregates"
+
+
+def create_aggregate(
+    context: OperatorContext, descriptor: operators.Aggregate
+) -> KeyedAggregateOperator:
+    """Return the operator of `KeyedStream.aggregate`."""
+    return KeyedAggregateOperator(context, descriptor)
+
+
+def evaluate_arguments(context: OperatorContext, aggregates: NamedAggregates) -> None:
+    """Have an operator's aggregates compute their arguments in the fastest way there is."""
+    if aggregates.arguments is not None:
+        types = context.config.input_types[:1]
+        aggregates.given = context.evaluation.without_call(aggregates.arguments.function, 1, types)
+
+
+class KeyedAggregateOperator(FunctionOperator):
+    """Keeps accumulators for each key, and emits rows of the key and the results.
+
+    A batch of columns is grouped first, so that the state of a key is read and written once for all
+    of its records.  Records that come one by one are batches of one.
+    """
+
+    def __init__(self, context: OperatorContext, descriptor: operators.Aggregate) -> None:
+        """Creates the operator.
+
+        Raises:
+            InvalidProgramError: The input is not keyed.
+        """
+        aggregates: NamedAggregates = descriptor.function
+        super().__init__(aggregates, aggregates)
+        keys = context.key_reader()
+        if keys is None:
+            msg = f"{context.name!r} aggregates the records of a key, but its input is not keyed"
+            raise InvalidProgramError(msg)
+        self.aggregates = aggregates
+        evaluate_arguments(context, aggregates)
+        self.keys = keys
+        self.key_fields = descriptor.key_fields
+        self.is_running = descriptor.is_running
+        self.is_final = context.is_batch
+        self.rows = ResultRows(descriptor.result_type)
+        self.kept = context.keyed_state.table(_STATE, "value").map(None)
+        key_type: Any = context.config.key_type
+        self.columns = keyed_columns(
+            context.evaluation,
+            bound_function(context.config.key_selectors[0], "get_key"),
+            key_type,
+            aggregates,
+            descriptor.key_fields,
+            context.config.input_types[:1],
+        )
+        self.takes_batches = self.columns is not None
+        self.folds = GroupedFolds(aggregates)
+        self.result_batches = ResultBatches(descriptor.result_type)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one record."""
+        done = False
+        try:
+            key = self.keys.read(value)
+            position = self.kept.find(key)
+            kept = self.kept.at(position) if position >= 0 else None
+            if kept is None:
+                kept = self.aggregates.create_accumulator()
+            kept = self.aggregates.add(value, kept)
+            self.kept.put_at(position, key, kept)
+            if not self.is_final:
+                self.output.collect(self._row(key, kept), timestamp)
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
+
+    def _row(self, key: Any, kept: tuple[Any, ...]) -> Any:
+        return self.rows.one(
+            (*self.key_fields.values(key_of(key)), *self.aggregates.get_result(kept))
+        )
+
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        keyed = None if self.columns is None else self.columns.of(batch)
+        if keyed is None:
+            super().process_batch(batch)
+        else:
+            self._process_columns(batch, keyed)
+
+    def _process_columns(self, batch: Any, keyed: Keyed) -> None:
+        import pyarrow as pa
+
+        groups = numbered(keyed.keys)
+        firsts = pa.array(groups.firsts)
+        key_columns = [column.take(firsts) for column in keyed.keys]
+        values = self.columns.key_list(key_columns)  # type: ignore[union-attr]
+        keys = list(map(self.keys.identity, values))
+        kept = [self._kept(key) for key in keys]
+        results: Any = None
+        if self.is_running and not self.is_final:
+            new, results = self.folds.running(groups, keyed.arguments, kept)
+            key_columns, stamps = keyed.keys, batch.timestamps
+        else:
+            new = self.folds.totals(groups, keyed.arguments, kept)
+        for key, each in zip(keys, new, strict=True):
+            self.kept.put(key, each)
+        if self.is_final:
+            return
+        if results is None:
+            results, stamps = self.folds.results(new), batch.timestamps
+            if not isinstance(stamps, int):
+                stamps = stamps.take(pa.array(groups.lasts))
+        self._emit([*key_columns, *results], stamps)
+
+    def _kept(self, key: Any) -> tuple[Any, ...]:
+        found: Any = self.kept.get(key)
+        return self.aggregates.create_accumulator() if found is None else found
+
+    def _emit(self, columns: list[Any], stamps: Any) -> None:
+        """Emit rows of some columns: as a batch, or one by one where they have no exact columns."""
+        batch = self.result_batches.of(columns, stamps)
+        if batch is not None:
+            self.output.collect_batch(batch)
+            return
+        rows = self.rows.of_columns([value_list(column) for column in columns])
+        if isinstance(stamps, int):
+            self.output.collect_all(rows, stamps)
+        else:
+            for row, timestamp in zip(rows, stamps.to_pylist(), strict=True):
+                self.output.collect(row, timestamp)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced; emits the rows of bounded input at its end."""
+        if self.is_final and timestamp == MAX_TIMESTAMP:
+            for key, kept in self.kept:
+                self.output.collect(self._row(key, kept), timestamp)
+            self.kept.clear()
+        self.output.emit_watermark(timestamp)

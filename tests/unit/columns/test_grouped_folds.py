@@ -1,0 +1,233 @@
+"""Aggregates over columns: the same rows as over records, and as plain Python computes them.
+
+Goal: whatever is in a batch, the accumulators of each key and the rows that are emitted are those
+of one record after the other.  Method: one operator gets batches, another one their rows, and a
+loop over lists is the third; counters say that batches were grouped.
+"""
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock import aggregates as agg
+from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
+from penstock.columns.batch_schema import batch_schema
+from penstock.columns.column_batch import ColumnBatch
+from penstock.common.typeinfo import Types
+from penstock.expressions import as_tuple, field
+from penstock.expressions.computed import computed
+from penstock.graph import operators
+from penstock.network import runtime
+from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+
+pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
+
+ROW = Types.ROW_NAMED(
+    ["k", "t", "i", "x", "f", "b"],
+    [
+        Types.INT(),
+        Types.STRING(),
+        Types.LONG(),
+        Types.DOUBLE(),
+        Types.FLOAT(),
+        Types.BOOLEAN(),
+    ],
+)
+SCHEMA = batch_schema(ROW)
+
+BY_NUMBER = field("k")
+
+AGGREGATES = {
+    "count": agg.count(),
+    "count_of": agg.count("i"),
+    "count_where": agg.count(where=field("k") > 1),
+    "sum": agg.sum("i"),
+    "sum_of_floats": agg.sum("x"),
+    "sum_of_small": agg.sum("f"),
+    "sum_where": agg.sum("i", where=field("k") > 1),
+    "sum_of_computed": agg.sum(field("k") * 3),
+    "mean": agg.mean("i"),
+    "mean_of_floats": agg.mean("x"),
+    "mean_where": agg.mean("i", where=field("b")),
+    "min": agg.min("i"),
+    "max": agg.max("i"),
+    "min_of_keys": agg.min("k"),
+    "max_of_keys": agg.max("k"),
+    "min_of_floats": agg.min("x"),
+    "max_of_floats": agg.max("f"),
+    "min_of_texts": agg.min("t"),
+    "max_of_texts": agg.max("t"),
+    "first": agg.first("t"),
+    "last": agg.last("x"),
+    "min_by": agg.min_by("t", "i"),
+    "max_by": agg.max_by("i", "x"),
+    "max_by_text": agg.max_by("b", "t"),
+    "distinct": agg.count_distinct("t"),
+    "distinct_integers": agg.count_distinct("i"),
+    "distinct_floats": agg.count_distinct("x"),
+    "collect": agg.collect("i"),
+}
+
+INTEGERS = st.one_of(
+    st.integers(-5, 5), st.sampled_from([2**62, -(2**63), 2**63 - 1, 2**53 + 1, -(2**53) - 1])
+)
+FLOATS = st.one_of(
+    st.sampled_from([0.0, -0.0, 0.1, 1e300, -1e300, math.inf, -math.inf, math.nan]),
+    st.floats(-9, 9),
+)
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.one_of(st.none(), st.sampled_from(["", "a", "b", "ä", "\U0001f600", "￿"])),
+        st.one_of(st.none(), INTEGERS),
+        st.one_of(st.none(), FLOATS),
+        st.one_of(st.none(), st.floats(width=32)),
+        st.booleans(),
+    ),
+    min_size=8,
+    max_size=40,
+)
+
+
+def batch_of(rows, timestamps):
+    arrays = [
+        pa.array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
+    ]
+    data = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    return ColumnBatch(data, ROW, pa.array(timestamps, pa.int64()))
+
+
+def harness(key=BY_NUMBER, aggregates=AGGREGATES, emit="running", **options):
+    function, fields = named_aggregates(aggregates, ROW, "aggregate")
+    selector = computed(key, "key_by", [ROW])
+    keys = key_fields(selector, None, ROW, None, "aggregate")
+    of_rows = result_type([*zip(keys.names, keys.types, strict=True), *fields], "aggregate")
+    descriptor = operators.Aggregate(
+        function, key_fields=keys, result_type=of_rows, is_running=emit == "running"
+    )
+    return KeyedOneInputStreamOperatorTestHarness(descriptor, selector, **options)
+
+
+def shown(records):
+    """Records in a form in which NaN equals itself and -0.0 is not 0.0."""
+    return [(repr(list(record.value)), record.timestamp) for record in records]
+
+
+def emitted(batches, *, in_columns, key=BY_NUMBER, emit="running", aggregates=AGGREGATES):
+    with harness(key, aggregates, emit) as test:
+        for number, rows in enumerate(batches):
+            stamps = [number * 100 + at for at in range(len(rows))]
+            batch = batch_of(rows, stamps)
+            if in_columns:
+                test.operator.process_batch(batch)
+            else:
+                for row, timestamp in zip(batch.rows(), stamps, strict=True):
+                    test.process_element(row, timestamp)
+        if in_columns:
+            assert test.operator.columns.batches == len(batches)
+            assert test.operator.columns.rows == sum(map(len, batches))
+            assert test.operator.columns.given_up == 0
+        return shown(test.records)
+
+
+@pytest.mark.parametrize("key", [field("k"), as_tuple(field("k"), field("t")), field("t")], ids=str)
+@settings(max_examples=25, deadline=None)
+@given(batches=st.lists(ROWS, min_size=1, max_size=3))
+def test_running_results_are_those_of_records(key, batches):
+    assert emitted(batches, in_columns=True, key=key) == emitted(batches, in_columns=False, key=key)
+
+
+@pytest.mark.parametrize("key", [field("k"), as_tuple(field("t"), field("b"))], ids=str)
+@settings(max_examples=25, deadline=None)
+@given(batches=st.lists(ROWS, min_size=1, max_size=3))
+def test_a_batch_emits_the_last_row_of_each_key(key, batches):
+    found = emitted(batches, in_columns=True, key=key, emit="batch")
+    width = 2 if "as_tuple" in str(key.node) else 1
+    expected = []
+    for number in range(len(batches)):
+        last = {}
+        for text, timestamp in emitted(batches[: number + 1], in_columns=False, key=key):
+            if timestamp >= number * 100:
+                last[repr(eval(text, {"nan": math.nan, "inf": math.inf})[:width])] = text, timestamp
+        expected += last.values()
+    assert found == expected
+
+
+def test_results_are_those_of_a_loop():
+    rows = [(n % 3, f"t{n * 7 % 5}", n * n % 11, n / 4, None, n % 2 == 0) for n in range(500)]
+    with harness(emit="batch") as test:
+        for start in range(0, 500, 100):
+            test.operator.process_batch(batch_of(rows[start : start + 100], range(100)))
+        found = {record.value["k"]: record.value for record in test.records}
+    for key in range(3):
+        mine = [row for row in rows if row[0] == key]
+        integers = [row[2] for row in mine]
+        expected = {
+            "count": len(mine),
+            "count_where": len(mine) if key > 1 else 0,
+            "sum": sum(integers),
+            "sum_of_small": None,
+            "sum_where": sum(integers) if key > 1 else None,
+            "sum_of_computed": 3 * key * len(mine),
+            "mean": sum(integers) / len(integers),
+            "min": min(integers),
+            "max_of_texts": max(row[1] for row in mine),
+            "first": mine[0][1],
+            "last": mine[-1][3],
+            "min_by": min(mine, key=lambda row: row[2])[1],
+            "max_by": max(mine, key=lambda row: row[3])[2],
+            "distinct": len({row[1] for row in mine}),
+            "collect": integers,
+        }
+        assert {name: found[key][name] for name in expected} == expected
+
+
+def test_integers_beyond_64_bits_are_pythons():
+    rows = [(1, "t", 2**63 - 1, 0.0, 0.0, True)] * 10
+    with harness(aggregates={"sum": agg.sum("i")}) as test:
+        test.operator.process_batch(batch_of(rows, range(10)))
+        assert [record.value["sum"] for record in test.records] == [
+            n * (2**63 - 1) for n in range(1, 11)
+        ]
+
+
+def test_records_are_taken_one_by_one_where_keys_are_floats():
+    with harness(field("x"), {"n": agg.count()}) as test:
+        assert test.operator.columns is None
+        rows = [(1, "t", 1, x, 0.0, True) for x in (0.0, -0.0) * 8]
+        test.operator.process_batch(batch_of(rows, range(16)))
+        assert [record.value["n"] for record in test.records][-2:] == [8, 8]
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_state_goes_with_its_keys_to_another_parallelism(backend):
+    if backend == "rocksdb":
+        pytest.importorskip("rocksdict")
+    from penstock.testing import redistribute
+
+    options = {"configuration": {"state.backend.type": backend}}
+    rows = [(n % 50, f"t{n % 7}", n, n / 4, 0.5, True) for n in range(400)]
+    with harness(emit="batch", **options) as test:
+        test.operator.process_batch(batch_of(rows, range(400)))
+        before = {record.value["k"]: repr(record.value) for record in test.records}
+        snapshot = test.snapshot(1)
+        # What changes behind the snapshot is not in it.
+        test.operator.process_batch(batch_of(rows, range(400)))
+    found = {}
+    for subtask, part in enumerate(redistribute([snapshot], 2)):
+        test = harness(emit="batch", subtask=subtask, parallelism=2, **options)
+        test.initialize_state(part)
+        with test:
+            mine = [key for key in range(50) if test._context.has_key(key)]
+            assert 0 < len(mine) < 50
+            # A record that no aggregate but the last value takes.
+            again = [rows[350 + key] for key in mine]
+            test.operator.process_batch(batch_of(again, range(len(again))))
+            assert test.operator.columns.batches == 1
+            found |= {record.value["k"]: record.value for record in test.records}
+    assert found.keys() == before.keys()
+    assert all(row["count"] == 9 and row["distinct"] == 7 for row in found.values())
+    assert all(row["collect"][:-1] == list(range(k, 400, 50)) for k, row in found.items())
