@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.names import nearest_hint
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @lru_cache(maxsize=1024)
@@ -32,10 +36,15 @@ def field_names_of(record_class: Any) -> tuple[str, ...] | None:
     return None if by_attrs is None else tuple(attribute.name for attribute in by_attrs)
 
 
+def names_in(value: object) -> tuple[str, ...] | None:
+    """Return the names of the fields of a value's class; None if it declares none."""
+    record_class: Any = type(value)
+    return field_names_of(record_class)
+
+
 def is_record(value: object) -> bool:
     """Return whether a value is an instance of a class that declares fields."""
-    record_class: Any = type(value)
-    return field_names_of(record_class) is not None
+    return names_in(value) is not None
 
 
 def record_field(record: Any, name: str) -> Any:
@@ -53,6 +62,16 @@ def record_field(record: Any, name: str) -> Any:
         return getattr(record, name)
     except AttributeError:
         raise _no_field(record, name) from None
+
+
+def plain_fields(record: Any, names: Sequence[str]) -> list[Any]:
+    """Return fields of an instance of a class with fields; of members of enums their values.
+
+    Raises:
+        AttributeError: The class has no such field.
+    """
+    found = [getattr(record, name) for name in names]
+    return [each.value if isinstance(each, Enum) else each for each in found]
 
 
 def with_field(record: Any, name: str, value: Any) -> Any:

@@ -17,6 +17,7 @@ from penstock.common.composite_types import (
 )
 from penstock.common.instants import instant_micros
 from penstock.common.optional_library import optional_library
+from penstock.common.record_types import as_row_type
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalZonedTimestampTypeInfo,
@@ -171,6 +172,7 @@ def row_type_of(given: Any, where: str) -> RowTypeInfo:
     Raises:
         InvalidProgramError: It is neither.
     """
+    given = as_row_type(given)
     if isinstance(given, RowTypeInfo):
         return given
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(given).__mro__}

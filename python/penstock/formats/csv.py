@@ -10,6 +10,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.record_types import as_row_type
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -252,7 +253,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             Raises:
                 InvalidProgramError: The type is no row.
             """
-            self._type_info = _row_type(type_info)
+            self._type_info = _row_type(as_row_type(type_info))
             self._dialect = CsvDialect()
 
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:

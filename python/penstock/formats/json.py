@@ -14,6 +14,7 @@ from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformatio
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.record_types import RecordTypeInfo, as_row_type
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.compiled_schema import CompiledSchema
@@ -125,7 +126,10 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             self._ignores_errors = False
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
-            """The row to read; a name of a field is the name of a member."""
+            """The row to read; a name of a field is the name of a member.
+
+            A type of a class, ``Types.of(Click)``, makes instances of it (beyond PyFlink).
+            """
             self._type_info = _row_type(type_info, "type_info")
             return self
 
@@ -221,7 +225,7 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
             """The row to write."""
-            self._type_info = _row_type(type_info, "with_type_info")
+            self._type_info = as_row_type(_row_type(type_info, "with_type_info"))
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -254,9 +258,9 @@ def _without_unpaired_surrogates(text: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: b"?" if found["unpaired"] else found[0], text)
 
 
-def _row_type(given: Any, where: str) -> RowTypeInfo:
-    declared = as_type_information(given, where)
-    if not isinstance(declared, RowTypeInfo):
+def _row_type(given: Any, where: str) -> Any:
+    declared: Any = as_type_information(given, where)
+    if not isinstance(declared, RowTypeInfo | RecordTypeInfo):
         raise InvalidProgramError(f"{where} takes a row, as Types.ROW_NAMED describes: {given!r}")
     return declared
 
@@ -280,6 +284,8 @@ _EXACT_KINDS: Final = _exact_kinds()
 def _quick_reader(
     declared: RowTypeInfo, *, missing_fails: bool
 ) -> Callable[[bytes], Row | None] | None:
+    if isinstance(declared, RecordTypeInfo):
+        return None  # Members that are missing have the defaults of the class.
     names = declared.get_field_names()
     fields: list[Any] = []
     for position, kind in enumerate(declared.get_field_types()):

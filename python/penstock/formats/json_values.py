@@ -7,6 +7,7 @@ import datetime
 import math
 import struct
 from decimal import Decimal, InvalidOperation
+from enum import Enum
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,11 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
 )
 from penstock.common.instant_text import instant_text
+from penstock.common.names import nearest_hint
 from penstock.common.number_text import float_text
+from penstock.common.record_reading import RecordReader
+from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo, as_row_type
+from penstock.common.records import is_record, names_in, plain_fields
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -35,7 +40,7 @@ from penstock.common.temporal_types import (
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, values_in_order
-from penstock.errors import InvalidProgramError
+from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.misfit import Misfit
 from penstock.formats.moments import moment_reader, read_instant, timestamp_text
 
@@ -80,6 +85,8 @@ def from_json(
     convert: Callable[[Any], Any]
     if isinstance(declared, RowTypeInfo):
         convert = _row_reader(declared, of, missing_fails=missing_fails)
+    elif isinstance(declared, RecordTypeInfo):
+        convert = _record_reader(declared, of)
     elif declared == _BYTES:
         convert = _binary
     elif isinstance(declared, (*_LISTS, PrimitiveArrayTypeInfo)):
@@ -94,6 +101,37 @@ def from_json(
     if misfits_are_none:
         return lambda value: None if value is None else _or_none(convert, value)
     return lambda value: None if value is None else convert(value)
+
+
+def _record_reader(
+    declared: RecordTypeInfo, of: Callable[[TypeInformation], Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
+    # What is missing gets the default of the class, so that there is no row in between.
+    names, types = declared.get_field_names(), declared.get_field_types()
+    readers = dict(zip(names, map(of, map(_json_type, types)), strict=True))
+    made = RecordReader(declared)
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Misfit(f"{_shown(value)} is no JSON object")
+        fields = {}
+        for name, convert in readers.items():
+            if name in value:
+                try:
+                    fields[name] = convert(value[name])
+                except Misfit as misfit:
+                    raise misfit.within(name) from None
+        try:
+            return made(fields)
+        except (FormatError, ValueError) as error:
+            raise Misfit(f"{error}") from None
+
+    return read
+
+
+def _json_type(declared: TypeInformation) -> TypeInformation:
+    """Return the type that a field is read as: of an enum that of its values."""
+    return declared.value_type if isinstance(declared, EnumTypeInfo) else declared
 
 
 def _or_none(convert: Callable[[Any], Any], value: Any) -> Any:
@@ -338,6 +376,7 @@ def to_json(declared: TypeInformation) -> Callable[[Any], Any]:
         InvalidProgramError: The format has no form of the type.
     """
     write: Callable[[Any], Any]
+    declared = as_row_type(declared)
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         write = _row_writer(declared)
     elif declared == _BYTES:
@@ -387,7 +426,10 @@ def _row_writer(declared: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], Any]:
 
 
 def field_values(value: Any, names: list[str]) -> list[Any]:
-    """Return the fields of a row, a tuple or a dictionary in the order of the names.
+    """Return the fields of a row, tuple, dictionary or record in the order of the names.
+
+    A NamedTuple goes by position, as any tuple, if it has as many fields as there are names, and
+    by its names if it has more.
 
     Raises:
         Misfit: It is none of these, has another number of fields, or is a row whose fields the
@@ -396,14 +438,29 @@ def field_values(value: Any, names: list[str]) -> list[Any]:
     if isinstance(value, dict):
         return [value.get(name) for name in names]
     is_row = isinstance(value, Row)
-    if not is_row and not isinstance(value, (tuple, list)):
-        raise Misfit(f"{_shown(value)} is no row")
+    if not is_row and (not isinstance(value, (tuple, list)) or _has_more(value, names)):
+        return _fields_of_record(value, names)
     if len(value) != len(names):
         raise Misfit(f"{_shown(value)} has {len(value)} fields, not the {len(names)} of {names}")
     try:
         return values_in_order(value, names) if is_row else list(value)
     except ValueError as error:
         raise Misfit(f"{_shown(value)} is another row: {error}") from None
+
+
+def _has_more(value: Any, names: list[str]) -> bool:
+    return len(value) > len(names) and hasattr(value, "_fields")
+
+
+def _fields_of_record(value: Any, names: list[str]) -> list[Any]:
+    if not is_record(value):
+        raise Misfit(f"{_shown(value)} is no row")
+    try:
+        return plain_fields(value, names)
+    except AttributeError as error:
+        there = names_in(value) or ()
+        hint = nearest_hint(error.name, there)
+        raise Misfit(f"{_shown(value)} has no field {error.name!r}{hint}") from None
 
 
 def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
@@ -465,6 +522,11 @@ def _exact_number(value: Any) -> msgspec.Raw:
 def _any_writer(value: Any) -> Any:
     if isinstance(value, Row):
         return {name: _any_writer(each) for name, each in value.as_dict().items()}
+    if is_record(value):
+        names: Any = names_in(value)
+        return dict(zip(names, map(_any_writer, plain_fields(value, names)), strict=True))
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, dict):
         return {key: _any_writer(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

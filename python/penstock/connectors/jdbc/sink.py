@@ -11,6 +11,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.instants import datetime_of, instant_micros
 from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.record_types import as_row_type
 from penstock.common.typeinfo import Types
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
 from penstock.connectors.jdbc.errors import is_final, remedy
@@ -60,6 +61,7 @@ class JdbcSink(SinkFunction):
                 field.
             DependencyError: The database's package is not installed.
         """
+        type_info = as_row_type(type_info)
         if not isinstance(type_info, RowTypeInfo):
             raise InvalidProgramError(f"JdbcSink.sink takes a row type, got {type_info!r}")
         names = type_info.get_field_names()

@@ -183,6 +183,23 @@ class DataStream(StreamSettings, Generic[T]):
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
 
+    def as_records(self, record_class: type[OUT]) -> DataStream[OUT]:
+        """Makes instances of a class of rows, dictionaries or tuples (beyond PyFlink).
+
+        Fields are taken by name, of tuples and rows without names by position; a field that is
+        missing has the default of the class, and further ones are left out.
+
+        Args:
+            record_class: A dataclass, NamedTuple, TypedDict, model of pydantic or class of attrs.
+
+        Raises:
+            InvalidProgramError: The class has no fields, or needs one that the type of the stream
+                does not have.
+        """
+        from penstock.datastream.data_stream.record_conversion import records_of
+
+        return records_of(self, record_class)
+
     def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keeps some fields of tuples, in the order given.
 

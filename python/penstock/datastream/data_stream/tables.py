@@ -11,6 +11,7 @@ from penstock.columns.batch_functions import frame_of
 from penstock.columns.batch_schema import batch_schema
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.optional_library import optional_library
+from penstock.common.record_types import as_row_type
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.data_stream.stream import DataStream
@@ -81,7 +82,7 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
     """The row type of a stream's columns, and whether its records are values of a single one."""
     if schema is not None:
         return row_type_of(schema, where), False
-    declared: Any = stream._plain().get_type()
+    declared: Any = as_row_type(stream._plain()._record_type())
     if isinstance(declared, RowTypeInfo):
         return declared, False
     if isinstance(declared, TupleTypeInfo):
@@ -118,7 +119,7 @@ def batches_mapped(
     where = "map_batches"
     if not callable(function):
         raise WrongArgumentError(f"{where} takes a function, got {function!r}")
-    declared: Any = stream._plain().get_type()
+    declared: Any = as_row_type(stream._plain()._record_type())
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         raise InvalidProgramError(
             f"{where}: the elements of {stream.transformation.name!r} have no declared type, so "
