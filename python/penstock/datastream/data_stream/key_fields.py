@@ -23,13 +23,16 @@ def key_type_apart(*arguments: Any) -> tuple[tuple[Any, ...], Any]:
     return (first, *others), None
 
 
-def key_selector_of(given: tuple[Any, ...], element_type: TypeInformation) -> Any:
-    """Return the key selector that `key_by` was given by functions, names or expressions.
+def key_selector_of(
+    given: tuple[Any, ...], element_type: TypeInformation, where: str = "key_by"
+) -> Any:
+    """Return the key selector that a call was given by functions, names or expressions.
 
     Args:
         given: A function of any kind, or names of fields and expressions.
         element_type: The type of the records.  Names are looked up in it if it has fields;
             otherwise they are looked up in each record.
+        where: The call, for messages.
 
     Raises:
         WrongArgumentError: A function stands beside other arguments.
@@ -40,8 +43,8 @@ def key_selector_of(given: tuple[Any, ...], element_type: TypeInformation) -> An
     for part in given:
         if not isinstance(part, str | Expression):
             raise WrongArgumentError(
-                "key_by takes one function, or names of fields and expressions such as "
-                f'key_by("user", "day"), got {part!r}'
+                f"{where} takes one function, or names of fields and expressions such as "
+                f'"user", "day", got {part!r}'
             )
     if kind_of(element_type) == "any" and all(isinstance(part, str) for part in given):
         return FieldsKeySelector(given)

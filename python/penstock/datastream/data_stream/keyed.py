@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from penstock.aggregates import Aggregate
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.interval_joined import IntervalJoin
+    from penstock.datastream.data_stream.rankings import Results
     from penstock.datastream.data_stream.windowed import WindowedStream
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
+    from penstock.datastream.state_lifetime import Lifetime
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
@@ -186,6 +188,58 @@ class KeyedStream(DataStream[T], Generic[T]):
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
         """The record with the largest field so far; the first of several."""
         return self._aggregate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
+
+    def top_n(
+        self,
+        n: int,
+        by: Any,
+        descending: bool = True,
+        *,
+        results: Results = "changes",
+        rank: str | None = None,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]:
+        """The first records of each key in an order (beyond PyFlink).
+
+        Of equal records the earlier one is first; None is the least value.
+
+        Args:
+            n: How many records of a key stay.
+            by: The field, expression or function that gives the order, or a list of fields.
+            descending: True if the largest are first.
+            results: "changes" emits rows that come (+I) and go (-D) as records arrive; "final"
+                emits the records themselves, in order, when the input has ended.
+            rank: The name of a further field with the rank, from 1.  Ranks are updated (-U, +U).
+            ttl: The lifetime of a key's records since one of them was last replaced.
+
+        Raises:
+            InvalidProgramError: The records have no such field.
+        """
+        from penstock.datastream.data_stream.rankings import ranked
+
+        return ranked(self, n, by, descending=descending, results=results, rank=rank, ttl=ttl)
+
+    def deduplicate(
+        self,
+        keep: Literal["first", "last"] = "first",
+        *,
+        results: Results = "changes",
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]:
+        """One record of each key, the first or the last that arrives (beyond PyFlink).
+
+        Args:
+            keep: "first" emits the first record itself.  "last" emits rows that change: +I, then
+                -U and +U for each further record.
+            results: "final" emits the last record itself when the input has ended.
+            ttl: The lifetime of a key since its last write; of the first record since it came.
+
+        Raises:
+            WrongArgumentError: An argument is none of these.
+        """
+        from penstock.datastream.data_stream.rankings import deduplicated
+
+        return deduplicated(self, keep, results, ttl)
 
     def _aggregate(
         self, position: int | str, accumulate_type: KeyedStream.AccumulateType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
@@ -196,6 +196,42 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             process_window_function, self._process_function, "process", or_callable=False
         )
         return self._listed("process", process_window_function, output_type)
+
+    def top_n(self, n: int, by: Any, descending: bool = True) -> DataStream[T]:
+        """The first records of each window in an order, when it fires (beyond PyFlink).
+
+        Of equal records the earlier one is first; None is the least value.
+
+        Args:
+            n: How many records of a window are emitted.
+            by: The field, expression or function that gives the order, or a list of fields.
+            descending: True if the largest are first.
+
+        Raises:
+            InvalidProgramError: The records have no such field.
+        """
+        from penstock.datastream.data_stream import rankings
+
+        plain = self._keyed_stream._plain()
+        order = rankings.Order(n, rankings.order_of(plain, by, "top_n"), descending=descending)
+        each = rankings.EachOfAll() if self._all_windows else rankings.EachOfWindow()
+        declared: Any = self._keyed_stream.transformation.output_type
+        stream = self.aggregate(rankings.TopOfWindow(order), each, None, declared).name("TopN")
+        if declared is None:
+            stream.transformation.annotated_type = self._keyed_stream._kept_annotation()
+        return stream
+
+    def deduplicate(self, keep: Literal["first", "last"] = "first") -> DataStream[T]:
+        """The first or the last record of each window, when it fires (beyond PyFlink).
+
+        Raises:
+            WrongArgumentError: The argument is none of these.
+        """
+        from penstock.datastream.data_stream import rankings
+
+        rankings.check_keep(keep)
+        fold = rankings.first_record if keep == "first" else rankings.last_record
+        return self.reduce(fold).name("Deduplicate")
 
     def _listed(
         self, kind: operators.WindowFunctionKind, function: Any, output_type: TypeArgument

@@ -1,0 +1,392 @@
+"""The first records of each key: `top_n` and `deduplicate` (beyond PyFlink).
+
+Both are functions with ordinary keyed state, so that checkpoints, rescaling, RocksDB and times to
+live are those of any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from penstock.common.change_rows import change_row, kind_of_change, type_of_changes
+from penstock.common.row_kind import RowKind
+from penstock.common.typeinfo import Types
+from penstock.datastream.data_stream.key_fields import key_selector_of
+from penstock.datastream.functions import (
+    AggregateFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    ProcessWindowFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.window import ProcessAllWindowFunction
+from penstock.datastream.shipping import shipped
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.state_lifetime import Lifetime, expiring, ttl_config
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.functions import RuntimeContext
+    from penstock.datastream.state_ttl_config import StateTtlConfig
+
+#: Results of a ranking: each change as a row, or the records that are left when the input ends.
+Results = Literal["changes", "final"]
+_RESULTS: Final = ("changes", "final")
+
+#: The latest timestamp, whose timer fires when the input has ended.
+_END: Final = 2**63 - 1
+
+
+def ranked(
+    keyed: KeyedStream[Any],
+    n: int,
+    by: Any,
+    *,
+    descending: bool,
+    results: Results,
+    rank: str | None,
+    ttl: Lifetime,
+) -> DataStream[Any]:
+    """Return the first records of each key; `KeyedStream.top_n`."""
+    _check_results(results, "top_n")
+    if rank is not None and results == "final":
+        raise InvalidProgramError(
+            "top_n: results='final' emits the records themselves, which have no field for a rank: "
+            "leave rank out, or take results='changes'"
+        )
+    order = Order(n, order_of(keyed._plain(), by, "top_n"), descending=descending)
+    function = TopN(order, results, rank, ttl_config(ttl, "top_n"))
+    known = keyed._plain()._record_type()
+    if results == "final":
+        return _same_records(keyed, function, "TopN")
+    stream = keyed.process(function).name("TopN")
+    row = type_of_changes(known)
+    if row is not None and rank is not None:
+        row = Types.ROW_NAMED(
+            [*row.get_field_names(), rank], [*row.get_field_types(), Types.LONG()]
+        )
+    stream.transformation.annotated_type = row
+    return stream
+
+
+def deduplicated(
+    keyed: KeyedStream[Any], keep: Literal["first", "last"], results: Results, ttl: Lifetime
+) -> DataStream[Any]:
+    """Return one record of each key; `KeyedStream.deduplicate`."""
+    check_keep(keep)
+    _check_results(results, "deduplicate")
+    config = ttl_config(ttl, "deduplicate")
+    known = keyed._plain()._record_type()
+    if keep == "first":
+        return _same_records(keyed, First(config), "Deduplicate")
+    if results == "final":
+        return _same_records(keyed, Last(results, config), "Deduplicate")
+    stream = keyed.process(Last(results, config)).name("Deduplicate")
+    stream.transformation.annotated_type = type_of_changes(known)
+    return stream
+
+
+def _same_records(
+    keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str
+) -> DataStream[Any]:
+    """Return a stream of some of the records, whose type stays."""
+    declared: Any = keyed.transformation.output_type
+    stream = keyed.process(function, declared).name(name)
+    if declared is None:
+        stream.transformation.annotated_type = keyed._kept_annotation()
+    return stream
+
+
+def check_keep(keep: object) -> None:
+    """Refuses what says neither the first nor the last record.
+
+    Raises:
+        WrongArgumentError: It is something else.
+    """
+    if keep not in ("first", "last"):
+        raise WrongArgumentError(f"deduplicate: keep is 'first' or 'last', got {keep!r}")
+
+
+def _check_results(results: object, where: str) -> None:
+    if results not in _RESULTS:
+        raise WrongArgumentError(f"{where}: results is 'changes' or 'final', got {results!r}")
+
+
+def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
+    """Return the function that gives the value by which records are ordered.
+
+    Args:
+        stream: The stream of the records.
+        by: A function, the name of a field, an expression, or a list of names and expressions.
+        where: The call, for messages.
+
+    Raises:
+        InvalidProgramError: There is no such field, or it is no function.
+    """
+    parts = tuple(by) if isinstance(by, list | tuple) else (by,)
+    if not parts:
+        raise InvalidProgramError(f"{where}: by is a field, an expression or a function")
+    given = key_selector_of(parts, stream._record_type(), where)
+    function = stream._function(given, where)
+    check_function(function, KeySelector, where, or_callable=True)
+    return shipped(function, where)
+
+
+class Order:
+    """Keeps the first records of an order, each with its place in it.
+
+    None is less than any value, as in SQL of Flink.  Of equal records the earlier one is first.
+    """
+
+    def __init__(self, n: int, by: Any, *, descending: bool) -> None:
+        """Keeps the order.
+
+        Raises:
+            WrongArgumentError: ``n`` is no positive number.
+        """
+        given: Any = n
+        if type(given) is not int or given < 1:
+            raise WrongArgumentError(f"top_n takes a number of records from 1, got {n!r}")
+        self.n = n
+        self.by = by
+        self.descending = descending
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the function that gives the order."""
+        if isinstance(self.by, Function):
+            self.by.open(runtime_context)
+
+    def close(self) -> None:
+        """Closes the function that gives the order."""
+        if isinstance(self.by, Function):
+            self.by.close()
+
+    def key(self) -> Callable[[Any], tuple[bool, Any]]:
+        """Return the function that gives what records are compared by."""
+        select = bound_function(self.by, "get_key")
+
+        def key(record: Any) -> tuple[bool, Any]:
+            value = select(record)
+            if isinstance(value, tuple):
+                value = tuple((part is not None, part) for part in value)
+            return value is not None, value
+
+        return key
+
+    def insert(self, entries: list[Any], key: Any, record: Any) -> int | None:
+        """Puts a record into its place; None if there are better ones.
+
+        Args:
+            entries: Pairs of key and record in order; changed in place, also beyond ``n``.
+            key: The key of the record.
+            record: The record.
+        """
+        low, high = 0, len(entries)
+        while low < high:
+            middle = (low + high) // 2
+            other = entries[middle][0]
+            stays = not (other < key) if self.descending else not (key < other)
+            if stays:
+                low = middle + 1
+            else:
+                high = middle
+        if low >= self.n:
+            return None
+        entries.insert(low, (key, record))
+        return low
+
+
+class TopN(KeyedProcessFunction):
+    """Keeps the first records of each key in order."""
+
+    def __init__(
+        self, order: Order, results: Results, rank: str | None, ttl: StateTtlConfig | None
+    ) -> None:
+        """Keeps what `KeyedStream.top_n` was given."""
+        self._order = order
+        self._results = results
+        self._rank = rank
+        self._ttl = ttl
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the state."""
+        self._order.open(runtime_context)
+        self._key = self._order.key()
+        descriptor = ValueStateDescriptor("top", Types.PICKLED_BYTE_ARRAY())
+        self._top = runtime_context.get_state(expiring(descriptor, self._ttl))
+
+    def close(self) -> None:
+        """Closes the function that gives the order."""
+        self._order.close()
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        """Takes one record."""
+        _require_insert(value, "top_n")
+        entries: list[Any] = self._top.value() or []
+        place = self._order.insert(entries, self._key(value), value)
+        if place is None:
+            return
+        dropped = [record for _, record in entries[self._order.n :]]
+        del entries[self._order.n :]
+        self._top.update(entries)
+        if self._results == "final":
+            ctx.timer_service().register_event_time_timer(_END)
+        elif self._rank is None:
+            for record in dropped:
+                yield change_row(RowKind.DELETE, record)
+            yield change_row(RowKind.INSERT, value)
+        else:
+            yield from self._moved([record for _, record in entries], place, dropped)
+
+    def _moved(self, records: list[Any], place: int, dropped: list[Any]) -> Iterator[Any]:
+        """Emits the ranks from a place on, where a record has moved the later ones down."""
+        for position in range(place, len(records)):
+            before = records[position + 1] if position + 1 < len(records) else None
+            if position + 1 == len(records):
+                if not dropped:
+                    yield self._row(RowKind.INSERT, records[position], position)
+                    return
+                before = dropped[0]
+            yield self._row(RowKind.UPDATE_BEFORE, before, position)
+            yield self._row(RowKind.UPDATE_AFTER, records[position], position)
+
+    def _row(self, kind: RowKind, record: Any, position: int) -> Any:
+        row = change_row(kind, record)
+        names = row._field_names()
+        ranked = change_row(kind, (*row, position + 1))
+        if names is not None:
+            ranked.set_field_names([*names, str(self._rank)])
+        return ranked
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:  # noqa: ARG002
+        """Emits the records when the input has ended."""
+        for _, record in self._top.value() or ():
+            yield record
+
+
+class First(KeyedProcessFunction):
+    """Emits the first record of each key."""
+
+    def __init__(self, ttl: StateTtlConfig | None) -> None:
+        """Keeps the lifetime of the state."""
+        self._ttl = ttl
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the state."""
+        descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
+        self._seen = runtime_context.get_state(expiring(descriptor, self._ttl))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:  # noqa: ARG002
+        """Takes one record."""
+        _require_insert(value, "deduplicate")
+        if not self._seen.value():
+            self._seen.update(True)
+            yield value
+
+
+class Last(KeyedProcessFunction):
+    """Emits the last record of each key, as it changes or when the input has ended."""
+
+    def __init__(self, results: Results, ttl: StateTtlConfig | None) -> None:
+        """Keeps what `KeyedStream.deduplicate` was given."""
+        self._results = results
+        self._ttl = ttl
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the state."""
+        descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
+        self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        """Takes one record."""
+        _require_insert(value, "deduplicate")
+        found = self._last.value()
+        # In a tuple, so that a record that is None differs from no record.
+        self._last.update((value,))
+        if self._results == "final":
+            ctx.timer_service().register_event_time_timer(_END)
+        elif found is None:
+            yield change_row(RowKind.INSERT, value)
+        else:
+            yield change_row(RowKind.UPDATE_BEFORE, found[0])
+            yield change_row(RowKind.UPDATE_AFTER, value)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:  # noqa: ARG002
+        """Emits the record when the input has ended."""
+        found = self._last.value()
+        if found is not None:
+            yield found[0]
+
+
+class TopOfWindow(AggregateFunction):
+    """Keeps the first records of a window in order."""
+
+    def __init__(self, order: Order) -> None:
+        """Keeps the order."""
+        self._order = order
+        self._key: Callable[[Any], Any] | None = None
+
+    def create_accumulator(self) -> list[Any]:
+        """No records."""
+        return []
+
+    def add(self, value: Any, accumulator: list[Any]) -> list[Any]:
+        """The records with one more."""
+        if self._key is None:
+            # Functions of windows are not opened.
+            self._key = self._order.key()
+        self._order.insert(accumulator, self._key(value), value)
+        del accumulator[self._order.n :]
+        return accumulator
+
+    def get_result(self, accumulator: list[Any]) -> list[Any]:
+        """The records in order."""
+        return [record for _, record in accumulator]
+
+    def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
+        """The first records of both."""
+        for key, record in acc_b:
+            self._order.insert(acc_a, key, record)
+        del acc_a[self._order.n :]
+        return acc_a
+
+
+class EachOfWindow(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Emits the records of lists one by one."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+        """The records of a window."""
+        return [record for records in elements for record in records]
+
+
+class EachOfAll(ProcessAllWindowFunction[Any, Any, Any]):
+    """Emits the records of lists one by one, without keys."""
+
+    def process(self, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+        """The records of a window."""
+        return [record for records in elements for record in records]
+
+
+def first_record(first: Any, second: Any) -> Any:  # noqa: ARG001
+    """The earlier of two records."""
+    return first
+
+
+def last_record(first: Any, second: Any) -> Any:  # noqa: ARG001
+    """The later of two records."""
+    return second
+
+
+def _require_insert(value: Any, where: str) -> None:
+    kind = kind_of_change(value)
+    if kind is not RowKind.INSERT:
+        raise InvalidProgramError(
+            f"{where} takes insertions, and {value!r:.200} is {kind}: it stands before joins and "
+            "rankings that emit changes, not behind them"
+        )
