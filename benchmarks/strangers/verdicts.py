@@ -1,11 +1,12 @@
 """Runs PyFlink programs of other people, unchanged, and says which of them run.
 
-    python benchmarks/strangers/verdicts.py FOLDER [--seconds 20]
+    python benchmarks/strangers/verdicts.py FOLDER [--seconds 20] [--tables] [--most 3]
 
 FOLDER has one folder for each repository.  Each program that imports PyFlink's DataStream API but
-no Table API is run by ``penstock run --as-pyflink --target local`` in its own folder, with its
-repository on the module search path.  A program that is still running after the given time counts
-as running: it waits for a broker, or its sources have no end.
+no Table API, or with ``--tables`` each that makes a table environment of Flink 2, is run by
+``penstock run --as-pyflink`` in its own folder, with its repository on the module search path.  A
+program that is still running after the given time counts as running: it waits for a broker, or its
+sources have no end.
 """
 
 import argparse
@@ -36,6 +37,12 @@ REASONS = [
     ("needs", r"(arguments are required|IndexError|KeyError: '[A-Z_]+'|got None)", "settings"),
     ("needs", r"(cannot connect|refused|[Rr]esolve)", "a server that is not there"),
 ]
+#: Names that Flink 2 has no more: programs with them are for Flink 1.
+REMOVED = re.compile(
+    r"table\.descriptors|BatchTableEnvironment|CsvTable|use_blink_planner|"
+    r"register_table_s|table\.sources|table\.sinks|pyflink\.dataset|WriteMode|sql_update"
+)
+ENVIRONMENT = re.compile(r"TableEnvironment\s*\.\s*create")
 TABLES = re.compile(r"pyflink\.(table|ml|dataset)|StreamTableEnvironment")
 IMPORT = re.compile(r"^\s*(from|import) pyflink", re.MULTILINE)
 
@@ -50,12 +57,22 @@ def programs(folder):
     return found
 
 
-def run(path, repository, seconds):
+def table_programs(folder, most):
+    """Return up to a number of the programs below a folder that make table environments."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(errors="replace")
+        if IMPORT.search(text) and ENVIRONMENT.search(text) and not REMOVED.search(text):
+            found.append(path)
+    return found[:most]
+
+
+def run(path, repository, seconds, target):
     """Return the exit status of a program, None if it was still running, and its output."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         places = [str(repository), str(repository / "src"), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "TMPDIR": folder}
-        command = [sys.executable, "-m", "penstock", "run", "--as-pyflink", "--target", "local"]
+        command = [sys.executable, "-m", "penstock", "run", "--as-pyflink", "--target", target]
         with subprocess.Popen(
             [*command, path.name],
             cwd=path.parent,
@@ -93,12 +110,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--tables", action="store_true", help="programs with tables")
+    parser.add_argument("--most", type=int, default=3, help="programs with tables per repository")
+    parser.add_argument("--target", default="local")
     given = parser.parse_args()
     counts = collections.Counter()
     print("| repository | program | verdict | why |\n|---|---|---|---|")
     for repository in sorted(path for path in given.folder.resolve().iterdir() if path.is_dir()):
-        for path in programs(repository):
-            word, reason = verdict(*run(path, repository, given.seconds))
+        chosen = table_programs(repository, given.most) if given.tables else programs(repository)
+        for path in chosen:
+            word, reason = verdict(*run(path, repository, given.seconds, given.target))
             counts[word] += 1
             name = path.relative_to(repository)
             print(f"| {repository.name} | {name} | {word} | {reason} |", flush=True)

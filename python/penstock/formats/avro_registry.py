@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 from functools import cached_property
@@ -69,15 +70,22 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         """The type of the schema."""
         return self._schema.type_info
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes | None) -> Any:
         """The row of a record.
 
         Raises:
             FormatError: The message is no record, or its schema does not fit.
             SourceError: The registry refuses, or is away for too long.
         """
-        if message is None:
-            return None
+        return None if message is None else self._convert(self.read_value(message))
+
+    def read_value(self, message: bytes) -> Any:
+        """Return the value of a record as fastavro reads it, with the fields of the schema.
+
+        Raises:
+            FormatError: The message is no record, or its schema does not fit.
+            SourceError: The registry refuses, or is away for too long.
+        """
         try:
             magic, number = _HEADER.unpack_from(message)
         except struct.error:
@@ -91,10 +99,9 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         if writer is None:
             writer = self._writers[number] = self._parsed(self._registry.schema(number), {})
         try:
-            value = read_record(message, _HEADER.size, self._read, writer, self._schema.parsed)
+            return read_record(message, _HEADER.size, self._read, writer, self._schema.parsed)
         except FormatError as error:
             raise FormatError(f"{error}; the schema is {number}") from error.__cause__
-        return self._convert(value)
 
     def _parsed(self, found: dict[str, Any], named: dict[str, Any]) -> Any:
         """A schema of the registry, with those that it refers to."""
@@ -175,6 +182,20 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
             SourceError: The registry refuses the schema, or is away for too long.
         """
         return self._header + self._records.serialize(element)
+
+    def write_value(self, value: Any) -> bytes:
+        """Return the record of a value as fastavro takes it.
+
+        Raises:
+            FormatError: A field does not fit.
+            SourceError: The registry refuses the schema, or is away for too long.
+        """
+        stream = io.BytesIO()
+        try:
+            avro_library(type(self).__name__).schemaless_writer(stream, self._schema.parsed, value)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(f"{value!r:.200} is no record of the schema: {error}") from error
+        return self._header + stream.getvalue()
 
     @cached_property
     def _header(self) -> bytes:

@@ -61,7 +61,8 @@ class SqlMagic:
 
         found: object = self._ipython.user_ns.get(name or _ENVIRONMENT)
         if isinstance(found, TableEnvironment):
-            return found
+            environment: TableEnvironment = found
+            return environment
         if name:
             raise NameError(f"the notebook has no TableEnvironment of the name {name!r}")
         if self._own is None:

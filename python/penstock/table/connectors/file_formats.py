@@ -17,6 +17,7 @@ from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.connectors.batches import BATCH_ROWS, null_column
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
+from penstock.table.formats.avro_types import AvroMapping
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 
 if TYPE_CHECKING:
@@ -295,7 +296,13 @@ class OrcOfTable(ColumnsOfTable):
 
 
 class AvroOfTable(ColumnsOfTable):
-    """An Avro file, by blocks."""
+    """An Avro file, by blocks.
+
+    Attributes:
+        is_legacy: Whether TIMESTAMP is an instant in the files.
+    """
+
+    is_legacy = True
 
     def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
         """Yield the blocks."""
@@ -303,13 +310,15 @@ class AvroOfTable(ColumnsOfTable):
         from fastavro import block_reader
 
         names = self.stored.field_names()
+        mapping = AvroMapping(self.stored, is_legacy=self.is_legacy)
         for number, block in enumerate(block_reader(file)):
             if number < first:
                 continue
             records: list[Any] = list(block)
+            rows = [mapping.row(record) for record in records]
             columns = [
-                arrow_array([record.get(field.name) for record in records], field.data_type)
-                for field in self.stored
+                arrow_array([row[i] for row in rows], field.data_type)
+                for i, field in enumerate(self.stored)
             ]
             yield pa.Table.from_arrays(columns, names=names)
 
@@ -337,4 +346,7 @@ def bulk_format(
             f"{', '.join(sorted(known))}"
         )
     made: TableFileFormat = kinds[name](row_type, stored)
+    if isinstance(made, AvroOfTable):
+        made.is_legacy = options.get("timestamp_mapping.legacy", "true").lower() != "false"
+        AvroMapping(stored, is_legacy=made.is_legacy)
     return made

@@ -9,10 +9,13 @@ from penstock.common.options.value_types import MemorySizeType
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from penstock.connectors.files.buckets import BucketAssigner, RollingPolicy
 from penstock.connectors.files.sink import FileSink
+from penstock.errors import InvalidProgramError
+from penstock.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import INSERT_ONLY, TableSink, stream_of
 from penstock.table.connectors.printing import value_text
 from penstock.table.exceptions import ValidationException
+from penstock.table.formats.avro_types import AvroMapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,9 +97,8 @@ class BulkFiles:
         self._stored = stored
         self._options = dict(options)
         if name == "avro":
-            raise ValidationException(
-                "The format 'avro' can only be read from files: write json, csv, parquet or orc"
-            )
+            # Checks the types of the columns and the codec before the job starts.
+            _AvroFiles(stored, self._options)
 
     def elements(self, rows: Sequence[tuple[int, str, Sequence[Any]]]) -> Iterator[Any]:
         """Yield pairs of a folder and a batch of its rows."""
@@ -111,6 +113,8 @@ class BulkFiles:
     def builder(self, path: str, values: Mapping[str, Any]) -> Any:
         """Return the builder of the sink that writes the elements."""
         del values
+        if self._name == "avro":
+            return FileSink.for_bulk_format(path, _AvroFiles(self._stored, self._options))
         return FileSink.for_bulk_format(
             path, _BatchWriters(self._name, self._stored, self._options)
         )
@@ -165,6 +169,55 @@ class _BatchWriter(BulkWriter):
     def abandon(self) -> None:
         """Close what nobody will read."""
         self._writer.close()
+
+
+class _AvroFiles(BulkWriterFactory):
+    """Makes writers of Avro's files: the batches' rows as records."""
+
+    can_be_concatenated = False
+
+    def __init__(self, stored: RowType, options: Mapping[str, str]) -> None:
+        super().__init__()
+        legacy = options.get("timestamp_mapping.legacy", "true").lower() != "false"
+        self._stored = stored
+        self._mapping = AvroMapping(stored, is_legacy=legacy)
+        codec = options.get("codec", "snappy" if _has_snappy() else "deflate")
+        schema = AvroSchema(self._mapping.schema_text)
+        try:
+            self._records = AvroBulkWriters.for_generic_record(schema, codec)
+        except InvalidProgramError as error:
+            raise ValidationException(
+                f"Invalid value '{codec}' for option 'codec' of format 'avro': {error}"
+            ) from error
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """Return the writer of a file."""
+        return _AvroFile(self._stored, self._mapping, self._records.create(file))
+
+
+class _AvroFile(BulkWriter):
+    def __init__(self, stored: RowType, mapping: AvroMapping, records: BulkWriter) -> None:
+        self._stored, self._mapping, self._records = stored, mapping, records
+
+    def add_element(self, element: Any) -> None:
+        """Write the rows of a batch."""
+        for _, row in rows_of(element[1], self._stored):
+            self._records.add_element(self._mapping.record(row))
+
+    def flush(self) -> None:
+        """Write the records that are kept."""
+        self._records.flush()
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        self._records.finish()
+
+
+def _has_snappy() -> bool:
+    """Return whether snappy, the codec that Flink writes by default, is installed."""
+    from importlib.util import find_spec
+
+    return find_spec("cramjam") is not None
 
 
 class FilesystemSink(TableSink):

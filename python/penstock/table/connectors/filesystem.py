@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.file_formats import TableFileFormat
     from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import RowFormat
 
 METADATA: Final[dict[str, types.DataType]] = {
     "file.path": types.DataTypes.STRING().not_null(),
@@ -34,6 +35,18 @@ METADATA: Final[dict[str, types.DataType]] = {
     "file.modification-time": types.DataTypes.TIMESTAMP_LTZ(3).not_null(),
 }
 """The metadata columns of files."""
+
+
+LINE_FORMATS: Final = (
+    "canal-json",
+    "csv",
+    "debezium-json",
+    "json",
+    "maxwell-json",
+    "ogg-json",
+    "raw",
+)
+"""The formats that have a row, or a change, on each line."""
 
 
 class FilesystemFactory(ConnectorFactory):
@@ -76,7 +89,7 @@ class FilesystemFactory(ConnectorFactory):
         if name in file_formats.BULK_FORMATS:
             writer: Any = file_sinks.BulkFiles(name, stored, self._bulk_options(context, name))
         else:
-            writer = file_sinks.LineFiles(self.row_format(context, stored))
+            writer = file_sinks.LineFiles(self._line_format(context, stored))
         partition = [row_type.field_names().index(key) for key in context.partition_keys]
         return file_sinks.FilesystemSink(
             path_of_files("connector 'filesystem'", values["path"]),
@@ -94,7 +107,21 @@ class FilesystemFactory(ConnectorFactory):
             return file_formats.bulk_format(
                 name, row_type, stored, self._bulk_options(context, name)
             )
-        return file_formats.LinesOfTable(row_type, stored, self.row_format(context, stored))
+        return file_formats.LinesOfTable(row_type, stored, self._line_format(context, stored))
+
+    def _line_format(self, context: TableContext, stored: types.RowType) -> RowFormat:
+        """Return the format of lines.
+
+        Raises:
+            ValidationException: The messages of the format are no lines.
+        """
+        found = self.row_format(context, stored)
+        if not found.is_text:
+            raise ValidationException(
+                f"The format '{found.identifier}' has no lines, so files cannot hold it. Formats "
+                f"of files: {', '.join(sorted([*file_formats.BULK_FORMATS, *LINE_FORMATS]))}"
+            )
+        return found
 
     def _bulk_options(self, context: TableContext, name: str) -> dict[str, str]:
         prefix = f"{name}."

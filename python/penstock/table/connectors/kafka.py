@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.common.row_kind import RowKind
@@ -48,6 +48,9 @@ METADATA: Final[dict[str, types.DataType]] = {
     "timestamp-type": DataTypes.STRING().not_null(),
 }
 """The metadata columns of records."""
+
+REGISTRY_FORMATS: Final = ("avro-confluent", "debezium-avro-confluent")
+"""The formats whose schemas are in a registry."""
 
 _TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -203,6 +206,12 @@ class KafkaFactory(ConnectorFactory):
             )
         return values
 
+    def row_format(
+        self, context: TableContext, row_type: RowType, key: str = "format"
+    ) -> RowFormat:
+        """Return the format that an option names; the topic names the subject in a registry."""
+        return super().row_format(with_subject(context, key), row_type, key)
+
     def _layout(self, context: TableContext, values: dict[str, Any], row_type: RowType) -> Layout:
         names = row_type.field_names()
         key_names = [name for name in (values["key.fields"] or "").split(";") if name]
@@ -228,6 +237,24 @@ class KafkaFactory(ConnectorFactory):
         option = "format" if values["format"] is not None else "value.format"
         value_format = self.row_format(context, _part(row_type, value, ""), option)
         return Layout(row_type, tuple(key), tuple(value), key_format, value_format)
+
+
+def with_subject(context: TableContext, key: str) -> TableContext:
+    """Return a table whose format has a subject in the schema registry, named for the topic.
+
+    Args:
+        context: The table.
+        key: The option that names the format.
+    """
+    named, topic = context.options.get(key), context.options.get("topic")
+    if named not in REGISTRY_FORMATS or topic is None or ";" in topic:
+        return context
+    prefix = f"{key.removesuffix('format')}{named}."
+    given = (f"{prefix}subject", f"{prefix}schema-registry.subject")
+    if any(option in context.options for option in given):
+        return context
+    subject = f"{topic}-{'key' if key == 'key.format' else 'value'}"
+    return replace(context, options={**context.options, given[0]: subject})
 
 
 def _part(row_type: RowType, positions: Sequence[int], prefix: str) -> RowType:

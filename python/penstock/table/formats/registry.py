@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from penstock.table.types import RowType
 
 _FORMATS: Final = {
+    "avro": "avro.AvroFormat",
+    "avro-confluent": "avro.AvroConfluentFormat",
+    "debezium-avro-confluent": "avro.DebeziumAvroConfluentFormat",
     "csv": "csv.CsvFormat",
     "json": "json.JsonFormat",
     "raw": "raw.RawFormat",

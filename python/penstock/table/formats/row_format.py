@@ -28,6 +28,7 @@ class RowFormat(ABC):
         kinds_read: The kinds of the rows that messages hold.
         kinds_written: The kinds of rows that can be written.
         metadata: The types of metadata columns that messages hold, by key.
+        is_text: Whether messages hold no line feed, so that a file may have one on each line.
     """
 
     identifier: ClassVar[str]
@@ -35,6 +36,7 @@ class RowFormat(ABC):
     kinds_read: ClassVar[frozenset[int]] = frozenset({INSERT})
     kinds_written: ClassVar[frozenset[int]] = frozenset({INSERT})
     metadata: ClassVar[Mapping[str, DataType]] = {}
+    is_text: ClassVar[bool] = True
 
     def __init__(self, row_type: RowType, options: Mapping[str, Any]) -> None:
         """Make a format for rows of a type, with the values of its options."""
