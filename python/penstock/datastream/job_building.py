@@ -77,6 +77,11 @@ class JobBuilder:
         """Adds an operator; sources come with the operators that read them."""
         self._operators.append(operator)
 
+    @property
+    def operators(self) -> list[PhysicalTransformation]:
+        """The operators, in the order in which they were added, without sources."""
+        return list(self._operators)
+
     def forget(self, operator: PhysicalTransformation) -> None:
         """Forgets one operator, if it is there."""
         self._operators = [other for other in self._operators if other is not operator]

@@ -740,6 +740,10 @@ class StreamExecutionEnvironment(MissingMethods):
         """Registers an operator of the next job."""
         self._job.add(transformation)
 
+    def added_operators(self) -> list[PhysicalTransformation]:
+        """Return the operators of the next job, without sources."""
+        return self._job.operators
+
     def forget_operator(self, transformation: PhysicalTransformation) -> None:
         """Forgets an operator of the next job, if it is there."""
         self._job.forget(transformation)

@@ -31,6 +31,11 @@ DEFAULT_SLOT_SHARING_GROUP: Final = "default"
 _ids = itertools.count(1)
 
 
+def reserve_id() -> int:
+    """Return an id above those of all transformations so far and below those of later ones."""
+    return next(_ids)
+
+
 class ChainingStrategy(Enum):
     """Rule by which an operator may be chained to its neighbour."""
 

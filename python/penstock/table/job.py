@@ -12,7 +12,8 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.table.connectors.constraints import NotNullEnforcer
 from penstock.table.exceptions import TableException
 from penstock.table.plan import nodes as n
-from penstock.table.plan.translation import TranslationContext, translate
+from penstock.table.plan.operator_building import TranslationContext
+from penstock.table.plan.translation import translate
 from penstock.table.pruning import Pruning
 from penstock.table.table_options import MAX_COLUMN_WIDTH, NOT_NULL_ENFORCER, PARALLELISM
 from penstock.table.table_result import InsertResult, QueryResult
@@ -120,6 +121,7 @@ class TableJobs:
                 pruning.pruned(sink.input), sink.sink.upsert_key, sink.sink.parallelism
             )
             sink.sink.consume(self._enforced(sink, made, environment), context)
+            translation.ids.name_sinks(sink.name)
 
     def _enforced(
         self, sink: n.Sink, transformation: Transformation, environment: StreamExecutionEnvironment

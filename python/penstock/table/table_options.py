@@ -23,6 +23,7 @@ LOCAL_TIME_ZONE: Final = "table.local-time-zone"
 STATE_TTL: Final = "table.exec.state.ttl"
 PARALLELISM: Final = "table.exec.resource.default-parallelism"
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+UID_GENERATION: Final = "table.exec.uid.generation"
 NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
 MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
 CODE_LENGTH: Final = "table.generated-code.max-length"
@@ -33,6 +34,7 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     PARALLELISM: IntegerType(-1).parse,
     MINI_BATCH: BooleanType().parse,
     NOT_NULL_ENFORCER: ChoiceType("ERROR", "DROP").parse,
+    UID_GENERATION: ChoiceType("PLAN_ONLY", "ALWAYS", "DISABLED").parse,
     "table.exec.source.idle-timeout": DurationType().parse,
     "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
     "table.builtin-catalog-name": TextType().parse,
@@ -57,7 +59,7 @@ _IDLE: Final = frozenset(
     table.exec.sink.upsert-materialize table.exec.sink.keyed-shuffle
     table.exec.deduplicate.insert-update-after-sensitive-enabled
     table.exec.shuffle-mode table.exec.sink.type-length-enforcer table.sql-dialect
-    table.exec.simplify-operator-name-enabled table.exec.uid.generation table.exec.uid.format
+    table.exec.simplify-operator-name-enabled table.exec.uid.format
     """.split()  # noqa: SIM905 - the lines read better than a hundred quotes
 )
 """Options of Flink that change no result and have no counterpart here."""

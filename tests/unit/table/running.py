@@ -8,8 +8,9 @@ from penstock.table.functions.evaluation import Session
 from penstock.table.plan import nodes as n
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.nodes import ROW_KIND
+from penstock.table.plan.operator_building import TranslationContext
 from penstock.table.plan.queries import bind_query
-from penstock.table.plan.translation import TranslationContext, translate
+from penstock.table.plan.translation import translate
 from penstock.table.sql.parsing import parse_query
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.testing import PipelineTestHarness

@@ -60,7 +60,8 @@ def assign_states(
     if left and not allow_non_restored:
         names = ", ".join(map(_described, left))
         raise InvalidProgramError(
-            f"the checkpoint holds state of operators that the job does not have: {names}; give "
+            "the checkpoint holds state of operators that the job does not have: "
+            f"{names}{_namesakes(left, known, operators)}; give "
             "the operators the uid that they had, or leave that state behind on purpose with "
             f"{IGNORE_UNCLAIMED.key}"
         )
@@ -70,6 +71,21 @@ def assign_states(
     for vertex in job.vertices.values():
         _assign_vertex(vertex, operators, in_flight, assigned)
     return assigned
+
+
+def _namesakes(
+    left: Sequence[OperatorState],
+    known: Mapping[bytes, OperatorIdentity],
+    operators: Mapping[bytes, OperatorState],
+) -> str:
+    """Return a text of the job's operators that have the names of others, and no state."""
+    names = {state.name for state in left}
+    found = [
+        f"{identity.name!r} (uid {identity.uid!r})"
+        for id_, identity in known.items()
+        if identity.name in names and identity.uid and id_ not in operators
+    ]
+    return f"; the job has {', '.join(found)} instead" if found else ""
 
 
 def _described(state: OperatorState) -> str:

@@ -1,0 +1,153 @@
+"""Building blocks of translation: operators of one and two inputs, and exchanges."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.options.value_types import DurationType
+from penstock.common.typeinfo import Types
+from penstock.graph.operators import Relational
+from penstock.graph.partitioners import key_group
+from penstock.graph.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    TwoInputTransformation,
+)
+from penstock.table.plan.operator_ids import OperatorIds
+from penstock.table.table_options import STATE_TTL, UID_GENERATION
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.graph.transformations import Transformation
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.nodes import Node
+
+#: Key groups of operators whose job has no setting of its own.
+_MAX_PARALLELISM = 128
+
+
+@dataclass
+class TranslationContext:
+    """The environment in which a plan becomes a job.
+
+    Attributes:
+        environment: The environment that gets the operators.
+        session: Settings that results depend on.
+        is_streaming: Whether results are updated while input comes.
+        settings: Options of the table configuration.
+    """
+
+    environment: StreamExecutionEnvironment
+    session: Session
+    is_streaming: bool = True
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state_ttl_ms(self) -> int:
+        """The time after which state that was not written expires; 0 for never."""
+        return DurationType().parse(self.settings.get(STATE_TTL) or "0 ms")
+
+
+class OperatorBuilder:
+    """Adds operators of nodes to an environment.
+
+    Attributes:
+        ids: The uids of the operators.
+    """
+
+    def __init__(self, context: TranslationContext) -> None:
+        """Creates it."""
+        self._context = context
+        self._environment = context.environment
+        generation = context.settings.get(UID_GENERATION, "PLAN_ONLY").upper()
+        self.ids = OperatorIds(context.environment, is_enabled=generation != "DISABLED")
+
+    def _parallelism(self) -> int:
+        return int(self._environment.get_parallelism())
+
+    def _add(self, made: Any, node: Node) -> Any:
+        made.description = node.describe()
+        made.set_max_parallelism(self._max_parallelism())
+        self.ids.name(made, node)
+        self._environment.add_operator(made)
+        return made
+
+    def _max_parallelism(self) -> int:
+        own = self._environment.get_max_parallelism()
+        return max(own, 1) if own and own > 0 else max(_MAX_PARALLELISM, self._parallelism())
+
+    def _expiring(self, hinted: int | None = None) -> dict[str, Any]:
+        """Return the setting of state that expires: of a hint, else of the configuration."""
+        ttl_ms = self._context.state_ttl_ms if hinted is None else hinted
+        return {"state_ttl_ms": ttl_ms} if ttl_ms > 0 and self._context.is_streaming else {}
+
+    def _one(
+        self, before: Transformation, kind: str, name: str, node: Node, /, **settings: Any
+    ) -> Transformation:
+        made = OneInputTransformation(
+            before, name, Relational(kind, settings), None, before.parallelism
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
+    def _partitioned(
+        self, before: Transformation, keys: tuple[int, ...], parallelism: int, node: Node
+    ) -> Transformation:
+        made = OneInputTransformation(
+            before,
+            "Exchange",
+            Relational(
+                "partition",
+                {
+                    "keys": keys,
+                    "is_split": parallelism > 1,
+                    "max_parallelism": self._max_parallelism(),
+                },
+            ),
+            None,
+            before.parallelism,
+        )
+        self._add(made, node)
+        return PartitionTransformation(made, key_group(operator.itemgetter(0), Types.STRING()))
+
+    def _keyed(
+        self, before: Transformation, keys: tuple[int, ...], kind: str, name: str, node: Node, /,
+        **settings: Any,
+    ) -> Transformation:  # fmt: skip
+        parallelism = self._parallelism() if keys else 1
+        made = OneInputTransformation(
+            self._partitioned(before, keys, parallelism, node),
+            name,
+            Relational(kind, settings),
+            None,
+            parallelism,
+            key_selector=operator.itemgetter(0),
+            key_type=Types.STRING(),
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]
+
+    def _keyed_two(
+        self,
+        left: Transformation,
+        right: Transformation,
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        kind: str,
+        name: str,
+        node: Node,
+        /,
+        **settings: Any,
+    ) -> Transformation:
+        parallelism = self._parallelism() if keys[0] else 1
+        made = TwoInputTransformation(
+            self._partitioned(left, keys[0], parallelism, node),
+            self._partitioned(right, keys[1], parallelism, node),
+            name,
+            Relational(kind, settings),
+            None,
+            parallelism,
+            key_selector1=operator.itemgetter(0),
+            key_selector2=operator.itemgetter(0),
+            key_type=Types.STRING(),
+        )
+        return self._add(made, node)  # type: ignore[no-any-return]

@@ -1,0 +1,116 @@
+"""Statements go on from a savepoint of the same statement, and are refused another one's state.
+
+Method: a query over a table of numbers is stopped with a savepoint on its way and planned again in
+another environment; both together give what one run would have given.
+"""
+
+import pytest
+from penstock.errors import InvalidProgramError, JobExecutionError
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.udf import udf
+from recovery.savepoint_programs import asked
+
+ROWS = 6_000
+KEYS = 5
+NUMBERS = (
+    "CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '3000', "
+    f"'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '{ROWS}')"
+)
+COUNTS = f"SELECT n % {KEYS} AS k, COUNT(*) AS c, SUM(n) AS s FROM numbers GROUP BY n % {KEYS}"
+WANTED = {key: (ROWS // KEYS, sum(range(key or KEYS, ROWS + 1, KEYS))) for key in range(KEYS)}
+
+
+@pytest.fixture(autouse=True)
+def _in_process(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "in-process")
+
+
+@pytest.fixture(params=["hashmap", "rocksdb"])
+def backend(request):
+    if request.param == "rocksdb":
+        pytest.importorskip("rocksdict")
+    return request.param
+
+
+def environment(backend="hashmap", **options):
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for key, value in {"state.backend.type": backend, "parallelism.default": "2"}.items():
+        made.get_config().set(key, value)
+    for key, value in options.items():
+        made.get_config().set(key.replace("__", ".").replace("_", "-"), value)
+    made.execute_sql(NUMBERS)
+    return made
+
+
+def last_rows(rows, last):
+    """Apply changes to the last row of each key."""
+    for row in rows:
+        key, *values = row
+        if row.get_row_kind().name in ("INSERT", "UPDATE_AFTER"):
+            last[key] = tuple(values)
+    return last
+
+
+def savepoint(tables, sql, directory):
+    """Return the savepoint with which a query was stopped on its way, and its last rows."""
+    result = tables.execute_sql(sql)
+    with result.collect() as rows:
+        last = last_rows([next(rows) for _ in range(20)], {})
+        path = asked(result.get_job_client().stop_with_savepoint, False, str(directory))
+        last_rows(rows, last)
+    assert 0 < sum(count for count, _ in last.values()) < ROWS
+    return path
+
+
+def restored(path, sql, backend="hashmap", **options):
+    tables = environment(backend, execution__state_recovery__path=path, **options)
+    with tables.execute_sql(sql).collect() as rows:
+        return last_rows(rows, {})
+
+
+def test_a_statement_that_is_planned_again_goes_on(tmp_path, backend):
+    """Also with another parallelism, another filter, and state that expires."""
+    path = savepoint(environment(backend), COUNTS, tmp_path)
+    assert restored(path, COUNTS, backend) == WANTED
+    assert restored(path, COUNTS, backend, parallelism__default="3") == WANTED
+    filtered = COUNTS.replace("GROUP BY", "WHERE n > 0 GROUP BY")
+    assert restored(path, filtered, backend, table__exec__state__ttl="1 h") == WANTED
+
+
+def test_another_plan_is_refused_with_what_differs(tmp_path):
+    path = savepoint(environment(), COUNTS, tmp_path)
+    with pytest.raises((InvalidProgramError, JobExecutionError)) as caught:
+        restored(path, COUNTS.replace("SUM", "MAX"))
+    text = str(caught.value)
+    assert "GroupAggregate(groupBy=[k], select=[k, COUNT(*), SUM(n)])" in text
+    assert "the job has 'GroupAggregate'" in text
+    assert "GroupAggregate(groupBy=[k], select=[k, COUNT(*), MAX(n)])" in text
+
+
+def test_state_of_a_query_survives_failures(tmp_path, backend):
+    """A function fails once behind a checkpoint; groups and joins go on from it."""
+    marker = tmp_path / "failed"
+
+    @udf(result_type=DataTypes.BIGINT())
+    def fragile(number):
+        if number == ROWS - 500 and not marker.exists():
+            marker.touch()
+            raise RuntimeError("once")
+        return number
+
+    tables = environment(
+        backend,
+        execution__checkpointing__interval="50 ms",
+        execution__checkpointing__dir=f"file://{tmp_path}/checkpoints",
+        restart_strategy__type="fixed-delay",
+        restart_strategy__fixed_delay__delay="10 ms",
+    )
+    tables.create_temporary_function("fragile", fragile)
+    sql = (
+        "SELECT a.k, a.c, b.s FROM (SELECT n % 5 AS k, COUNT(*) AS c FROM (SELECT fragile(n) AS n "
+        "FROM numbers) GROUP BY n % 5) AS a JOIN (SELECT n % 5 AS k, SUM(n) AS s FROM numbers "
+        "GROUP BY n % 5) AS b ON a.k = b.k"
+    )
+    with tables.execute_sql(sql).collect() as rows:
+        assert last_rows(rows, {}) == WANTED
+    assert marker.exists()
