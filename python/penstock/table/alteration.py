@@ -79,7 +79,14 @@ def altered(table: CatalogBaseTable, statement: Alter) -> CatalogBaseTable:
             if not schema.watermark_specs:
                 raise ValidationException("The table has no watermark to drop")
             return replace(table, schema=Schema(schema.columns, (), schema.primary_key))
-        case "DROP PRIMARY KEY":
+        case "DROP CONSTRAINT" if schema.primary_key is None or (
+            statement.arguments != schema.primary_key[0]
+        ):
+            known = "none" if schema.primary_key is None else schema.primary_key[0]
+            raise ValidationException(
+                f"The table has no constraint `{statement.arguments}` to drop: it has {known}"
+            )
+        case "DROP PRIMARY KEY" | "DROP CONSTRAINT":
             if schema.primary_key is None:
                 raise ValidationException("The table has no primary key to drop")
             return replace(table, schema=Schema(schema.columns, schema.watermark_specs, None))

@@ -305,19 +305,24 @@ class CatalogManager:
 
     def find_function(self, path: Sequence[str]) -> Any:
         """Return the wrapper of a user's function; None if there is none of that name."""
+        found = self.catalog_function(path)
+        return None if found is None else wrapper_of(found)
+
+    def catalog_function(self, path: Sequence[str]) -> CatalogFunction | None:
+        """Return the entry of a user's function; None if there is none of that name."""
         if len(path) == 1:
             system = self._system_functions.get(path[0].lower())
             if system is not None:
-                return wrapper_of(system)
+                return system
         identifier = self.function_identifier(path)
         temporary = self._temporary_functions.get(identifier)
         if temporary is not None:
-            return wrapper_of(temporary)
+            return temporary
         catalog = self._catalogs.get(identifier.catalog_name)
         name = ObjectPath(identifier.database_name, identifier.object_name)
         if catalog is None or not catalog.function_exists(name):
             return None
-        return wrapper_of(catalog.get_function(name))
+        return catalog.get_function(name)
 
     def create_function(
         self,

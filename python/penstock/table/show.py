@@ -12,7 +12,7 @@ from penstock.table.types import DataTypes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.catalog import CatalogBaseTable, ObjectIdentifier
+    from penstock.table.catalog import CatalogBaseTable, CatalogFunction, ObjectIdentifier
     from penstock.table.resolved_schema import Column, ResolvedSchema
     from penstock.table.sql.statements import Show
 
@@ -151,3 +151,19 @@ def like_pattern(text: str, *, is_insensitive: bool) -> re.Pattern[str]:
     """Return the pattern of LIKE as a regular expression."""
     parts = ("." if c == "_" else ".*" if c == "%" else re.escape(c) for c in text)
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if is_insensitive else 0))
+
+
+def created_catalog(name: str) -> TextResult:
+    """Return the statement that makes a catalog in memory."""
+    return TextResult(
+        "result", f"CREATE CATALOG `{name}`\nWITH (\n  'type' = 'generic_in_memory'\n)\n"
+    )
+
+
+def created_function(path: Sequence[str], function: CatalogFunction) -> TextResult:
+    """Return the statement that makes a function."""
+    name = ".".join(f"`{part}`" for part in path)
+    return TextResult(
+        "result",
+        f"CREATE FUNCTION {name} AS '{function.class_name}' LANGUAGE {function.language}\n",
+    )

@@ -16,6 +16,7 @@ from penstock.table.catalog import (
 )
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.insertion import sink_node
+from penstock.table.like_clause import liked_table
 from penstock.table.planning import schema_of_node
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.sql import statements as s
@@ -151,6 +152,16 @@ class StatementExecution:
 
     def _create_table(self, statement: s.CreateTable, text: str) -> TableResult:
         identifier = self._catalogs.identifier(statement.path)
+        if statement.must_exist and self._catalogs.find_table(identifier) is None:
+            raise ValidationException(
+                f"The table {identifier.as_summary_string()} to be replaced doesn't exist: use "
+                "CREATE OR REPLACE TABLE … AS to create it"
+            )
+        query = None if statement.query is None else self._planner.query(statement.query, text)
+        table = self._table(statement, query)
+        # Checked now, so that a mistake shows where it was made.
+        self._planner.resolved(table)
+        sink = None if query is None else self._planner.sink(identifier, table)
         if statement.or_replace:
             self._catalogs.drop_table(
                 identifier,
@@ -158,10 +169,6 @@ class StatementExecution:
                 is_temporary=statement.is_temporary,
                 ignore_if_not_exists=True,
             )
-        query = None if statement.query is None else self._planner.query(statement.query, text)
-        table = self._table(statement, query)
-        # Checked now, so that a mistake shows where it was made.
-        self._planner.resolved(table)
         is_new = self._catalogs.create_table(
             identifier,
             table,
@@ -171,7 +178,6 @@ class StatementExecution:
         if query is None or not is_new:
             return OkResult()
         name = identifier.as_summary_string()
-        sink = self._planner.sink(identifier, table)
         return self._jobs.insert([sink_node(name, query, self._planner.resolved(table), sink)])
 
     def _table(self, statement: s.CreateTable, query: Node | None) -> CatalogBaseTable:
@@ -183,7 +189,10 @@ class StatementExecution:
             source = self._catalogs.table(
                 self._catalogs.identifier(statement.like.path), "Source table of the LIKE clause"
             )
-            return self._like(table, source, statement.like)
+            base = source.schema
+            if source.is_view:
+                base = self._planner.resolved(source).declaration()
+            return liked_table(table, source, base, statement.like)
         if query is not None:
             columns = [
                 DeclaredColumn(column.name, column.data_type)
@@ -194,62 +203,9 @@ class StatementExecution:
             return replace(table, schema=Schema(merged, schema.watermark_specs, schema.primary_key))
         return table
 
-    def _like(
-        self, table: CatalogBaseTable, source: CatalogBaseTable, like: s.LikeClause
-    ) -> CatalogBaseTable:
-        """Return a table with the parts of another one that LIKE does not exclude."""
-        rules = dict.fromkeys(
-            ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS",
-             "WATERMARKS"),
-            "INCLUDING",
-        )  # fmt: skip
-        for verb, what in like.options:
-            if what == "ALL":
-                rules = dict.fromkeys(rules, verb)
-        for verb, what in like.options:
-            if what != "ALL":
-                rules[what] = verb
-        base = source.schema
-        if source.is_view:
-            base = self._planner.resolved(source).declaration()
-        own = {column.name for column in table.schema.columns}
-        columns = []
-        for column in base.columns:
-            part = "GENERATED" if column.is_computed else "METADATA"
-            if not column.is_physical and rules[part] == "EXCLUDING":
-                continue
-            if column.name in own:
-                if column.is_physical or rules[part] == "INCLUDING":
-                    raise ValidationException(
-                        f"A column named '{column.name}' already exists in the base table"
-                    )
-                continue
-            columns.append(column)
-        schema = Schema(
-            [*columns, *table.schema.columns],
-            self._liked(rules["WATERMARKS"], base.watermark_specs, table.schema.watermark_specs),
-            self._liked(rules["CONSTRAINTS"], base.primary_key, table.schema.primary_key),
-        )
-        options = dict(source.options) if rules["OPTIONS"] != "EXCLUDING" else {}
-        twice = sorted(set(options) & set(table.options))
-        if twice and rules["OPTIONS"] == "INCLUDING":
-            raise ValidationException(
-                f"There already exists an option ['{twice[0]}'] in the base table: use "
-                "OVERWRITING OPTIONS"
-            )
-        keys = self._liked(rules["PARTITIONS"], source.partition_keys, table.partition_keys)
-        return replace(
-            table,
-            schema=schema,
-            options=options | dict(table.options),
-            partition_keys=keys,
-        )
-
-    @staticmethod
-    def _liked(rule: str, base: Any, own: Any) -> Any:
-        return own if rule == "EXCLUDING" or own else base
-
     def _describe(self, statement: s.Describe) -> TableResult:
+        if statement.kind == "FUNCTION":
+            return self._described_function(statement.path)
         if statement.kind == "CATALOG":
             catalog = self._catalogs.catalog(statement.path[0])
             rows = [["name", statement.path[0]], ["type", type(catalog).__name__]]
@@ -268,6 +224,16 @@ class StatementExecution:
                 "exist"
             )
         return show.described(self._planner.resolved(table))
+
+    def _described_function(self, path: s.Path) -> TableResult:
+        function = self._catalogs.catalog_function(path)
+        is_own = function is not None
+        if not is_own and path[-1].lower() not in self._environment.list_functions():
+            raise ValidationException(f"Function {'.'.join(path)} doesn't exist")
+        rows = [["is system function", str(not is_own).lower()]]
+        if function is not None:
+            rows += [["language", function.language], ["class name", function.class_name]]
+        return StaticResult(["info name", "info value"], [DataTypes.STRING()] * 2, rows)
 
     # Lists ------------------------------------------------------------------------------------
 
@@ -303,8 +269,20 @@ class StatementExecution:
                 return self._columns(statement)
             case "CREATE TABLE" | "CREATE VIEW":
                 return self._created(statement)
+            case "CREATE CATALOG":
+                self._catalogs.catalog(statement.path[0])
+                return show.created_catalog(statement.path[0])
+            case "CREATE FUNCTION":
+                function = self._catalogs.catalog_function(statement.path)
+                if function is None:
+                    raise ValidationException(
+                        f"There is no function {'.'.join(statement.path)} that a program has made"
+                    )
+                return show.created_function(statement.path, function)
             case "JARS":
                 return show.listed("jars", [])
+            case "PROCEDURES":
+                return show.listed("procedure name", [])
         raise TableException(f"SHOW {statement.kind} is not supported")
 
     def _columns(self, statement: s.Show) -> TableResult:
@@ -447,6 +425,14 @@ class StatementExecution:
             properties = {**database.properties, **statement.arguments}
             changed = CatalogDatabase(properties, database.comment)
             catalogs.catalog(catalog).alter_database(name, changed, False)
+            return
+        if statement.kind == "FUNCTION":
+            catalogs.drop_function(
+                statement.path, is_temporary=False, ignore_if_not_exists=statement.if_exists
+            )
+            catalogs.create_function(
+                statement.path, CatalogFunction(*statement.arguments), is_temporary=False
+            )
             return
         if statement.kind not in ("TABLE", "VIEW"):
             raise TableException(f"ALTER {statement.kind} is not supported")

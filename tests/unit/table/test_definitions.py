@@ -131,3 +131,84 @@ def test_functions_are_found_in_any_case(tables):
 def test_settings_are_no_statements_of_a_program(tables):
     with pytest.raises(TableException, match="get_config"):
         tables.execute_sql("SET 'parallelism.default' = '2'")
+
+
+BASE = (
+    "CREATE TABLE base (a INT NOT NULL, ts TIMESTAMP(3), b AS a + 1, "
+    "WATERMARK FOR ts AS ts, CONSTRAINT pk PRIMARY KEY (a) NOT ENFORCED) PARTITIONED BY (a) "
+    "WITH ('connector' = 'datagen', 'rows-per-second' = '5')"
+)
+
+
+def test_options_of_a_like_clause_are_overwritten_by_default(tables):
+    tables.execute_sql(BASE)
+    tables.execute_sql("CREATE TABLE t WITH ('connector' = 'print') LIKE base")
+    shown = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0]
+    assert "'connector' = 'print'" in shown
+    assert "'rows-per-second' = '5'" in shown
+    tables.execute_sql("CREATE TABLE u WITH ('connector' = 'print') LIKE base (EXCLUDING OPTIONS)")
+    assert "rows-per" not in _rows(tables.execute_sql("SHOW CREATE TABLE u"))[0][0]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("WITH ('connector' = 'print') LIKE base (INCLUDING ALL)", "option .'connector'. in the"),
+        ("(WATERMARK FOR ts AS ts) LIKE base", "OVERWRITING WATERMARKS"),
+        ("(PRIMARY KEY (a) NOT ENFORCED) LIKE base", "already has a primary key"),
+        ("PARTITIONED BY (ts) LIKE base", "already has partitions"),
+        ("(b AS a) LIKE base", "column named 'b' already exists"),
+        ("LIKE base (INCLUDING NONSENSE)", "Unknown option INCLUDING NONSENSE"),
+        ("LIKE base (OVERWRITING CONSTRAINTS)", "Illegal merging strategy"),
+        ("LIKE base (EXCLUDING OPTIONS INCLUDING OPTIONS)", "only once: OPTIONS"),
+    ],
+)
+def test_parts_of_both_tables_need_a_rule(tables, statement, message):
+    tables.execute_sql(BASE)
+    with pytest.raises(ValidationException, match=message):
+        tables.execute_sql(f"CREATE TABLE t {statement}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("ANALYZE TABLE t COMPUTE STATISTICS", "plans do not use statistics"),
+        ("DELETE FROM t WHERE a = 1", "queries whose results change"),
+        ("EXECUTE PLAN 'p'", "finds its state by it"),
+        ("CREATE MATERIALIZED TABLE m AS SELECT 1", "CREATE TABLE … AS"),
+        ("ALTER TABLE t ADD PARTITION (a = 1)", "folders"),
+        ("ADD JAR 'x.jar'", "no JVM"),
+    ],
+)
+def test_what_is_refused_says_why(tables, statement, message):
+    with pytest.raises(TableException, match=message):
+        tables.execute_sql(statement)
+
+
+def test_functions_are_shown_and_altered(tables):
+    tables.execute_sql("CREATE FUNCTION f AS 'm.one' LANGUAGE PYTHON")
+    tables.execute_sql("ALTER FUNCTION f AS 'm.two' LANGUAGE PYTHON")
+    assert _rows(tables.execute_sql("SHOW CREATE FUNCTION f")) == [
+        ("CREATE FUNCTION `f` AS 'm.two' LANGUAGE PYTHON\n",)
+    ]
+    assert _rows(tables.execute_sql("DESCRIBE FUNCTION f"))[0] == ("is system function", "false")
+    assert _rows(tables.execute_sql("DESCRIBE FUNCTION abs")) == [("is system function", "true")]
+    with pytest.raises(ValidationException, match="doesn't exist"):
+        tables.execute_sql("DESCRIBE FUNCTION no_such")
+
+
+def test_a_constraint_is_dropped_by_its_name(tables):
+    tables.execute_sql(BASE)
+    with pytest.raises(ValidationException, match="it has pk"):
+        tables.execute_sql("ALTER TABLE base DROP CONSTRAINT other")
+    tables.execute_sql("ALTER TABLE base DROP CONSTRAINT pk")
+    assert "PRIMARY KEY" not in _rows(tables.execute_sql("SHOW CREATE TABLE base"))[0][0]
+
+
+def test_a_table_stays_when_its_replacement_is_wrong(tables):
+    tables.execute_sql(BASE)
+    with pytest.raises(ValidationException, match="no option 'connector'"):
+        tables.execute_sql("REPLACE TABLE base AS SELECT 1 AS x")
+    assert tables.list_tables() == ["base"]
+    with pytest.raises(ValidationException, match="doesn't exist"):
+        tables.execute_sql("REPLACE TABLE nothing WITH ('connector' = 'print') AS SELECT 1 AS x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -26,6 +27,26 @@ _SHOWN = (
 )  # fmt: skip
 
 
+_REFUSED: Final = {
+    ("ANALYZE",): "plans do not use statistics",
+    ("TRUNCATE",): "tables of connectors are not emptied",
+    ("DELETE",): "rows of tables are deleted by queries whose results change",
+    ("UPDATE",): "rows of tables are updated by queries whose results change",
+    ("MERGE",): "rows of tables are updated by queries whose results change",
+    ("CALL",): "there are no procedures",
+    ("COMPILE",): "a plan is made anew from the statement, and finds its state by it",
+    ("EXECUTE", "PLAN"): "a plan is made anew from the statement, and finds its state by it",
+    ("CREATE", "MATERIALIZED"): "CREATE TABLE … AS writes the rows of a query",
+    ("CREATE", "OR", "ALTER"): "CREATE TABLE … AS writes the rows of a query",
+    ("CREATE", "MODEL"): "a Python function can call a model",
+    ("CREATE", "TEMPORARY", "MODEL"): "a Python function can call a model",
+    ("CREATE", "CONNECTION"): "options of tables name servers",
+    ("ADD", "JAR"): "there is no JVM",
+    ("REMOVE", "JAR"): "there is no JVM",
+}
+"""Statements of Flink that are refused, by their first words, and the reasons."""
+
+
 class StatementParsing:
     """The part of the parser that reads statements; a base of the dialect's parser."""
 
@@ -41,6 +62,7 @@ class StatementParsing:
         if not token:
             self.raise_error('Encountered "<EOF>"')
         word = token.text.upper()
+        self._refuse_statement()
         readers: dict[str, Callable[[], statements.Statement]] = {
             "CREATE": self._read_create,
             "DROP": self._read_drop,
@@ -57,11 +79,22 @@ class StatementParsing:
             "RESET": self._read_reset,
             "LOAD": self._read_load,
             "UNLOAD": self._read_load,
+            "REPLACE": self._read_replace,
         }
         if token.token_type != TokenType.IDENTIFIER and word in readers:
             self._advance()
             return readers[word]()
         return statements.Query(self.parse_query())
+
+    def _refuse_statement(self: Any) -> None:
+        """Refuse a statement that Flink has and penstock has not, with the reason."""
+        following = self._tokens[self._index : self._index + 3]
+        words = tuple(token.text.upper() for token in following)
+        for refused, why in _REFUSED.items():
+            if words[: len(refused)] == refused:
+                self.raise_error(
+                    f'Encountered "{self._curr.text}": {" ".join(refused)} is not supported, {why}'
+                )
 
     def parse_query(self: Any) -> Any:
         """Read a query."""
@@ -190,6 +223,14 @@ class StatementParsing:
         self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
         raise AssertionError
 
+    def _read_replace(self: Any) -> statements.Statement:
+        self._expect_word("TABLE")
+        made = self._read_create_table(False, or_replace=True)
+        if made.query is None:
+            self.raise_error("REPLACE TABLE needs AS and a query")
+        replaced: statements.Statement = replace(made, must_exist=True)
+        return replaced
+
     def _read_create_table(self: Any, is_temporary: bool, or_replace: bool) -> Any:
         if_not_exists = self._word("IF", "NOT", "EXISTS")
         path = self.parse_path()
@@ -198,7 +239,7 @@ class StatementParsing:
             parts = self._table_elements()
         parts["comment"] = self._comment()
         if self._word("DISTRIBUTED"):
-            self.raise_error("DISTRIBUTED BY is not supported")
+            self.raise_error("DISTRIBUTED BY is not supported: no connector has buckets")
         if self._word("PARTITIONED", "BY"):
             parts["partition_keys"] = self._names()
         if self._word("WITH"):
@@ -320,16 +361,20 @@ class StatementParsing:
         if_not_exists = self._word("IF", "NOT", "EXISTS")
         path = self.parse_path()
         self._expect_word("AS")
-        name = self._text_literal()
-        language = "JAVA"
-        if self._word("LANGUAGE"):
-            language = self._curr.text.upper() if self._curr else ""
-            self._advance()
+        name, language = self._text_literal(), self._language()
         if self._word("USING"):
             self.raise_error("USING JAR needs a JVM, which penstock has not")
         return statements.CreateFunction(
             path, name, language, is_temporary, is_system, if_not_exists
         )
+
+    def _language(self: Any) -> str:
+        """Read LANGUAGE and its name; Java without it."""
+        if not self._word("LANGUAGE"):
+            return "JAVA"
+        language = self._curr.text.upper() if self._curr else ""
+        self._advance()
+        return language
 
     # DROP and ALTER -------------------------------------------------------------------------------
 
@@ -355,6 +400,10 @@ class StatementParsing:
             self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
         if_exists = self._word("IF", "EXISTS")
         path = self.parse_path()
+        if kind == "FUNCTION":
+            self._expect_word("AS")
+            function = (self._text_literal(), self._language())
+            return statements.Alter(kind, path, "AS", function, if_exists)
         action, arguments = self._alter_action()
         return statements.Alter(kind, path, action, arguments, if_exists)
 
@@ -376,12 +425,18 @@ class StatementParsing:
             return "RESET", tuple(keys)
         for verb in ("ADD", "MODIFY"):
             if self._word(verb):
+                if self._word("PARTITION"):
+                    self.raise_error("PARTITION: partitions are the folders that a table has")
                 return verb, self._altered_elements()
         if self._word("DROP"):
             if self._word("PRIMARY", "KEY"):
                 return "DROP PRIMARY KEY", None
+            if self._word("CONSTRAINT"):
+                return "DROP CONSTRAINT", self.parse_name()
             if self._word("WATERMARK"):
                 return "DROP WATERMARK", None
+            if self._word("PARTITION"):
+                self.raise_error("PARTITION: partitions are the folders that a table has")
             if self._curr and self._curr.token_type == TokenType.L_PAREN:
                 return "DROP", self._names()
             return "DROP", (self.parse_name(),)

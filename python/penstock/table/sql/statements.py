@@ -85,7 +85,8 @@ class LikeClause:
 class CreateTable(Statement):
     """CREATE TABLE, with AS SELECT or LIKE if they are there.
 
-    Of ALTER TABLE, ``positions`` has the column that one comes after, None of the first.
+    Of ALTER TABLE, ``positions`` has the column that one comes after, None of the first.  Of
+    REPLACE TABLE, ``must_exist`` is true.
     """
 
     path: Path
@@ -102,6 +103,7 @@ class CreateTable(Statement):
     is_temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
+    must_exist: bool = False
     positions: dict[str, str | None] = field(default_factory=dict)
 
 
