@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.connected import (
         ConnectedStreams,
     )
+    from penstock.datastream.data_stream.join_functions import (
+        JoinContext,
+    )
     from penstock.datastream.data_stream.keyed import (
         KeyedStream,
     )
@@ -50,6 +53,7 @@ __all__ = [
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "JoinContext",
     "KeyedStream",
     "MultipleConnectedStreams",
     "Order",
@@ -65,6 +69,7 @@ __getattr__, __dir__ = lazy_exports(
         "CachedDataStream": "cached",
         "CloseableIterator": "collect",
         "ConnectedStreams": "connected",
+        "JoinContext": "join_functions",
         "KeyedStream": "keyed",
         "MultipleConnectedStreams": "multiple_connected",
         "Order": "partition_windowed",

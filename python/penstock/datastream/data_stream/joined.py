@@ -1,7 +1,7 @@
-"""JoinedStreams and CoGroupedStreams: two streams that meet in windows (beyond PyFlink).
+"""JoinedStreams and CoGroupedStreams: two streams that meet by key (beyond PyFlink).
 
-Both are made of what is there already: the records of both streams are tagged with their side,
-united, put into windows per key, and each window that fires is divided again.
+In windows, both are made of what is there already: the records of both streams are tagged with
+their side, united, put into windows per key, and each window that fires is divided again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ import itertools
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.missing_methods import MissingMethods
-from penstock.datastream.annotations import of_results
+from penstock.common.time import Duration, Time
+from penstock.datastream.data_stream.join_functions import (
+    How,
+    JoinContext,
+    Joining,
+    outer_sides,
+    takes_context,
+)
+from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
+from penstock.datastream.data_stream.regular_joins import DeadlineJoin, RegularJoin
 from penstock.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -21,16 +30,18 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
-from penstock.errors import InvalidProgramError
-from penstock.expressions.computed import computed, result_type
+from penstock.datastream.state_lifetime import Lifetime, ttl_config
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
+    from penstock.datastream.data_stream.connected import ConnectedStreams
     from penstock.datastream.data_stream.stream import DataStream, TypeArgument
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.window import Evictor, Trigger, WindowAssigner
+    from penstock.expressions import Expression
 
 LEFT, RIGHT = 0, 1
 
@@ -44,25 +55,45 @@ class _TwoKeyedStreams(MissingMethods):
         self._key_type: TypeArgument = None
 
     def where(
-        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeArgument = None
+        self,
+        key_selector: KeySelector | Callable[[Any], Any] | str | Expression,
+        key_type: TypeArgument | str | Expression = None,
+        *fields: TypeArgument | str | Expression,
     ) -> Self:
         """Names the key of a record of the first stream.
 
         Args:
-            key_selector: A KeySelector or a callable.
-            key_type: The type of both streams' keys.
+            key_selector: A KeySelector or a callable, or the first field of the key.
+            key_type: The type of both streams' keys, which stands last.
+            fields: More fields, as for `DataStream.key_by`.
         """
-        self._select(LEFT, key_selector, "where")
-        self._key_type = key_type
+        parts, declared = key_type_apart(key_selector, key_type, *fields)
+        self._select(LEFT, parts, "where")
+        self._key_type = declared
         return self
 
-    def equal_to(self, key_selector: KeySelector | Callable[[Any], Any]) -> Self:
-        """Names the key of a record of the second stream."""
-        self._select(RIGHT, key_selector, "equal_to")
+    def equal_to(
+        self,
+        key_selector: KeySelector | Callable[[Any], Any] | str | Expression,
+        *fields: str | Expression,
+    ) -> Self:
+        """Names the key of a record of the second stream, in the same way."""
+        self._select(RIGHT, (key_selector, *fields), "equal_to")
         return self
 
-    def _select(self, side: int, key_selector: Any, where: str) -> None:
-        function = self._streams[side]._function(key_selector, where)
+    def _connected(self) -> ConnectedStreams:
+        """Return both streams, connected by their keys."""
+        if len(self._selectors) < 2:
+            raise InvalidProgramError("name both keys before apply: where(…).equal_to(…)")
+        left, right = (
+            stream.key_by(self._selectors[side], self._key_type)
+            for side, stream in enumerate(self._streams)
+        )
+        return left.connect(right)
+
+    def _select(self, side: int, parts: tuple[Any, ...], where: str) -> None:
+        stream = self._streams[side]
+        function = stream._function(key_selector_of(parts, stream._record_type(), where), where)
         check_function(function, KeySelector, where, or_callable=True)
         self._selectors[side] = shipped(function, where)
 
@@ -103,7 +134,59 @@ class _WithWindow(MissingMethods):
 
 
 class JoinedStreams(_TwoKeyedStreams):
-    """Two streams whose pairs of one key and window are joined."""
+    """Two streams whose pairs of one key, and of one window if there are any, are joined."""
+
+    def apply(
+        self,
+        function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[Any]:
+        """Calls a function with each pair of a key, without windows (beyond PyFlink).
+
+        An inner join emits the results as they are.  Without a deadline, the results of an outer
+        join become rows that change: a record without a partner is joined with None (+I), which is
+        taken back (-D) when the first partner comes.  Each side may be of rows that change itself.
+
+        Args:
+            function: A JoinFunction or callable returns one record, a FlatJoinFunction any
+                number; with a third parameter ``ctx`` it also gets a `JoinContext`.  It must
+                return the same for the same pair.
+            output_type: The type of an inner join's results, or those of one with a deadline.
+            how: Whose records are joined without a partner: "inner", "left", "right" or "full".
+            ttl: The lifetime of records in state, of both sides or a pair of one for each side.
+            deadline: How far the times of a pair may be apart.  A record without a partner is
+                joined with None once, when the deadline has passed, and nothing is taken back.
+
+        Raises:
+            InvalidProgramError: The keys are not named, or the arguments exclude each other.
+        """
+        where = "join apply"
+        outer = outer_sides(how, where, ("inner", "left", "right", "full"))
+        left, right = self._streams
+        joining = Joining(function, [left._record_type(), right._record_type()], where)
+        changes = deadline is None and any(outer)
+        declared = joining.declared if output_type is None else output_type
+        if deadline is not None:
+            joined: Any = DeadlineJoin(joining, outer, _deadline_ms(deadline, ttl))
+        else:
+            lifetimes = ttl if isinstance(ttl, tuple) else (ttl, ttl)
+            one, other = (ttl_config(lifetime, where) for lifetime in lifetimes)
+            joined = RegularJoin(joining, outer, (one, other))
+        if changes and output_type is not None:
+            raise InvalidProgramError(
+                f"{where}: the results of an outer join without a deadline are rows that change: "
+                "leave out output_type, or give a deadline"
+            )
+        results = self._connected().process(joined, None if changes else declared)
+        if changes or declared is None:
+            found = joining.annotation(as_changes=changes)
+            results.transformation.annotated_type = found.type_info
+            results.transformation.annotation_problem = found.problem
+        return results.name("Join")
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
         """Puts the records of both streams into windows."""
@@ -118,22 +201,24 @@ class JoinedStreams(_TwoKeyedStreams):
             self,
             function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
             output_type: TypeArgument = None,
+            *,
+            how: How = "inner",
         ) -> DataStream[Any]:
-            """Calls a function with each pair of a window; without a partner it is not called.
+            """Calls a function with each pair of a window.
 
             Args:
-                function: A JoinFunction or callable gives one record, a FlatJoinFunction any
-                    number.
+                function: A JoinFunction or callable returns one record, a FlatJoinFunction any
+                    number; with a third parameter ``ctx`` it also gets a `JoinContext`.
                 output_type: The type of the results.
+                how: Whose records are joined with None if their window has no partner: "inner",
+                    "left", "right" or "full".
             """
-            joined = computed(function, "join apply", self._types)
-            if not isinstance(joined, FlatJoinFunction):
-                check_function(joined, JoinFunction, "join apply", or_callable=True)
-            declared = result_type(joined, output_type)
-            results = self._windowed.apply(_JoinWindow(joined), declared).name("Join")
+            outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
+            joining = Joining(function, self._types)
+            declared = joining.declared if output_type is None else output_type
+            results = self._windowed.apply(_JoinWindow(joining, outer), declared).name("Join")
             if declared is None:
-                flat = isinstance(joined, FlatJoinFunction)
-                found = of_results(joined, "join", elements=flat)
+                found = joining.annotation()
                 results.transformation.annotated_type = found.type_info
                 results.transformation.annotation_problem = found.problem
             return results
@@ -156,7 +241,10 @@ class CoGroupedStreams(_TwoKeyedStreams):
             function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
             output_type: TypeArgument = None,
         ) -> DataStream[Any]:
-            """Calls a function with both lists of each window; one of them may be empty."""
+            """Calls a function with both lists of each window; one of them may be empty.
+
+            With a third parameter ``ctx`` the function also gets a `JoinContext`.
+            """
             check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
             return self._windowed.apply(_CoGroupWindow(function), output_type).name("CoGroup")
 
@@ -208,40 +296,69 @@ class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
         if hasattr(self._function, "close"):
             self._function.close()
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         sides: tuple[list[Any], list[Any]] = ([], [])
         for side, element in inputs:
             sides[side].append(element)
-        return self._results(*sides)
+        return self._results(*sides, key, window)
 
-    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
+    def _results(self, left: list[Any], right: list[Any], key: Any, window: Any) -> Iterable[Any]:
         raise NotImplementedError
 
 
 class _JoinWindow(_SidesWindow):
+    def __init__(self, joining: Joining, outer: tuple[bool, bool]) -> None:
+        super().__init__(joining)
+        self._outer = outer
+
     def open(self, runtime_context: RuntimeContext) -> None:
         # A record is in many pairs, and each call gets its own.
         copier = cast("Any", runtime_context).value_copier("joins")
         self._copied = None if copier is None else copier.copied
         super().open(runtime_context)
 
-    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
-        function, copied = self._function, self._copied
+    def _results(self, left: list[Any], right: list[Any], key: Any, window: Any) -> Iterable[Any]:
+        copied = self._copied
+        if not right and self._outer[LEFT]:
+            right = [None]
+        elif not left and self._outer[RIGHT]:
+            left = [None]
         pairs: Iterable[tuple[Any, Any]] = itertools.product(left, right)
         if copied is not None:
             pairs = ((copied(one), copied(other)) for one, other in pairs)
-        if isinstance(function, FlatJoinFunction):
-            return [result for pair in pairs for result in function.join(*pair)]
-        join = function.join if isinstance(function, JoinFunction) else function
-        return [join(*pair) for pair in pairs]
+        results = self._function.results
+        return [result for pair in pairs for result in results(*pair, key, window)]
 
 
 class _CoGroupWindow(_SidesWindow):
-    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._has_context = takes_context(function, "co_group")
+
+    def _results(self, left: list[Any], right: list[Any], key: Any, window: Any) -> Iterable[Any]:
         function = self._function
         group = function.co_group if isinstance(function, CoGroupFunction) else function
-        results: Iterable[Any] = group(left, right)
+        context = (JoinContext(key, window),) if self._has_context else ()
+        results: Iterable[Any] = group(left, right, *context)
         return results
+
+
+def _deadline_ms(deadline: Any, ttl: object) -> int:
+    """Return a deadline in ms.
+
+    Raises:
+        WrongArgumentError: It is no duration.
+        InvalidProgramError: It is negative, or state has a lifetime besides.
+    """
+    if not isinstance(deadline, Duration | Time):
+        raise WrongArgumentError(f"join apply: a deadline is a Duration or Time, got {deadline!r}")
+    if ttl is not None:
+        raise InvalidProgramError(
+            "join apply: a deadline ends the life of records in state: leave out ttl"
+        )
+    if deadline.to_millis() < 0:
+        raise InvalidProgramError(f"join apply: a deadline cannot be negative, got {deadline!r}")
+    return deadline.to_millis()
 
 
 def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:

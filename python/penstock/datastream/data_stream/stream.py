@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.iterative import IterativeStream
     from penstock.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
     from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
     from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
     from penstock.datastream.data_stream.split import SplitStream
     from penstock.datastream.data_stream.windowed import AllWindowedStream
@@ -305,10 +306,27 @@ class DataStream(StreamSettings, Generic[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream[Any]) -> JoinedStreams:
-        """Joins records of one key in common windows (beyond PyFlink)."""
+        """Joins records of one key, in common windows or without (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import JoinedStreams
 
         return JoinedStreams(self._plain(), other._plain())
+
+    def join_latest(
+        self, other: DataStream[Any], *, broadcast: bool = False
+    ) -> LatestJoinedStreams:
+        """Joins each record with the last one of its key in another stream (beyond PyFlink).
+
+        ``where(…).equal_to(…)`` name the keys, and ``apply(function)`` the results.
+
+        Args:
+            other: A stream of which the last record of each key counts, such as a table's rows.
+                A row of the kind -D removes its key.
+            broadcast: True to send the other stream to all subtasks, rather than both by key: for
+                a small table.
+        """
+        from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
+
+        return LatestJoinedStreams(self._plain(), other._plain(), broadcast=broadcast)
 
     def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
         """Groups records of one key in common windows (beyond PyFlink)."""

@@ -1,0 +1,125 @@
+"""Calls of the functions that join two records."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from penstock.common.change_rows import type_of_changes
+from penstock.datastream.annotations import NOTHING, Annotation, of_results
+from penstock.datastream.functions import FlatJoinFunction, Function, JoinFunction
+from penstock.datastream.functions.function import check_function
+from penstock.errors import WrongArgumentError
+from penstock.expressions.computed import ComputedFunction, computed
+from penstock.expressions.functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.functions import RuntimeContext
+
+#: Records that are joined although they have no partner: those of neither, one or both sides.
+How = Literal["inner", "left", "right", "full"]
+
+
+class JoinContext(NamedTuple):
+    """Key and window of the records that a join or coGroup function gets.
+
+    Attributes:
+        key: The key that the records have in common.
+        window: Their window; None where there is none.
+    """
+
+    key: Any
+    window: Any = None
+
+
+def outer_sides(how: object, where: str, allowed: Sequence[str]) -> tuple[bool, bool]:
+    """Return of the left and right side if its records are joined without a partner.
+
+    Raises:
+        WrongArgumentError: ``how`` is none of the allowed forms.
+    """
+    if how not in allowed:
+        names = " or ".join(map(repr, allowed))
+        raise WrongArgumentError(f"{where}: how is {names}, got {how!r}")
+    return how in ("left", "full"), how in ("right", "full")
+
+
+def takes_context(function: Any, method: str) -> bool:
+    """Return whether a function of two records has a third parameter, ``ctx`` or ``context``."""
+    if isinstance(function, ComputedFunction):
+        return False
+    try:
+        parameters = list(inspect.signature(bound_function(function, method)).parameters.values())
+    except ValueError:  # of a builtin function that does not say
+        return False
+    return len(parameters) > 2 and parameters[2].name in ("ctx", "context")
+
+
+class Joining:
+    """A function that joins two records, of whichever kind the program gave.
+
+    Attributes:
+        function: The function.
+        is_flat: True if it returns any number of records.
+    """
+
+    def __init__(
+        self, function: Any, types: Sequence[TypeInformation], where: str = "join apply"
+    ) -> None:
+        """Keeps a function.
+
+        Args:
+            function: A JoinFunction, a FlatJoinFunction, a callable or an expression.
+            types: Of the records of both sides, as far as they are known.
+            where: The call, for messages.
+
+        Raises:
+            InvalidProgramError: The function is none of these, or the expression cannot be
+                computed of such records.
+        """
+        self.function = computed(function, where, types)
+        self.is_flat = isinstance(self.function, FlatJoinFunction)
+        if not self.is_flat:
+            check_function(self.function, JoinFunction, where, or_callable=True)
+        self._has_context = takes_context(self.function, "join")
+
+    @property
+    def declared(self) -> Any:
+        """The type of an expression's results; None of other functions."""
+        return self.function.type if isinstance(self.function, ComputedFunction) else None
+
+    def annotation(self, *, as_changes: bool = False) -> Annotation:
+        """Return the type that the function says its results have.
+
+        Args:
+            as_changes: True if results become rows that change.
+        """
+        found = of_results(self.function, "join", elements=self.is_flat)
+        if not as_changes:
+            return found
+        known = found.type_info if self.declared is None else self.declared
+        return NOTHING if known is None else Annotation(type_of_changes(known))
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the function."""
+        if isinstance(self.function, Function):
+            self.function.open(runtime_context)
+        self._join = bound_function(self.function, "join")
+
+    def close(self) -> None:
+        """Closes the function."""
+        if isinstance(self.function, Function):
+            self.function.close()
+
+    def results(self, left: Any, right: Any, key: Any, window: Any = None) -> Iterable[Any]:
+        """The results of a pair, of which one may be None."""
+        if self._has_context:
+            joined = self._join(left, right, JoinContext(key, window))
+        else:
+            joined = self._join(left, right)
+        if not self.is_flat:
+            return (joined,)
+        return () if joined is None else joined

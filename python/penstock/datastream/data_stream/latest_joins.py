@@ -1,0 +1,263 @@
+"""Joins with the last record of a key: `DataStream.join_latest` (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from penstock.common.change_rows import kind_of_change
+from penstock.common.row_kind import RowKind
+from penstock.common.typeinfo import Types
+from penstock.datastream.data_stream.join_functions import Joining, outer_sides
+from penstock.datastream.data_stream.joined import _TwoKeyedStreams
+from penstock.datastream.data_stream.regular_joins import NO_TIMESTAMP
+from penstock.datastream.functions import BroadcastProcessFunction, KeyedCoProcessFunction
+from penstock.datastream.shipping import shipped
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state_lifetime import Lifetime, expiring, ttl_config
+from penstock.errors import InvalidProgramError
+from penstock.expressions.functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.datastream.data_stream.stream import DataStream, TypeArgument
+    from penstock.datastream.functions import RuntimeContext
+    from penstock.datastream.state_ttl_config import StateTtlConfig
+
+_REMOVALS: Final = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+
+
+class LatestJoinedStreams(_TwoKeyedStreams):
+    """A stream that is joined with the last record of each key of another one."""
+
+    def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
+        """Prepares a join; use `DataStream.join_latest`."""
+        super().__init__(first, second)
+        self._broadcast = broadcast
+
+    def apply(
+        self,
+        function: Any,
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]:
+        """Calls a function with each record of the first stream and the last one of its key.
+
+        Args:
+            function: A JoinFunction or callable returns one record, a FlatJoinFunction any
+                number; with a parameter ``ctx`` it also gets a `JoinContext`.
+            output_type: The type of the results.
+            how: "left" calls the function also without a partner, with None.
+            event_time: True to take the last record as of the timestamp of the first stream's,
+                whenever it arrives: a temporal join.
+            ttl: The lifetime of the last record of a key; not of a broadcast or temporal join.
+
+        Raises:
+            InvalidProgramError: The keys are not named, or the arguments exclude each other.
+        """
+        if len(self._selectors) < 2:
+            raise InvalidProgramError("name both keys before apply: where(…).equal_to(…)")
+        where = "join_latest"
+        is_left, _ = outer_sides(how, where, ("inner", "left"))
+        if self._broadcast and event_time:
+            raise InvalidProgramError(
+                f"{where}: a broadcast join has the table as it is: leave out event_time, or "
+                "broadcast"
+            )
+        if ttl is not None and (event_time or self._broadcast):
+            raise InvalidProgramError(
+                f"{where}: ttl is for joins with the last record by arrival: leave it out"
+            )
+        left, right = self._streams
+        joining = Joining(function, [left._record_type(), right._record_type()], where)
+        declared = joining.declared if output_type is None else output_type
+        if self._broadcast:
+            table = MapStateDescriptor(
+                "table", Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()
+            )
+            joined = left.connect(right.broadcast(table)).process(
+                BroadcastJoin(
+                    shipped(joining, where), is_left, table, self._selectors[0], self._selectors[1]
+                ),
+                declared,
+            )
+        else:
+            function = (
+                TemporalJoin(joining, is_left)
+                if event_time
+                else LatestJoin(joining, is_left, ttl_config(ttl, where))
+            )
+            joined = self._connected().process(function, declared)
+        if declared is None:
+            found = joining.annotation()
+            joined.transformation.annotated_type = found.type_info
+            joined.transformation.annotation_problem = found.problem
+        return joined.name("Temporal join" if event_time else "Join latest")
+
+
+class LatestJoin(KeyedCoProcessFunction):
+    """Joins with the last record that has arrived."""
+
+    def __init__(self, joining: Joining, is_left: bool, ttl: StateTtlConfig | None) -> None:
+        """Keeps what `LatestJoinedStreams.apply` was given."""
+        self._joining = joining
+        self._is_left = is_left
+        self._ttl = ttl
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the state and the function."""
+        self._joining.open(runtime_context)
+        descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
+        self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
+
+    def close(self) -> None:
+        """Closes the function."""
+        self._joining.close()
+
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
+        """Joins a record."""
+        found = self._last.value()
+        if found is not None:
+            yield from self._joining.results(value, found[0], ctx.get_current_key())
+        elif self._is_left:
+            yield from self._joining.results(value, None, ctx.get_current_key())
+
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> None:  # noqa: ARG002
+        """Keeps the last record."""
+        kind = kind_of_change(value)
+        if kind is RowKind.DELETE:
+            self._last.clear()
+        elif kind is not RowKind.UPDATE_BEFORE:
+            # In a tuple, so that a record that is None differs from no record.
+            self._last.update((value,))
+
+
+class TemporalJoin(KeyedCoProcessFunction):
+    """Joins with the last record as of a timestamp, once the watermark has passed it."""
+
+    def __init__(self, joining: Joining, is_left: bool) -> None:
+        """Keeps what `LatestJoinedStreams.apply` was given."""
+        self._joining = joining
+        self._is_left = is_left
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the state and the function."""
+        self._joining.open(runtime_context)
+        time, any_value = Types.LONG(), Types.PICKLED_BYTE_ARRAY()
+        #: By timestamp: the records that wait for the watermark.
+        self._waiting = runtime_context.get_map_state(
+            MapStateDescriptor("waiting", time, any_value)
+        )
+        #: By timestamp: the record since then, in a tuple; none once it was deleted.
+        self._versions = runtime_context.get_map_state(
+            MapStateDescriptor("versions", time, any_value)
+        )
+
+    def close(self) -> None:
+        """Closes the function."""
+        self._joining.close()
+
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
+        """Joins a record now if it is late, else keeps it."""
+        time = _timestamp(ctx, value)
+        if time <= ctx.timer_service().current_watermark():
+            yield from self._joined(value, self._version(time), ctx.get_current_key())
+            return
+        self._waiting.put(time, [*(self._waiting.get(time) or ()), value])
+        ctx.timer_service().register_event_time_timer(time)
+
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> None:
+        """Keeps a version."""
+        time, kind = _timestamp(ctx, value), kind_of_change(value)
+        if kind is RowKind.UPDATE_BEFORE:
+            return
+        self._versions.put(time, () if kind is RowKind.DELETE else (value,))
+        # When it has passed, earlier versions are no longer needed.
+        ctx.timer_service().register_event_time_timer(time)
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[Any]:
+        """Joins the records of a timestamp that has passed, and forgets earlier versions."""
+        waiting = self._waiting.get(timestamp)
+        if waiting:
+            self._waiting.remove(timestamp)
+            version = self._version(timestamp)
+            for value in waiting:
+                yield from self._joined(value, version, ctx.get_current_key())
+        passed = sorted(time for time in self._versions if time <= timestamp)
+        for time in passed[:-1]:
+            self._versions.remove(time)
+        if passed and not self._versions.get(passed[-1]):
+            self._versions.remove(passed[-1])
+
+    def _version(self, timestamp: int) -> tuple[Any, ...]:
+        times = [time for time in self._versions if time <= timestamp]
+        found: Any = self._versions.get(max(times)) if times else ()
+        return tuple(found)
+
+    def _joined(self, value: Any, version: tuple[Any, ...], key: Any) -> Iterator[Any]:
+        if version:
+            yield from self._joining.results(value, version[0], key)
+        elif self._is_left:
+            yield from self._joining.results(value, None, key)
+
+
+class BroadcastJoin(BroadcastProcessFunction[Any, Any, Any]):
+    """Joins with a table that every subtask has."""
+
+    def __init__(
+        self,
+        joining: Joining,
+        is_left: bool,
+        table: MapStateDescriptor,
+        key_of_record: Any,
+        key_of_row: Any,
+    ) -> None:
+        """Keeps what `LatestJoinedStreams.apply` was given."""
+        self._joining = joining
+        self._is_left = is_left
+        self._table = table
+        self._selectors = (key_of_record, key_of_row)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the function."""
+        self._joining.open(runtime_context)
+        self._key_of_record, self._key_of_row = (
+            bound_function(selector, "get_key") for selector in self._selectors
+        )
+
+    def close(self) -> None:
+        """Closes the function."""
+        self._joining.close()
+
+    def process_element(
+        self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterator[Any]:
+        """Joins a record."""
+        key = self._key_of_record(value)
+        table = ctx.get_broadcast_state(self._table)
+        if table.contains(key):
+            yield from self._joining.results(value, table.get(key), key)
+        elif self._is_left:
+            yield from self._joining.results(value, None, key)
+
+    def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> None:
+        """Changes the table."""
+        key, kind = self._key_of_row(value), kind_of_change(value)
+        table = ctx.get_broadcast_state(self._table)
+        if kind is RowKind.DELETE:
+            table.remove(key)
+        elif kind is not RowKind.UPDATE_BEFORE:
+            table.put(key, value)
+
+
+def _timestamp(ctx: KeyedCoProcessFunction.Context, value: Any) -> int:
+    timestamp = ctx.timestamp()
+    if timestamp == NO_TIMESTAMP:
+        raise InvalidProgramError(
+            f"join_latest(event_time=True): {value!r:.200} has no timestamp; call "
+            "assign_timestamps_and_watermarks on both streams"
+        )
+    return timestamp
