@@ -13,10 +13,10 @@ from penstock import network
 from penstock.common import Types
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.expressions.evaluation import Evaluation
+from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
-    create_keyed_state_backend,
 )
 
 GROUPS = 128

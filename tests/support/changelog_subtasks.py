@@ -23,10 +23,10 @@ from penstock.graph.key_groups import key_group, key_group_range
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
 from penstock.taskexecutor.copies.isolation import lending
+from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
-    create_keyed_state_backend,
 )
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import (

@@ -22,10 +22,10 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
 )
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
+from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
-    create_keyed_state_backend,
 )
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import (

@@ -26,7 +26,8 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.taskexecutor.state.snapshot import entries_of, serialised
+from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshot_contents import entries_of
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,

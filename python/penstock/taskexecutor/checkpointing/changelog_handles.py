@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot import DatabaseFolder, OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
 #: The name of the stream of a whole that is no database.
 _WHOLE: Final = "whole"

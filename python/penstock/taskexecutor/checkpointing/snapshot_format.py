@@ -21,7 +21,8 @@ from penstock.checkpoint_storage.streams import read_part, read_stream
 from penstock.errors import CorruptCheckpointError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.uploaded_files import file_name
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshot_contents import (
     CHANGED,
     FILES_FORMAT,
     FILES_VERSION,
@@ -30,7 +31,6 @@ from penstock.taskexecutor.state.snapshot import (
     DatabaseFiles,
     EncodedValues,
     LogSegment,
-    OperatorSnapshot,
 )
 
 if TYPE_CHECKING:

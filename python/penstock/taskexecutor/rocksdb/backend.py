@@ -34,7 +34,6 @@ from penstock.taskexecutor.rocksdb.states import (
     ExpiringMapState,
 )
 from penstock.taskexecutor.state.changelog import (
-    LogBase,
     TableChanges,
     forget_removals,
     note_removals,
@@ -42,9 +41,10 @@ from penstock.taskexecutor.state.changelog import (
 )
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows, value_check
-from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.keyed_state_backend import LogBase
 from penstock.taskexecutor.state.naming import name_state
-from penstock.taskexecutor.state.snapshot import ROWS
+from penstock.taskexecutor.state.snapshot_contents import ROWS
+from penstock.taskexecutor.state.table_keyed_state_backend import TableKeyedStateBackend
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
@@ -56,9 +56,14 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.keyed_state_backend import (
         BackendSurroundings,
         KeyedBase,
+        KeyedSnapshot,
         KeyGrouping,
     )
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates, LogSegment
+    from penstock.taskexecutor.state.snapshot_contents import (
+        DatabaseFiles,
+        KeyedStates,
+        LogSegment,
+    )
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 _DATABASE = "db"
@@ -67,10 +72,10 @@ _DATABASE = "db"
 _KINDS_WITH_ELEMENTS = frozenset(("map", "list"))
 
 
-class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
+class RocksDBKeyedStateBackend(TableKeyedStateBackend):
     """All keyed states of one operator, of which the database has what memory has not.
 
-    The tables are those of the heap's backend, as a cache in front of the rows of a database.
+    The tables of states are a cache in front of the rows of a database.
     Timers are kept in memory.  There is no database before the first state is opened.
     """
 
@@ -78,11 +83,10 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
 
     def __init__(self, surroundings: BackendSurroundings) -> None:
         """Creates a backend without states."""
-        super().__init__(
-            surroundings.clock_ms,
-            surroundings.evaluation,
-            logs_changes=changelog.ENABLED.read(surroundings.configuration),
-        )
+        super().__init__(surroundings.clock_ms, surroundings.evaluation)
+        self._logs_changes = changelog.ENABLED.read(surroundings.configuration)
+        #: Of the snapshots that later logs may go on from, the epochs of the timers' tables.
+        self._epochs: dict[int, dict[StateTable, int]] = {}
         self._surroundings = surroundings
         self._row_log = RowLog()
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
@@ -110,9 +114,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         """Return whether nobody has opened or restored a state or timers."""
         return self._store is None and super().is_unused
 
-    def _open_snapshot(  # type: ignore[override]
+    def _open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
-    ) -> RocksDBSnapshot | RocksDBLog:
+    ) -> KeyedSnapshot:
         """All states and timers as they are now; of a ``LogBase`` what has changed since.
 
         What has changed is written to the database, whose files are linked; they tell by their
@@ -232,7 +236,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             self._table_of_elements(name, kind)
         # The states that a log has changed are those of files, and are changed with them.
         others = tuple(replace(one, keyed={}) for one in log) if files else log
-        super().restore(keyed, timers, key_groups, keys, (), others)
+        self.restore_tables(keyed, timers, key_groups, keys, others)
 
     def dispose(self) -> None:
         """Closes the database and removes its files."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.rocksdb.row_store import RowStore
+    from penstock.taskexecutor.rocksdb.state_store import StateStore
 
 #: Rows of an entry that are removed one by one; more are so by their range.
 _MOST_REMOVED: Final = 1024
@@ -90,7 +90,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     _new: Callable[[Contents[P], Any, bytes, bytes], P]
 
-    def __init__(self, store: RowStore, name: str, kind: str, number: int) -> None:
+    def __init__(self, store: StateStore, name: str, kind: str, number: int) -> None:
         """Opens a state.
 
         Args:

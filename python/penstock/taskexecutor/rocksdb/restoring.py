@@ -30,13 +30,17 @@ from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in, stat
 from penstock.taskexecutor.rocksdb.row_log import replay_rows
 from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
-from penstock.taskexecutor.state.snapshot import ROWS
+from penstock.taskexecutor.state.snapshot_contents import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.checkpoint_storage.handles import StreamHandle
-    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates, LogSegment
+    from penstock.taskexecutor.state.snapshot_contents import (
+        DatabaseFiles,
+        KeyedStates,
+        LogSegment,
+    )
 
 #: Rows that are copied at a time from one database to another.
 _BATCH_ROWS: Final = 16_384

@@ -343,6 +343,8 @@ class StoredState(StoredNamespaces):
         table: What is in memory.
     """
 
+    _store: RowStore
+
     def __init__(self, store: RowStore, table: StateTable, number: int) -> None:
         """Attaches itself to a table.
 

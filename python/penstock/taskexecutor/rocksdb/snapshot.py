@@ -10,9 +10,9 @@ from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.row_log import grouped
-from penstock.taskexecutor.state.keyed_backend import taken
+from penstock.taskexecutor.state.heap_snapshot import taken
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.snapshot_contents import (
     FILES_FORMAT,
     FILES_VERSION,
     ROWS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap import TableSnapshot
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot import KeyedStates
+    from penstock.taskexecutor.state.snapshot_contents import KeyedStates
 
 
 class _Timers:

@@ -11,7 +11,7 @@ from penstock.taskexecutor.rocksdb.rows import tails_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.taskexecutor.rocksdb.row_store import RowStore
+    from penstock.taskexecutor.rocksdb.state_store import StateStore
     from penstock.taskexecutor.state.state_rows import NamespaceContents
 
 #: Namespaces of a state that are known to have rows; beyond, any may have some.
@@ -25,7 +25,7 @@ class StoredNamespaces:
         number: What the state is in the keys of rows.
     """
 
-    def __init__(self, store: RowStore, number: int) -> None:
+    def __init__(self, store: StateStore, number: int) -> None:
         """Looks for them.
 
         Args:

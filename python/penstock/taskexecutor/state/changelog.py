@@ -7,7 +7,6 @@ nothing for the log, and an entry that changes often is written once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
@@ -15,7 +14,11 @@ from penstock.taskexecutor.state.heap import KeyGroupEntries
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import RemovalsSnapshot
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot import CHANGED, REMOVED, entries_of
+from penstock.taskexecutor.state.snapshot_contents import (
+    CHANGED,
+    REMOVED,
+    entries_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,20 +27,11 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot import DatabaseFolder, KeyedStates, LogSegment
-
-
-@dataclass(frozen=True)
-class LogBase:
-    """Base that a segment continues.
-
-    Attributes:
-        snapshot_id: The snapshot: what has changed since it was opened is logged.
-        needed: The snapshots that later segments may go on from.
-    """
-
-    snapshot_id: int
-    needed: frozenset[int]
+    from penstock.taskexecutor.state.snapshot_contents import (
+        DatabaseFolder,
+        KeyedStates,
+        LogSegment,
+    )
 
 
 class TableChanges(SlicedParts):

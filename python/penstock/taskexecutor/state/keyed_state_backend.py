@@ -1,25 +1,20 @@
-"""Interface of keyed state backends, and the choice of one."""
+"""Interface of keyed state backends: what operators, snapshots and restores use of one."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-
-from penstock.common.options import changelog
-from penstock.common.options.checkpointing import INCREMENTAL
-from penstock.common.options.state import BACKEND, check_rocksdb
-from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.changelog import LogBase
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, NoKey, StateTable
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot import (
+    from penstock.taskexecutor.state.snapshot_contents import (
         DatabaseFiles,
         DatabaseFolder,
         KeyedStates,
@@ -64,6 +59,19 @@ def no_base(operator_id: bytes) -> None:
     del operator_id
 
 
+@dataclass(frozen=True)
+class LogBase:
+    """Base that a segment continues.
+
+    Attributes:
+        snapshot_id: The snapshot: what has changed since it was opened is logged.
+        needed: The snapshots that later segments may go on from.
+    """
+
+    snapshot_id: int
+    needed: frozenset[int]
+
+
 class KeyedSnapshot(Protocol):
     """The content of a backend at one moment, serialised in slices while the backend is used."""
 
@@ -100,7 +108,7 @@ class KeyedSnapshot(Protocol):
         """Release ``states`` and ``database_files``, which are no longer read; any thread."""
 
 
-class KeyedStateBackend(Protocol):
+class KeyedStateBackend(ABC):
     """The keyed states and timers of one operator of one subtask, and the current key.
 
     Attributes:
@@ -117,34 +125,43 @@ class KeyedStateBackend(Protocol):
 
     on_key: Callable[[], None] | None
 
+    @abstractmethod
     def select_key(self, key: Any) -> None:
         """An element or a timer of that key comes next: sets ``current_key``, calls ``on_key``."""
 
+    @abstractmethod
     def leave_key(self, no_key: NoKey) -> None:
         """A function runs that is called for no key."""
 
     @property
+    @abstractmethod
     def key(self) -> Any:
         """The current key as functions see it."""
 
     @property
+    @abstractmethod
     def num_entries(self) -> int:
         """Number of entries of all states, without timers."""
 
     @property
+    @abstractmethod
     def is_unused(self) -> bool:
         """Return whether a snapshot would be empty: no state or timers were opened."""
 
     @property
+    @abstractmethod
     def tables(self) -> Mapping[str, StateTable]:
         """The entries of each state by its name, of those that were opened or restored."""
 
+    @abstractmethod
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state by its name, created when missing."""
 
+    @abstractmethod
     def typed_table(self, name: str, kind: str, type_info: Any) -> StateTable:
         """As ``table``, of a state whose values are of a declared type."""
 
+    @abstractmethod
     def expiring_table(
         self, descriptor: Any
     ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
@@ -154,21 +171,27 @@ class KeyedStateBackend(Protocol):
         None without one.
         """
 
+    @abstractmethod
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""
 
+    @abstractmethod
     def table_of(self, descriptor: Any) -> StateTable:
         """The entries of the state of a descriptor."""
 
+    @abstractmethod
     def state(self, descriptor: Any) -> HeapState:
         """The state of a descriptor."""
 
+    @abstractmethod
     def own_list_state(self, name: str) -> ListOperations:
         """A list state of the operator itself, whose values have no declared type."""
 
+    @abstractmethod
     def release_namespace(self, namespace: Any) -> None:
         """Forgets a namespace in every state that holds no key in it."""
 
+    @abstractmethod
     def open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
     ) -> KeyedSnapshot:
@@ -177,6 +200,7 @@ class KeyedStateBackend(Protocol):
         Several may be open.  Of a ``LogBase`` it is what has changed since, as a `LogSegment`.
         """
 
+    @abstractmethod
     def restore(
         self,
         keyed: KeyedStates,
@@ -188,6 +212,7 @@ class KeyedStateBackend(Protocol):
     ) -> None:
         """Adds the entries of those key groups that this subtask owns, then changes them."""
 
+    @abstractmethod
     def dispose(self) -> None:
         """Lets go of all that is kept."""
 
@@ -215,23 +240,3 @@ class BackendSurroundings:
     temp_directory: Callable[[], str]
     job_id: bytes
     subtask: int
-
-
-def create_keyed_state_backend(surroundings: BackendSurroundings) -> KeyedStateBackend:
-    """The backend that ``state.backend.type`` names, without states.
-
-    Raises:
-        ConfigurationError: It needs a package that is not installed here.
-    """
-    configuration = surroundings.configuration
-    if BACKEND.read(configuration) == "rocksdb":
-        check_rocksdb(configuration)
-        from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
-
-        return RocksDBKeyedStateBackend(surroundings)
-    return HeapKeyedStateBackend(
-        surroundings.clock_ms,
-        surroundings.evaluation,
-        is_incremental=INCREMENTAL.read(configuration),
-        logs_changes=changelog.ENABLED.read(configuration),
-    )

@@ -16,7 +16,7 @@ from penstock.taskexecutor.state.operator_contents import (
     ListContent,
 )
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot import EncodedValues
+from penstock.taskexecutor.state.snapshot_contents import EncodedValues
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import ValueCopier

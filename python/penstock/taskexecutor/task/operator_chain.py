@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.state.changelog import LogBase
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyedSnapshot
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyedSnapshot, LogBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
     from penstock.taskexecutor.task.operator_context import OperatorContext

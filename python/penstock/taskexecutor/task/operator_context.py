@@ -24,6 +24,7 @@ from penstock.taskexecutor.compiled import (
     open_function,
 )
 from penstock.taskexecutor.copies.isolation import Isolation
+from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
 from penstock.taskexecutor.state.heap import NoKey
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
@@ -31,7 +32,6 @@ from penstock.taskexecutor.state.keyed_state_backend import (
     KeyedSnapshot,
     KeyedStateBackend,
     KeyGrouping,
-    create_keyed_state_backend,
 )
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend, OperatorStates
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.changelog import LogBase
+    from penstock.taskexecutor.state.keyed_state_backend import LogBase
     from penstock.taskexecutor.task.mailbox import Mailbox, MailboxUser
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService

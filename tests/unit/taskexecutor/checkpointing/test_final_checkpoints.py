@@ -21,7 +21,8 @@ from penstock.rpc.messages import (
     TriggerCheckpoint,
 )
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
-from penstock.taskexecutor.state.snapshot import DatabaseFolder, OperatorSnapshot
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
 PATIENCE_S = 60
 INTERVAL = {"execution.checkpointing.interval": "1 s"}

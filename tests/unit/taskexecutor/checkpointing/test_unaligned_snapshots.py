@@ -42,7 +42,7 @@ from penstock.taskexecutor.checkpointing.subtask_coordinator import (
     OutputEdge,
     SubtaskCheckpointCoordinator,
 )
-from penstock.taskexecutor.state.keyed_backend import HeapKeyedSnapshot
+from penstock.taskexecutor.state.heap_snapshot import HeapKeyedSnapshot
 from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot

@@ -1,7 +1,8 @@
-"""The keyed state of one operator, in memory."""
+"""TableKeyedStateBackend: keyed states that are tables, in memory or in front of a database."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,14 +16,7 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
-from penstock.taskexecutor.state.changelog import (
-    HeapKeyedLog,
-    LogBase,
-    TableChanges,
-    forget_removals,
-    note_removals,
-    replay,
-)
+from penstock.taskexecutor.state.changelog import replay
 from penstock.taskexecutor.state.declared_types import DeclaredTypes, migrate_table
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
@@ -36,8 +30,8 @@ from penstock.taskexecutor.state.heap import (
     ValueCheck,
     value_check,
 )
+from penstock.taskexecutor.state.keyed_state_backend import KeyedStateBackend, LogBase
 from penstock.taskexecutor.state.naming import name_state
-from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
     TtlAggregatingState,
@@ -47,54 +41,39 @@ from penstock.taskexecutor.state.ttl_states import (
     TtlState,
     TtlValueState,
 )
-from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyGrouping
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot import (
-        DatabaseFiles,
-        DatabaseFolder,
+    from penstock.taskexecutor.state.keyed_state_backend import (
+        KeyedBase,
+        KeyedSnapshot,
+        KeyGrouping,
+        LogBase,
+    )
+    from penstock.taskexecutor.state.snapshot_contents import (
         KeyedStates,
         LogSegment,
     )
-    from penstock.taskexecutor.state.table import TableSnapshot
 
 
 _Ttl = TypeVar("_Ttl", bound=TtlState)
 
 
-class HeapKeyedStateBackend(KeyContext):
-    """All keyed states of one operator, and the current key that they are views for.
+class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
+    """All keyed states of one operator as tables, and the current key that they are views for.
 
     States are found by the name of their descriptor: two descriptors of one name give the same
     state.  Key groups only matter when state is snapshotted or restored.
-
-    Attributes:
-        types: The declared types of the states.
     """
 
-    #: Whether adding to a list reads nothing of it.
-    keeps_elements = False
-
-    def __init__(
-        self,
-        clock_ms: Callable[[], int] = wall_clock_ms,
-        evaluation: Evaluation | None = None,
-        *,
-        is_incremental: bool = False,
-        logs_changes: bool = False,
-    ) -> None:
+    def __init__(self, clock_ms: Callable[[], int], evaluation: Evaluation | None) -> None:
         """Creates a backend without states.
 
         Args:
             clock_ms: The clock of times to live.
             evaluation: Says which functions that fold values are evaluated; None calls them all.
-            is_incremental: Whether snapshots may leave out key groups that have not changed.
-            logs_changes: Whether snapshots may be logs of changes.
         """
         super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
@@ -103,10 +82,6 @@ class HeapKeyedStateBackend(KeyContext):
         self._timers: dict[str, StateTable] = {}
         self.types = DeclaredTypes(clock_ms)
         self._cleanups: dict[str, IncrementalCleanup] = {}
-        self._is_incremental = is_incremental and not logs_changes
-        self._logs_changes = logs_changes
-        #: Of the snapshots that later ones may be based on, the epochs of the tables.
-        self._epochs: dict[int, dict[StateTable, int]] = {}
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
@@ -137,8 +112,9 @@ class HeapKeyedStateBackend(KeyContext):
             raise InvalidProgramError(msg)
         return table
 
+    @abstractmethod
     def _new_table(self, name: str, kind: str) -> StateTable:
-        return StateTable(name, kind)
+        """Make the table of a state that is opened or restored for the first time."""
 
     def value_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ValueStateDescriptor``."""
@@ -255,7 +231,7 @@ class HeapKeyedStateBackend(KeyContext):
 
     def open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
-    ) -> HeapKeyedSnapshot | HeapKeyedLog:
+    ) -> KeyedSnapshot:
         """All states and timers as they are now, to be serialised while they change.
 
         Args:
@@ -270,51 +246,19 @@ class HeapKeyedStateBackend(KeyContext):
         self.lent.touch()
         return snapshot
 
+    @abstractmethod
     def _open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
-    ) -> HeapKeyedSnapshot | HeapKeyedLog:
-        if isinstance(base, LogBase):
-            return self._open_log(grouping, checkpoint_id, base)
-        if self._logs_changes:
-            note_removals((*self._tables.values(), *self._timers.values()))
-        kept: Collection[int] = ()
-        if self._is_incremental:
-            tables = (*self._tables.values(), *self._timers.values())
-            for table in tables:
-                table.note_changes(*grouping.arguments)
-            if base is not None and base.checkpoint_id in self._epochs:
-                since = self._epochs[base.checkpoint_id]
-                changed = {
-                    group for table in tables for group in table.changed_groups(since.get(table, 0))
-                }
-                kept = base.keep(changed)
-                self._epochs = {
-                    id_: of for id_, of in self._epochs.items() if id_ >= base.checkpoint_id
-                }
-        snapshot = HeapKeyedSnapshot(self._tables, self._timers, grouping, kept)
-        if self._is_incremental or self._logs_changes:
-            self._epochs[checkpoint_id] = snapshot.epochs
-        return snapshot
+    ) -> KeyedSnapshot:
+        """Open the snapshot; values that functions hold are settled before and touched after."""
 
-    def _open_log(self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase) -> HeapKeyedLog:
-        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
-        since = self._epochs[base.snapshot_id]
-        log = HeapKeyedLog(
-            TableChanges(self._tables, grouping, since), TableChanges(self._timers, grouping, since)
-        )
-        self._epochs[checkpoint_id] = log.epochs
-        for table in (*self._tables.values(), *self._timers.values()):
-            forget_removals(table, self._epochs.values())
-        return log
-
-    def restore(
+    def restore_tables(
         self,
         keyed: KeyedStates,
         timers: KeyedStates,
         key_groups: range,
         keys: KeyReader,
-        files: tuple[DatabaseFiles, ...] = (),
-        log: tuple[LogSegment, ...] = (),
+        log: tuple[LogSegment, ...],
     ) -> None:
         """Adds the entries of those key groups that this subtask owns, then changes them.
 
@@ -323,18 +267,12 @@ class HeapKeyedStateBackend(KeyContext):
             timers: What ``timer_table`` gives.
             key_groups: The groups that are here.
             keys: Gives what stands for a key in state.
-            files: From a snapshot of the RocksDB backend; refused.
             log: What has changed since, in order.
 
         Raises:
             CorruptStreamError: The entries are not what was serialised.
-            InvalidProgramError: They are of another type than is declared, or files.
+            InvalidProgramError: They are of another type than is declared.
         """
-        if files:
-            raise InvalidProgramError(
-                "an incremental checkpoint of the state backend rocksdb can only be restored "
-                "with it: take a savepoint to change to another state backend"
-            )
         tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
         tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
         for name, (table, groups) in zip([*keyed, *timers], tables, strict=True):
@@ -399,82 +337,3 @@ class HeapKeyedStateBackend(KeyContext):
 def _run(actions: list[Callable[[], None]]) -> None:
     for action in actions:
         action()
-
-
-class HeapKeyedSnapshot:
-    """The content of a heap backend at one moment."""
-
-    def __init__(
-        self,
-        tables: dict[str, StateTable],
-        timers: dict[str, StateTable],
-        grouping: KeyGrouping,
-        kept: Collection[int] = (),
-    ) -> None:
-        """Opens a snapshot of each table.
-
-        Args:
-            tables: Those of states.
-            timers: Those of timers.
-            grouping: How keys are in key groups.
-            kept: The key groups that are left out.
-        """
-        self.epochs: dict[StateTable, int] = {}
-
-        def opened(of: dict[str, StateTable]) -> dict[str, tuple[str, TableSnapshot]]:
-            snapshots = {}
-            for name, table in of.items():
-                snapshot = table.open_snapshot(*grouping.arguments, kept)
-                self.epochs[table] = snapshot.epoch
-                snapshots[name] = (table.kind, snapshot)
-            return snapshots
-
-        self._states = opened(tables)
-        self._timers = opened(timers)
-        self._left = SlicedParts(
-            table for _, table in (*self._states.values(), *self._timers.values())
-        )
-
-    def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
-
-        Raises:
-            Exception: An entry cannot be serialised.
-        """
-        return self._left.advance(deadline_ns)
-
-    def close(self) -> None:
-        """Gives it up."""
-        self._left.close()
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there are neither states nor timers."""
-        return not self._states and not self._timers
-
-    def database_files(self) -> DatabaseFolder | None:
-        """None: there is no database."""
-        return None
-
-    def follow_up(self) -> SlicedPart | None:
-        """None: nothing is left to be done."""
-        return None
-
-    def database_states(self) -> Mapping[str, Any]:
-        """Nothing: there is no database."""
-        return {}
-
-    def release(self) -> None:
-        """Do nothing: ``states`` belongs to its readers."""
-
-    def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
-        return taken(self._states), taken(self._timers)
-
-
-def taken(tables: Mapping[str, tuple[str, TableSnapshot]]) -> KeyedStates:
-    """Return the serialised contents of tables' snapshots; callable once."""
-    return {
-        name: (kind, {group: table.entries.take(group) for group in table.entries.key_groups()})
-        for name, (kind, table) in tables.items()
-    }

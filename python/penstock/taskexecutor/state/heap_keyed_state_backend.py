@@ -1,0 +1,92 @@
+"""HeapKeyedStateBackend: the keyed state of one operator, in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.state.heap import StateTable
+from penstock.taskexecutor.state.heap_snapshot_strategies import (
+    ChangelogSnapshots,
+    FullSnapshots,
+    HeapSnapshotStrategy,
+    IncrementalSnapshots,
+)
+from penstock.taskexecutor.state.table_keyed_state_backend import TableKeyedStateBackend
+from penstock.taskexecutor.time.processing_time import wall_clock_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.expressions.evaluation import Evaluation
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.keyed_state_backend import (
+        KeyedBase,
+        KeyedSnapshot,
+        KeyGrouping,
+        LogBase,
+    )
+    from penstock.taskexecutor.state.snapshot_contents import (
+        DatabaseFiles,
+        KeyedStates,
+        LogSegment,
+    )
+
+
+class HeapKeyedStateBackend(TableKeyedStateBackend):
+    """All keyed states of one operator, in memory."""
+
+    keeps_elements = False
+
+    def __init__(
+        self,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+        evaluation: Evaluation | None = None,
+        *,
+        is_incremental: bool = False,
+        logs_changes: bool = False,
+    ) -> None:
+        """Creates a backend without states.
+
+        Args:
+            clock_ms: The clock of times to live.
+            evaluation: Says which functions that fold values are evaluated; None calls them all.
+            is_incremental: Whether snapshots may leave out key groups that have not changed.
+            logs_changes: Whether snapshots may be logs of changes, and then are never incremental.
+        """
+        super().__init__(clock_ms, evaluation)
+        self._snapshots: HeapSnapshotStrategy = FullSnapshots()
+        if logs_changes:
+            self._snapshots = ChangelogSnapshots()
+        elif is_incremental:
+            self._snapshots = IncrementalSnapshots()
+
+    def _new_table(self, name: str, kind: str) -> StateTable:
+        return StateTable(name, kind)
+
+    def _open_snapshot(
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
+    ) -> KeyedSnapshot:
+        return self._snapshots.open(self._tables, self._timers, grouping, checkpoint_id, base)
+
+    def restore(
+        self,
+        keyed: KeyedStates,
+        timers: KeyedStates,
+        key_groups: range,
+        keys: KeyReader,
+        files: tuple[DatabaseFiles, ...] = (),
+        log: tuple[LogSegment, ...] = (),
+    ) -> None:
+        """As of `TableKeyedStateBackend`.
+
+        Raises:
+            CorruptStreamError: The entries are not what was serialised.
+            InvalidProgramError: They are of another type than is declared, or files of a database.
+        """
+        if files:
+            raise InvalidProgramError(
+                "an incremental checkpoint of the state backend rocksdb can only be restored "
+                "with it: take a savepoint to change to another state backend"
+            )
+        self.restore_tables(keyed, timers, key_groups, keys, log)

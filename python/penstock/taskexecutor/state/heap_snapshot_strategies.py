@@ -1,0 +1,137 @@
+"""Snapshot strategies of the heap backend: full, incremental, and logs of changes.
+
+A table notes for each entry the epoch of its last change.  Incremental snapshots and logs compare
+it with the epochs that the tables had when an earlier snapshot was opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.taskexecutor.state.changelog import (
+    HeapKeyedLog,
+    TableChanges,
+    forget_removals,
+    note_removals,
+)
+from penstock.taskexecutor.state.heap_snapshot import HeapKeyedSnapshot
+from penstock.taskexecutor.state.keyed_state_backend import LogBase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.taskexecutor.state.heap import StateTable
+    from penstock.taskexecutor.state.keyed_state_backend import (
+        KeyedBase,
+        KeyedSnapshot,
+        KeyGrouping,
+    )
+
+Tables = dict[str, "StateTable"]
+
+
+class HeapSnapshotStrategy(Protocol):
+    """Opens the snapshots of one backend."""
+
+    def open(
+        self,
+        tables: Tables,
+        timers: Tables,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: KeyedBase | LogBase | None,
+    ) -> KeyedSnapshot:
+        """Open a snapshot.
+
+        Args:
+            tables: The states.
+            timers: The timers.
+            grouping: The key groups of the keys.
+            checkpoint_id: The checkpoint, which later ones may be based on.
+            base: What an earlier checkpoint has, and need not be serialised again; None for
+                nothing.
+        """
+
+
+class FullSnapshots:
+    """Each snapshot has everything."""
+
+    def open(
+        self,
+        tables: Tables,
+        timers: Tables,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: KeyedBase | LogBase | None,
+    ) -> KeyedSnapshot:
+        """Open a snapshot of all key groups."""
+        del checkpoint_id, base
+        return HeapKeyedSnapshot(tables, timers, grouping)
+
+
+class IncrementalSnapshots:
+    """A snapshot leaves out key groups that have not changed since its base."""
+
+    def __init__(self) -> None:
+        """Know no earlier snapshot."""
+        self._epochs: dict[int, dict[StateTable, int]] = {}
+
+    def open(
+        self,
+        tables: Tables,
+        timers: Tables,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: KeyedBase | LogBase | None,
+    ) -> KeyedSnapshot:
+        """Open a snapshot of the key groups that have changed, or of all without a base."""
+        assert not isinstance(base, LogBase), "logs go on from snapshots of a changelog"
+        kept: Collection[int] = ()
+        both = (*tables.values(), *timers.values())
+        for table in both:
+            table.note_changes(*grouping.arguments)
+        if base is not None and base.checkpoint_id in self._epochs:
+            since = self._epochs[base.checkpoint_id]
+            changed = {
+                group for table in both for group in table.changed_groups(since.get(table, 0))
+            }
+            kept = base.keep(changed)
+            self._epochs = {
+                id_: of for id_, of in self._epochs.items() if id_ >= base.checkpoint_id
+            }
+        snapshot = HeapKeyedSnapshot(tables, timers, grouping, kept)
+        self._epochs[checkpoint_id] = snapshot.epochs
+        return snapshot
+
+
+class ChangelogSnapshots:
+    """A snapshot is a log of changes since its base, or the whole for logs to go on from."""
+
+    def __init__(self) -> None:
+        """Know no earlier snapshot."""
+        self._epochs: dict[int, dict[StateTable, int]] = {}
+
+    def open(
+        self,
+        tables: Tables,
+        timers: Tables,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: KeyedBase | LogBase | None,
+    ) -> KeyedSnapshot:
+        """Open a log of what has changed since a `LogBase`, else a snapshot of everything."""
+        both = (*tables.values(), *timers.values())
+        if not isinstance(base, LogBase):
+            note_removals(both)
+            snapshot = HeapKeyedSnapshot(tables, timers, grouping)
+            self._epochs[checkpoint_id] = snapshot.epochs
+            return snapshot
+        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
+        since = self._epochs[base.snapshot_id]
+        log = HeapKeyedLog(
+            TableChanges(tables, grouping, since), TableChanges(timers, grouping, since)
+        )
+        self._epochs[checkpoint_id] = log.epochs
+        for table in both:
+            forget_removals(table, self._epochs.values())
+        return log
