@@ -15,17 +15,15 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.high_availability import file_leader_election
 from penstock.high_availability.file_leader_election import current_epoch
-from penstock.jobmaster.checkpointing import coordinator, service
 from simulation.dice import Dice
 from simulation.leader_invariants import LeaderInvariants
 from simulation.simulated_driver import SimulatedDriver
-from simulation.simulated_process import KilledError, SimulatedThread
+from simulation.simulated_process import KilledError
 from support.graphs import Program
 
 FAULTS_UNTIL_MS = 900
@@ -117,6 +115,12 @@ class LeaderWorld:
     def note(self, text):
         if self.trace is not None:
             self.trace.append(f"{self.now:>6} ms  {text}")
+
+    def now_ms(self):
+        return self.now
+
+    def wall_ms(self):
+        return self.now
 
     def at(self, time_ms, thread, action):
         self.sequence += 1
@@ -300,12 +304,8 @@ class LeaderWorld:
                 monotonic_ns=lambda: self.now * 1_000_000,
                 time_ns=lambda: self.now * 1_000_000,
             ),
-            mock.patch.object(coordinator, "random", SimpleNamespace(Random=lambda: self.rng)),
             mock.patch.object(os, "fsync", touch_disk),
             mock.patch.object(Path, "replace", replaced),
-            mock.patch.object(
-                service, "MainThread", lambda name, _: SimulatedThread(self.current.process, name)
-            ),
             mock.patch.multiple(
                 file_leader_election,
                 this_process=lambda: ("", "", self.current.process.driver.number, 0),

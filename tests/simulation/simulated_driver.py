@@ -5,14 +5,17 @@
 `PerJobCluster`.
 """
 
+from functools import partial
+
 from penstock.errors import PenstockError
 from penstock.high_availability.file_leader_election import FileLeaderElectionService
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
+from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.worker_losses import WorkerLosses
-from simulation.simulated_process import SimulatedProcess
+from simulation.simulated_process import SimulatedProcess, SimulatedThread
 from simulation.simulated_worker_process import SimulatedWorkerProcess
 
 LEASE_MS = 300
@@ -60,6 +63,9 @@ class SimulatedDispatcher(Dispatcher):
         self._stopping = False
         self._jobs = {}
         self._losses = WorkerLosses()
+        self._services = JobManagerSharedServices(
+            driver.world, partial(SimulatedThread, driver.process), lambda: driver.world.rng
+        )
         self._main_thread = main = driver.process.main
         self._calls = Calls(main)
         self._ends = main.user("ends", 1 << 20)

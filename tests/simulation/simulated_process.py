@@ -67,12 +67,13 @@ class SimulatedThread:
         self._last = max(self._last, world.now + world.delay(f"turn of {self.name}", (0, 0, 0, 5)))
         world.at(self._last, self, run)
 
-    def put_timer(self, due_s, timer):
+    def put_timer(self, delay_s, timer):
         def run():
             if timer.user.end(timer):
                 timer.action()
 
-        self.process.world.at(round(due_s * 1000), self, run)
+        world = self.process.world
+        world.at(world.now + round(delay_s * 1000), self, run)
 
     # Turns --------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.inspections import Inspections
-from penstock.jobmaster.job_master import JobMaster, now_ms
+from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
@@ -49,6 +49,7 @@ from penstock.jobmaster.resource_manager import (
     TaskExecutorGateway,
     WorkerExit,
 )
+from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.user_failure import exception_of
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.jobmaster.worker_losses import WorkerLosses
@@ -125,6 +126,7 @@ class Dispatcher:
         self._connections: set[Connection] = set()
         self._connections_lock = threading.Lock()
         self._losses = WorkerLosses()
+        self._services = JobManagerSharedServices()
         self._main_thread = main_thread = MainThread("jobmaster", self._main_thread_failed)
         self._calls = main_thread.user("calls of the program", 1024)
         self._messages = main_thread.user("messages of TaskExecutors", 1024, waits=True)
@@ -268,6 +270,7 @@ class Dispatcher:
                 recovery=recovery,
                 records=records,
                 rebuilt=rebuilt,
+                services=self._services,
             )
             gateway.attach(master)
             self._jobs[job_id] = master
@@ -384,7 +387,10 @@ class Dispatcher:
             if known is None:  # it was dismissed, and kept its heartbeats until now
                 self._heartbeats.forget(executor.executor_id)
             return
-        if self._losses.disconnected(executor.executor_id, reason, now_ms()) or self._stopping:
+        if (
+            self._losses.disconnected(executor.executor_id, reason, self._services.clock.now_ms())
+            or self._stopping
+        ):
             self._declare_lost(executor, reason)
         else:
             self._await_other_report()
@@ -397,7 +403,7 @@ class Dispatcher:
         if end.executor_id != executor.executor_id:
             # Who lost its host knows under which name it was asked for.
             end = replace(end, executor_id=executor.executor_id, host_lost=True)
-        if self._losses.exited(end, now_ms()):
+        if self._losses.exited(end, self._services.clock.now_ms()):
             self._declare_lost(executor)
         else:
             self._await_other_report()
@@ -405,11 +411,11 @@ class Dispatcher:
     def _await_other_report(self) -> None:
         deadline_ms = self._losses.next_deadline_ms()
         if deadline_ms is not None:
-            delay_s = max(0, deadline_ms - now_ms()) / 1000
+            delay_s = max(0, deadline_ms - self._services.clock.now_ms()) / 1000
             self._ends.schedule(delay_s, self._declare_overdue)
 
     def _declare_overdue(self) -> None:
-        for executor_id in self._losses.tick(now_ms()):
+        for executor_id in self._losses.tick(self._services.clock.now_ms()):
             executor = self._resources.executors.get(executor_id)
             if executor is None:
                 self._losses.explained(executor_id)

@@ -7,7 +7,6 @@ them what happens: offers, reports, losses, timers.  Everything runs in the main
 from __future__ import annotations
 
 import logging
-import time
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +41,7 @@ from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.rescaling import Rescaling
 from penstock.jobmaster.scheduler_factory import create_scheduler
+from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
@@ -86,6 +86,7 @@ class JobMaster:
         recovery: checkpoints that the job may restart from, oldest first; it starts from the last.
         records: what the next driver is left; None when the job ends with this one.
         rebuilt: makes the exception of a failure that ends the job.
+        services: time, threads and chance; those of this process by default.
 
     Raises:
         InvalidProgramError: the job does not fit what it is to start from.
@@ -104,6 +105,7 @@ class JobMaster:
         recovery: Sequence[RecoverySource] = (),
         records: JobRecords | None = None,
         rebuilt: Callable[[Failure], BaseException] = exception_of,
+        services: JobManagerSharedServices | None = None,
     ) -> None:
         self.job_id = job_graph.job_id
         self.gateway = gateway
@@ -115,8 +117,12 @@ class JobMaster:
         self._on_stuck = on_stuck
         self._rebuilt = rebuilt
         self._pictures: SubtaskPictures = {}
-        self._wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
-        self._scheduler = create_scheduler(job_graph, settings.slot_request_timeout_ms, now_ms())
+        services = services or JobManagerSharedServices()
+        self._now_ms = services.clock.now_ms
+        self._wall_offset_ms = services.clock.wall_ms() - self._now_ms()
+        self._scheduler = create_scheduler(
+            job_graph, settings.slot_request_timeout_ms, self._now_ms()
+        )
         self._coordinators = SourceCoordinators(
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
@@ -141,6 +147,7 @@ class JobMaster:
             lambda error: self.fail(error, recoverable=True),
             on_checkpoint_request,
             records,
+            services,
         )
         self._savepoints = Savepoints(job_graph.configuration, self.checkpoints, self.cancel)
         self._rescaling = Rescaling(
@@ -189,14 +196,14 @@ class JobMaster:
             self.fail(hopeless)
             return
         self._coordinators.start(self.checkpoints.coordinator_states())
-        self._run(self._scheduler.start(now_ms()))
+        self._run(self._scheduler.start(self._now_ms()))
 
     def cancel(self) -> None:
         """The user cancels the job."""
         if self._ended:
             return
         self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
-        self._run(self._scheduler.cancel(now_ms()))
+        self._run(self._scheduler.cancel(self._now_ms()))
 
     def take_savepoint(self, request: SavepointRequest) -> None:
         """The user wants a savepoint; a job that has ended answers the request with its end."""
@@ -238,7 +245,7 @@ class JobMaster:
         return stored
 
     def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
-        self._run(self._scheduler.rescale(parallelisms, now_ms()))
+        self._run(self._scheduler.rescale(parallelisms, self._now_ms()))
 
     def _room(self) -> int | None:
         fewer_will_do = self._scheduler.runs_with_fewer_slots
@@ -252,7 +259,9 @@ class JobMaster:
             recoverable: Whether the restart strategy is asked; the whole job starts anew then.
         """
         if not self._ended:
-            self._run(self._scheduler.fail(Failure.of(error, recoverable=recoverable), now_ms()))
+            self._run(
+                self._scheduler.fail(Failure.of(error, recoverable=recoverable), self._now_ms())
+            )
 
     def broken(self, error: BaseException) -> None:
         """Something that nobody expected was raised in what is done for the job: it fails."""
@@ -269,7 +278,7 @@ class JobMaster:
     def abandon(self, error: BaseException) -> None:
         """Ends the job here, whatever its tasks do: its cluster is going away."""
         if not self._ended:
-            self._run(self._scheduler.suspend(Failure.of(error), now_ms()))
+            self._run(self._scheduler.suspend(Failure.of(error), self._now_ms()))
 
     def slots_offered(self, executor: TaskExecutorGateway, offers: messages.OfferSlots) -> None:
         """A TaskExecutor offers slots."""
@@ -284,7 +293,7 @@ class JobMaster:
             SlotOffer(offer.allocation_id, executor.executor_id, *address, offer.slot)
             for offer in offers.offers
         ]
-        self._run(self._scheduler.slots_offered(slots, now_ms()))
+        self._run(self._scheduler.slots_offered(slots, self._now_ms()))
 
     def slots_not_available(self, *, recoverable: bool) -> None:
         """Workers cannot be started, now or ever."""
@@ -296,13 +305,13 @@ class JobMaster:
             f"{self._resources.given(self.job_id)}"
         )
         failure = Failure.of(error, recoverable=recoverable)
-        self._run(self._scheduler.slots_not_available(failure, now_ms()))
+        self._run(self._scheduler.slots_not_available(failure, self._now_ms()))
 
     def executor_lost(self, executor_id: str, error: BaseException) -> None:
         """A TaskExecutor is gone."""
         if not self._ended:
             failure = Failure.of(error, executor_id=executor_id)
-            self._run(self._scheduler.executor_lost(executor_id, failure, now_ms()))
+            self._run(self._scheduler.executor_lost(executor_id, failure, self._now_ms()))
             self._take(self._causes.cause_known())
 
     def task_state_reported(
@@ -330,7 +339,7 @@ class JobMaster:
 
         report = TaskReport(attempt, state, executor_id, failure)
         is_canceling = self._scheduler.is_canceling(attempt)
-        self._take(self._causes.reported(report, now_ms(), is_canceling=is_canceling))
+        self._take(self._causes.reported(report, self._now_ms(), is_canceling=is_canceling))
 
     def _restart_before_damage(self, attempt: ExecutionAttemptID, failure: Failure) -> Failure:
         """Restarts all of the job from an older checkpoint, as its source coordinators must.
@@ -347,7 +356,7 @@ class JobMaster:
         if not self.checkpoints.damaged(latest.checkpoint_id, failure.message):
             return replace(failure, recoverable=False)
         # The report comes after this, as that of a task which is being cancelled.
-        self._run(self._scheduler.fail(failure, now_ms()))
+        self._run(self._scheduler.fail(failure, self._now_ms()))
         return failure
 
     def accumulators_reported(
@@ -401,7 +410,7 @@ class JobMaster:
             self._pictures,
             self._scheduler.wanted_parallelisms,
             wall_offset_ms=self._wall_offset_ms,
-            now_ms=now_ms(),
+            now_ms=self._now_ms(),
         )
 
     # ---- actions -----------------------------------------------------------------------------
@@ -414,7 +423,7 @@ class JobMaster:
                         report.attempt_id,
                         report.state,
                         report.executor_id,
-                        now_ms(),
+                        self._now_ms(),
                         report.failure,
                     )
                 )
@@ -438,10 +447,10 @@ class JobMaster:
             if isinstance(action, actions.Deploy):
                 unsent.append(action.attempt_id)
         if failure is not None and not self._ended:
-            self._run(self._scheduler.fail(failure, now_ms()))
+            self._run(self._scheduler.fail(failure, self._now_ms()))
             for attempt_id in unsent:  # no worker knows of them, so none will say that they ended
                 if not self._ended:
-                    self._run(self._scheduler.cancellation_failed(attempt_id, now_ms()))
+                    self._run(self._scheduler.cancellation_failed(attempt_id, self._now_ms()))
             self._tasks_changed = True
         if self._tasks_changed and not self._ended:
             self.checkpoints.tasks_changed()
@@ -463,17 +472,20 @@ class JobMaster:
             self._tick_timer = None
         if self._ended:
             return
-        deadlines = (self._scheduler.next_deadline_ms(now_ms()), self._causes.next_deadline_ms())
+        deadlines = (
+            self._scheduler.next_deadline_ms(self._now_ms()),
+            self._causes.next_deadline_ms(),
+        )
         deadline_ms = min((one for one in deadlines if one is not None), default=None)
         if deadline_ms is not None:
-            delay_s = max(0, deadline_ms - now_ms()) / 1000
+            delay_s = max(0, deadline_ms - self._now_ms()) / 1000
             self._tick_timer = self._main_thread.schedule(delay_s, self._tick)
 
     def _tick(self) -> None:
         self._tick_timer = None
         if not self._ended:
-            self._run(self._scheduler.tick(now_ms()))
-            self._take(self._causes.tick(now_ms()))
+            self._run(self._scheduler.tick(self._now_ms()))
+            self._take(self._causes.tick(self._now_ms()))
 
     def _request_slots(self, action: actions.RequestSlots) -> None:
         self._required = action.required
@@ -549,7 +561,7 @@ class JobMaster:
             "job %s: %d subtasks restart in %d ms after %s",
             self._graph.name,
             len(action.subtasks),
-            max(0, action.at_ms - now_ms()),
+            max(0, action.at_ms - self._now_ms()),
             action.failure,
         )
         if action.repetition:
@@ -590,7 +602,7 @@ class JobMaster:
 
     def _rescaling_refused(self) -> None:
         if not self._ended:
-            self._run(self._scheduler.rescaling_refused(now_ms()))
+            self._run(self._scheduler.rescaling_refused(self._now_ms()))
 
     def _job_status_changed(self, action: actions.JobStatusChanged) -> None:
         logger.info("job %s: %s → %s", self._graph.name, action.old.value, action.new.value)
@@ -656,8 +668,3 @@ class JobMaster:
         if not self._ended:
             logger.warning("job %s was cancelled and does not end", self._graph.name)
             self._on_stuck()
-
-
-def now_ms() -> int:
-    """The monotonic time that the state machines are given."""
-    return time.monotonic_ns() // 1_000_000

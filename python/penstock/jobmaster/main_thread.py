@@ -113,7 +113,7 @@ class QueueUser:
         """
         self._come()
         timer = Timer(action, self)
-        self._thread.put_timer(time.monotonic() + delay_s, timer)
+        self._thread.put_timer(delay_s, timer)
         return timer
 
     def gone(self) -> None:
@@ -205,8 +205,9 @@ class MainThread:
         """Runs what a user has counted."""
         self._queue.put((action, user))
 
-    def put_timer(self, due_s: float, timer: Timer) -> None:
+    def put_timer(self, delay_s: float, timer: Timer) -> None:
         """Keeps a timer that its user has counted."""
+        due_s = time.monotonic() + delay_s
         self._queue.put((lambda: self._keep(due_s, timer), None))
 
     def close(self, timeout_s: float = 5.0) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +22,7 @@ from penstock.jobmaster.checkpointing.end_of_job import EndOfJob
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
-from penstock.jobmaster.main_thread import MainThread, QueueUser
+from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.rpc import messages
 from penstock.rpc.checkpoint_messages import AskCheckpoint, CheckpointStandings
 from penstock.rpc.task_deployment import RestoredState
@@ -72,6 +71,7 @@ class CheckpointService:
         fail_job: Callable[[BaseException], None],
         on_request: Callable[[Future[CompletedCheckpoint]], None],
         records: JobRecords | None = None,
+        services: JobManagerSharedServices | None = None,
     ) -> None:
         """Prepares; nothing happens before `tasks_changed`.
 
@@ -86,12 +86,17 @@ class CheckpointService:
             fail_job: Fails the job, which may restart.
             on_request: Is told of each checkpoint and savepoint that somebody asks for.
             records: Tells the next driver of checkpoints; None when there is none.
+            services: Time, threads and chance; those of this process by default.
         """
-        wall_offset_ms = time.time_ns() // 1_000_000 - _now_ms()
+        services = services or JobManagerSharedServices()
+        self._clock = services.clock
+        self._now_ms = services.clock.now_ms
+        wall_offset_ms = self._clock.wall_ms() - self._now_ms()
         self.coordinator = CheckpointCoordinator(
             graph,
             settings,
             wall_offset_ms,
+            services.new_random(),
             first_id=1 if records is None else records.next_checkpoint_id,
         )
         self._records = records
@@ -106,7 +111,7 @@ class CheckpointService:
         self._timer: Timer | None = None
         self._timer_deadline_ms = 0
         self._requests: dict[int, Future[CompletedCheckpoint]] = {}
-        self._io_thread = MainThread(f"checkpoint storage of {job.name}", lambda _: None)
+        self._io_thread = services.new_thread(f"checkpoint storage of {job.name}")
         self._io = self._io_thread.user(f"steps of checkpoints of job {job.name}", MAX_STEPS)
         self._io_thread.start()
         self._carry_out: dict[type, Callable[[Any], None]] = {
@@ -129,7 +134,7 @@ class CheckpointService:
 
     def request(self, properties: CheckpointProperties) -> Future[CompletedCheckpoint]:
         """Asks for a checkpoint or savepoint; the future fails with a `CheckpointError`."""
-        number, todo = self.coordinator.request(properties, _now_ms())
+        number, todo = self.coordinator.request(properties, self._now_ms())
         future: Future[CompletedCheckpoint] = Future()
         self._requests[number] = future
         self._on_request(future)
@@ -162,10 +167,10 @@ class CheckpointService:
                 one.metadata,
                 CheckpointProperties.checkpoint(self.coordinator.settings.retention),
                 one.location,
-                time.time_ns() // 1_000_000,
+                self._clock.wall_ms(),
                 is_unclaimed=not one.is_claimed,
             )
-            self._run(self.coordinator.start_from(checkpoint, _now_ms()))
+            self._run(self.coordinator.start_from(checkpoint, self._now_ms()))
         logger.info(
             "job %s starts from checkpoint %d in %s",
             self._job.name,
@@ -181,20 +186,20 @@ class CheckpointService:
 
     def tasks_changed(self) -> None:
         """States of tasks have changed."""
-        self._run(self.coordinator.tasks_changed(_now_ms()))
+        self._run(self.coordinator.tasks_changed(self._now_ms()))
 
     def final_checkpoint_wanted(self, attempt_id: bytes) -> None:
         """A task has come to its end and waits for a checkpoint that holds it."""
         attempt = ExecutionAttemptID.from_bytes(attempt_id)
-        self._run(self.coordinator.hurry(attempt, _now_ms()))
+        self._run(self.coordinator.hurry(attempt, self._now_ms()))
 
     def job_failing(self, detail: str) -> None:
         """Tasks are about to be restarted."""
-        self._run(self.coordinator.job_failing(detail, _now_ms()))
+        self._run(self.coordinator.job_failing(detail, self._now_ms()))
 
     def job_cancelling(self) -> None:
         """The user cancels the job, whose tasks end one after the other."""
-        self._run(self.coordinator.job_cancelling(_now_ms()))
+        self._run(self.coordinator.job_cancelling(self._now_ms()))
 
     def store_parallelisms(self, parallelisms: Mapping[bytes, int], stored: Future[None]) -> None:
         """The user has rescaled the job: the next driver, if there is one, goes on so.
@@ -243,7 +248,7 @@ class CheckpointService:
 
     def _delete(self, status: JobStatus, end: EndOfJob, *, is_resumed: bool) -> None:
         """Deletes checkpoints that nobody needs, and goes on when the storage has answered."""
-        self._run(self.coordinator.job_ended(status, _now_ms(), is_resumed=is_resumed))
+        self._run(self.coordinator.job_ended(status, self._now_ms(), is_resumed=is_resumed))
         delete_the_rest = partial(self._delete_the_rest, end, is_resumed=is_resumed)
         self._io.post(lambda: self._main_thread.post(delete_the_rest))
 
@@ -294,7 +299,7 @@ class CheckpointService:
             self._sources.reset(coordinator_states(self._job, operators))
         else:
             self._sources.subtasks_reset(subtasks, latest.checkpoint_id)
-        self.coordinator.statistics.restored(latest, time.time_ns() // 1_000_000)
+        self.coordinator.statistics.restored(latest, self._clock.wall_ms())
         return _restored(latest, assigned, subtasks)
 
     def damaged(self, checkpoint_id: int, detail: str) -> bool:
@@ -346,14 +351,14 @@ class CheckpointService:
         )
         self._run(
             self.coordinator.declined(
-                attempt, message.checkpoint_id, reason, message.detail, _now_ms()
+                attempt, message.checkpoint_id, reason, message.detail, self._now_ms()
             )
         )
 
     def standings_reported(self, message: CheckpointStandings) -> None:
         """A worker reports how far its tasks are with a checkpoint."""
         standings, checkpoint_id = message.standings, message.checkpoint_id
-        self._run(self.coordinator.standings_reported(checkpoint_id, standings, _now_ms()))
+        self._run(self.coordinator.standings_reported(checkpoint_id, standings, self._now_ms()))
 
     def _acknowledged(
         self,
@@ -362,7 +367,7 @@ class CheckpointService:
     ) -> None:
         attempt_id, metrics, state = report
         attempt = ExecutionAttemptID.from_bytes(attempt_id)
-        todo = self.coordinator.acknowledged(attempt, checkpoint_id, state, metrics, _now_ms())
+        todo = self.coordinator.acknowledged(attempt, checkpoint_id, state, metrics, self._now_ms())
         if todo:
             self._run(todo)
 
@@ -379,17 +384,17 @@ class CheckpointService:
             self._timer.cancel()
             self._timer = None
         if deadline_ms is not None:
-            delay_s = max(0, deadline_ms - _now_ms()) / 1000
+            delay_s = max(0, deadline_ms - self._now_ms()) / 1000
             self._timer = self._main_thread.schedule(delay_s, self._tick)
             self._timer_deadline_ms = deadline_ms
 
     def _tick(self) -> None:
         self._timer = None
-        self._run(self.coordinator.tick(_now_ms()))
+        self._run(self.coordinator.tick(self._now_ms()))
 
     def _later(self, event: Callable[..., list[a.CheckpointAction]], *arguments: object) -> None:
         """Brings an answer to the coordinator, in the main thread."""
-        self._main_thread.post(lambda: self._run(event(*arguments, _now_ms())))
+        self._main_thread.post(lambda: self._run(event(*arguments, self._now_ms())))
 
     def _create_location(self, action: a.CreateLocation) -> None:
         def create() -> None:
@@ -422,13 +427,13 @@ class CheckpointService:
             except Exception as error:
                 self._run(
                     self.coordinator.coordinators_failed(
-                        action.checkpoint_id, _text(error), _now_ms()
+                        action.checkpoint_id, _text(error), self._now_ms()
                     )
                 )
             else:
                 self._run(
                     self.coordinator.coordinators_snapshotted(
-                        action.checkpoint_id, states, _now_ms()
+                        action.checkpoint_id, states, self._now_ms()
                     )
                 )
 
@@ -584,10 +589,6 @@ def _restored(
         for subtask in subtasks
         if subtask in assigned
     }
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def _text(error: BaseException) -> str:
