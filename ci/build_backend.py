@@ -45,6 +45,7 @@ SHARED_SOURCES = {
         "field_sum",
         "function_operators",
         "operator_loop",
+        "pattern_matching",
         "process_operators",
         "source_operators",
         "time_operators",

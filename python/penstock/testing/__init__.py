@@ -8,6 +8,7 @@ from penstock.testing.operator_harness import (
     OneInputStreamOperatorTestHarness,
     TwoInputStreamOperatorTestHarness,
 )
+from penstock.testing.patterns import PatternResult, feed_pattern
 from penstock.testing.pipeline_harness import PipelineTestHarness
 from penstock.testing.process_functions import ProcessFunctionTestHarnesses
 from penstock.testing.test_output import CollectedRecord, TestOutput
@@ -19,10 +20,12 @@ __all__ = [
     "MultipleInputStreamOperatorTestHarness",
     "OneInputStreamOperatorTestHarness",
     "OperatorSnapshot",
+    "PatternResult",
     "PipelineTestHarness",
     "ProcessFunctionTestHarnesses",
     "RunningSnapshot",
     "TestOutput",
     "TwoInputStreamOperatorTestHarness",
+    "feed_pattern",
     "redistribute",
 ]

@@ -30,6 +30,13 @@ from penstock.graph.operators.one_input import (
     Window,
     WindowFunctionKind,
 )
+from penstock.graph.operators.pattern import (
+    CompiledPattern,
+    MatchPattern,
+    PatternCondition,
+    PatternState,
+    PatternTransition,
+)
 from penstock.graph.operators.relational import Relational
 from penstock.graph.operators.several_inputs import (
     BroadcastProcess,
@@ -77,6 +84,7 @@ __all__ = [
     "CollectionSource",
     "ColumnBatches",
     "ColumnSource",
+    "CompiledPattern",
     "DataGeneratorSource",
     "DiscardingSink",
     "FileCommitter",
@@ -99,10 +107,14 @@ __all__ = [
     "KeyedProcess",
     "Map",
     "MapBatches",
+    "MatchPattern",
     "MultipleInputProcess",
     "NumberSequenceSource",
     "OperatorDescriptor",
     "PartitionFunctionKind",
+    "PatternCondition",
+    "PatternState",
+    "PatternTransition",
     "PrintSink",
     "Process",
     "Project",

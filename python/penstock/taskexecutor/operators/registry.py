@@ -49,6 +49,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.BroadcastProcess: ("operators.broadcast", "create_broadcast_process"),
     operators.KeyedBroadcastProcess: ("operators.broadcast", "create_keyed_broadcast_process"),
     operators.IntervalJoin: ("operators.interval_join", "create_interval_join"),
+    operators.MatchPattern: ("operators.pattern", "create_pattern"),
     operators.Relational: ("operators.relational.creation", "create_relational"),
     operators.AsyncWait: ("operators.async_wait", "create_async_wait"),
     operators.Window: ("windowing.window_operator", "create_window"),

@@ -31,6 +31,7 @@ SORTED: Final = (
     operators.KeyedMultipleInputProcess,
     operators.KeyedBroadcastProcess,
     operators.IntervalJoin,
+    operators.MatchPattern,
 )
 
 

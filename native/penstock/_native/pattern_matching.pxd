@@ -1,0 +1,121 @@
+# C declarations for python/penstock/taskexecutor/compiled/pattern_matching.py.
+
+cimport cython
+
+
+cdef bint is_before(tuple left, tuple right) except -1
+
+
+@cython.locals(position=Py_ssize_t, parent=Py_ssize_t)
+cdef push(list heap, tuple match)
+
+
+@cython.locals(size=Py_ssize_t, child=Py_ssize_t)
+cdef sift_down(list heap, Py_ssize_t position, tuple match)
+
+
+cdef tuple pop(list heap)
+
+
+@cython.final
+cdef class MatchCondition:
+    cdef readonly int kind
+    cdef readonly Py_ssize_t index
+    cdef MatchCondition left
+    cdef MatchCondition right
+
+
+@cython.final
+cdef class MatchState:
+    cdef readonly Py_ssize_t index
+    cdef readonly str name
+    cdef readonly str label
+    cdef readonly bint is_final
+    cdef readonly bint is_stop
+    cdef readonly bint is_pending
+    cdef readonly long long window_ms
+    cdef readonly list edges
+    cdef public bint may_end
+
+
+@cython.final
+cdef class MatchEdge:
+    cdef readonly int action
+    cdef readonly MatchState target
+    cdef MatchCondition condition
+
+
+@cython.final
+cdef class PartialMatch:
+    cdef object clock
+    cdef list states
+    cdef list entry
+    cdef object node
+    cdef long long current_timestamp
+
+    @cython.locals(nodes=dict, records=dict, entry=list, state=MatchState, found=list)
+    cpdef list get_events_for_pattern(self, str name)
+
+
+@cython.final
+cdef class PatternMatcher:
+    cdef list states
+    cdef MatchState start
+    cdef list functions
+    cdef list is_iterative
+    cdef readonly long long window_ms
+    cdef int skip
+    cdef str skip_to
+    cdef bint throws_on_miss
+    cdef readonly str names
+    cdef tuple not_begun
+    cdef bint has_windows
+    cdef bint has_iterative
+    cdef PartialMatch context
+    cdef bytearray known
+    cdef object value
+    cdef long long timestamp
+    cdef object record
+    cdef public list timed_out
+    cdef readonly bint has_begun
+    cdef readonly list deadlines
+    cdef readonly long long ended_at
+
+    cpdef list new_entry(self)
+    cpdef bint is_unused(self, list entry) except -1
+    @cython.locals(index=Py_ssize_t, fresh=list, complete=list, match=tuple)
+    cpdef list process(self, list entry, object value, long long timestamp)
+    @cython.locals(
+        ended=int, end=cython.longlong, fresh=list, complete=list, match=tuple, state=MatchState
+    )
+    cpdef list advance(self, list entry, long long timestamp)
+    @cython.locals(first=tuple)
+    cdef bint _is_due(self, list entry, long long timestamp) except -1
+    @cython.locals(window_ms=cython.longlong, state=MatchState)
+    cdef int _ended_window(self, tuple match, long long timestamp) except -1
+    @cython.locals(
+        node=object, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint,
+        state=MatchState, waiting=list, edge=MatchEdge, target=MatchState, following=tuple
+    )
+    cdef _step(self, list entry, tuple match, list fresh, list complete)
+    @cython.locals(records=dict, following=tuple, end=MatchState)
+    cdef _take(
+        self, list entry, tuple match, MatchState state, MatchState target, list goes_on,
+        list complete
+    )
+    @cython.locals(waiting=list, edge=MatchEdge)
+    cdef MatchState _end_after(self, MatchState state)
+    @cython.locals(kind=int, known=int, result=bint)
+    cdef bint _holds(self, MatchCondition condition) except -1
+    @cython.locals(waiting=list, found=list, match=tuple, path=list)
+    cdef list _completed(self, list entry, list fresh)
+    cdef object _limit(self, list path)
+    @cython.locals(kept=list, match=tuple, position=Py_ssize_t)
+    cdef _prune(self, list entry, list heap, object limit)
+    @cython.locals(nodes=dict, found=list, path=list, state=MatchState)
+    cdef list _path(self, list entry, object node)
+    @cython.locals(records=dict, match=dict, values=list)
+    cdef dict _match_of(self, list entry, list path)
+    cdef _refer(self, list entry, object node)
+    @cython.locals(nodes=dict, records=dict, found=list, record=list)
+    cdef _release(self, list entry, object node)

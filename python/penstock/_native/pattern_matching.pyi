@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.pattern_matching import *  # noqa: F403

@@ -1,0 +1,635 @@
+# cython: annotation_typing=False, boundscheck=True, binding=False
+# The C types come from pattern_matching.pxd; the annotations below are for readers and mypy.
+"""Matches of a pattern over the records of one key: the step of the automaton.
+
+One source, two uses, as ``operator_loop``, which says how.
+
+The state of a key is an entry, a list that any codec can write:
+
+====  =================================================================================
+0     the names of the automaton's states, joined: says what the indexes below mean
+1     the last identifier that was given to a record or a node; they grow
+2     the partial matches, a binary heap by first record (below)
+3     the complete matches that wait for an earlier partial match to end, a heap as well
+4     the nodes: identifier to [references, node before it, state, record]
+5     the records: identifier to [references, value]
+====  =================================================================================
+
+A match is a tuple: the index of its state, its first record, its last node, the timestamp of its
+first record, and that of its last.  A first record of 0 stands for none: that is the match that
+has not begun, of which each entry has one.
+
+A node is a record as a part of a match.  It knows the node before it, so that matches that have
+begun in the same way share their nodes, and records are kept once.  Both are removed with the last
+reference.
+
+The order of matches is that of Flink, whose queues are the binary heaps of Java: among matches with
+the same first record, it depends on how the heaps are built, and so does what a skip strategy
+discards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import IllegalStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: Actions of edges.
+TAKE = 0
+IGNORE = 1
+PROCEED = 2
+
+#: Kinds of conditions.
+CALL = 0
+NOT = 1
+AND = 2
+OR = 3
+NEVER = 4
+
+#: Skip strategies.
+NO_SKIP = 0
+TO_NEXT = 1
+PAST_LAST_EVENT = 2
+TO_FIRST = 3
+TO_LAST = 4
+
+#: What is known of a condition for the current record and match: 0 is nothing.
+IS_FALSE = 1
+IS_TRUE = 2
+
+
+def is_before(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """Return whether a match has an earlier first record than another; none comes last."""
+    if left[1] == 0:
+        return False
+    return right[1] == 0 or left[1] < right[1]
+
+
+def push(heap: list[Any], match: tuple[Any, ...]) -> None:
+    """Add a match to a heap."""
+    heap.append(match)
+    position = len(heap) - 1
+    while position > 0:
+        parent = (position - 1) >> 1
+        if not is_before(match, heap[parent]):
+            break
+        heap[position] = heap[parent]
+        position = parent
+    heap[position] = match
+
+
+def sift_down(heap: list[Any], position: int, match: tuple[Any, ...]) -> None:
+    """Put a match at a position of a heap, or below it where it belongs."""
+    size = len(heap)
+    while position < size >> 1:
+        child = 2 * position + 1
+        if child + 1 < size and is_before(heap[child + 1], heap[child]):
+            child += 1
+        if not is_before(heap[child], match):
+            break
+        heap[position] = heap[child]
+        position = child
+    heap[position] = match
+
+
+def pop(heap: list[Any]) -> tuple[Any, ...]:
+    """Remove the first match of a heap and return it."""
+    first: tuple[Any, ...] = heap[0]
+    last = heap.pop()
+    if heap:
+        sift_down(heap, 0, last)
+    return first
+
+
+class MatchCondition:
+    """A condition of an edge: a call, or a combination of conditions."""
+
+    def __init__(self, kind: int, index: int, left: Any, right: Any) -> None:
+        """Create the condition.
+
+        Args:
+            kind: ``CALL``, ``NOT``, ``AND``, ``OR`` or ``NEVER``.
+            index: Of a call, the index of the function.
+            left: The first condition of a combination.
+            right: The second one of ``AND`` and ``OR``.
+        """
+        self.kind = kind
+        self.index = index
+        self.left: MatchCondition = left
+        self.right: MatchCondition = right
+
+
+class MatchState:
+    """A state of the automaton."""
+
+    def __init__(self, index: int, name: str, label: str, kind: str, window_ms: int) -> None:
+        """Create the state without edges.
+
+        Args:
+            index: Its position among the states.
+            name: Unique.
+            label: The key of its records in matches.
+            kind: "normal", "final", "stop" or "pending".
+            window_ms: The longest time since the previous record; 0 for any.
+        """
+        self.index = index
+        self.name = name
+        self.label = label
+        self.is_final = kind == "final"
+        self.is_stop = kind == "stop"
+        self.is_pending = kind == "pending"
+        self.window_ms = window_ms
+        self.edges: list[MatchEdge] = []
+        #: Whether the final state may be reached without another record.
+        self.may_end = False
+
+
+class MatchEdge:
+    """An edge of the automaton; None is a condition that is always true."""
+
+    def __init__(self, action: int, target: MatchState, condition: Any) -> None:
+        """Create the edge.
+
+        Args:
+            action: ``TAKE``, ``IGNORE`` or ``PROCEED``.
+            target: The next state.
+            condition: A MatchCondition or None.
+        """
+        self.action = action
+        self.target = target
+        self.condition: MatchCondition = condition
+
+
+class PartialMatch:
+    """The partial match for which a condition is evaluated: the context of iterative conditions.
+
+    One object serves all matches: it is valid during the call.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        """Create the context without a match.
+
+        Args:
+            clock: Returns the processing time, in ms.
+        """
+        self.clock = clock
+        self.states: list[MatchState] = []
+        self.entry: list[Any] = []
+        self.node: int = 0
+        self.current_timestamp = 0
+
+    def get_events_for_pattern(self, name: str) -> list[Any]:
+        """Return the records that the match has accepted for a part, in their order."""
+        found: list[Any] = []
+        nodes, records, node = self.entry[4], self.entry[5], self.node
+        while node != 0:
+            entry = nodes[node]
+            state = self.states[entry[2]]
+            if state.label == name:
+                found.append(records[entry[3]][1])
+            node = entry[1]
+        found.reverse()
+        return found
+
+    def first(self, *names: str) -> Any:
+        """Return the first record of the first of these parts that has one, else None."""
+        for name in names:
+            found = self.get_events_for_pattern(name)
+            if found:
+                return found[0]
+        return None
+
+    def last(self, *names: str) -> Any:
+        """Return the last record of the first of these parts that has one, else None."""
+        nodes, records = self.entry[4], self.entry[5]
+        for name in names:
+            node = self.node
+            while node != 0:
+                entry = nodes[node]
+                if self.states[entry[2]].label == name:
+                    return records[entry[3]][1]
+                node = entry[1]
+        return None
+
+    def timestamp(self) -> int:
+        """Return the timestamp of the record, in ms."""
+        return self.current_timestamp
+
+    def current_processing_time(self) -> int:
+        """Return the time of the machine's clock, in ms."""
+        return self.clock()
+
+
+class PatternMatcher:
+    """Advances the matches of one key by a record or by time.
+
+    Attributes:
+        timed_out: The partial matches that ``advance`` ended, with the end of the window of each;
+            None if they are not wanted.
+        has_begun: Whether the last record began a match.
+        deadlines: The times at which matches end unless another record follows, since they were
+            last cleared.
+        ended_at: The latest end of a window that ``advance`` found.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[MatchState],
+        start: MatchState,
+        functions: Sequence[Any],
+        is_iterative: Sequence[bool],
+        window_ms: int,
+        skip: int,
+        skip_to: str | None,
+        throws_on_miss: bool,
+        clock: Callable[[], int],
+    ) -> None:
+        """Create the matcher.
+
+        Args:
+            states: All states.
+            start: The one in which matches begin.
+            functions: The functions of conditions, by index.
+            is_iterative: For each whether it takes the context.
+            window_ms: The longest time from the first record; 0 for any.
+            skip: The skip strategy.
+            skip_to: The part that it skips to.
+            throws_on_miss: Whether a match without that part is an error.
+            clock: Returns the processing time, in ms.
+        """
+        self.states = list(states)
+        self.start = start
+        self.functions = list(functions)
+        self.is_iterative = list(is_iterative)
+        self.window_ms = window_ms
+        self.skip = skip
+        self.skip_to = skip_to
+        self.throws_on_miss = throws_on_miss
+        self.names = "\n".join(state.name for state in states)
+        self.not_begun = (start.index, 0, 0, 0, 0)
+        self.has_windows = any(state.window_ms > 0 for state in states)
+        self.has_iterative = any(is_iterative)
+        self.context = PartialMatch(clock)
+        self.context.states = self.states
+        self.known = bytearray(len(self.functions))
+        self.value: Any = None
+        self.timestamp = 0
+        self.record = 0
+        self.timed_out: list[tuple[dict[str, list[Any]], int]] | None = None
+        self.has_begun = False
+        self.deadlines: list[int] = []
+        self.ended_at = 0
+
+    def new_entry(self) -> list[Any]:
+        """Return the state of a key that has had no record."""
+        return [self.names, 0, [self.not_begun], [], {}, {}]
+
+    def is_unused(self, entry: list[Any]) -> bool:
+        """Return whether an entry is as a new one."""
+        return len(entry[2]) == 1 and not entry[3]
+
+    def adopt(self, entry: list[Any]) -> None:
+        """Take an entry over that another automaton may have written.
+
+        Raises:
+            IllegalStateError: A partial match is in a state that this automaton does not have.
+        """
+        if entry[0] != self.names:
+            indexes = {state.name: state.index for state in self.states}
+            moved: list[int | None] = [indexes.get(name) for name in entry[0].split("\n")]
+            for which in (2, 3):
+                entry[which] = [self._moved(match, moved, entry[0]) for match in entry[which]]
+            for node in entry[4].values():
+                node[2] = self._moved_index(node[2], moved, entry[0])
+        entry[0] = self.names
+
+    def _moved(self, match: Any, moved: list[Any], names: str) -> tuple[Any, ...]:
+        if match[1] == 0:
+            return self.not_begun
+        return (self._moved_index(match[0], moved, names), *match[1:])
+
+    def _moved_index(self, index: int, moved: list[Any], names: str) -> int:
+        found = moved[index]
+        if found is None:
+            name = names.split("\n")[index]
+            msg = (
+                f"the restored state has a partial match in the state {name!r} of a pattern, which "
+                "the pattern of this program does not have: keep the names and quantifiers of its "
+                "parts, or give the operator another uid"
+            )
+            raise IllegalStateError(msg)
+        result: int = found
+        return result
+
+    def process(self, entry: list[Any], value: Any, timestamp: int) -> list[Any]:
+        """Offer a record to the matches of a key.
+
+        Args:
+            entry: The state of the key, which is changed.
+            value: The record.
+            timestamp: Its timestamp, in ms, not before that of the record before it.
+
+        Returns:
+            The matches that are complete, each by the names of its parts.
+        """
+        self.value = value
+        self.timestamp = timestamp
+        self.record = 0
+        self.has_begun = False
+        self.context.entry = entry
+        self.context.current_timestamp = timestamp
+        for index in range(len(self.functions)):
+            self.known[index] = 0
+        fresh: list[Any] = []
+        complete: list[Any] = []
+        for match in entry[2]:
+            self._step(entry, match, fresh, complete)
+        entry[2] = fresh
+        if not complete and not entry[3]:
+            return complete
+        for match in complete:
+            push(entry[3], match)
+        return self._completed(entry, fresh)
+
+    def advance(self, entry: list[Any], timestamp: int) -> list[Any]:
+        """End the partial matches whose window has ended.
+
+        Args:
+            entry: The state of the key, which is changed.
+            timestamp: The time that is reached, in ms.
+
+        Returns:
+            The matches that time completes.  ``timed_out`` has the others.
+        """
+        if not self._is_due(entry, timestamp):
+            return []
+        self.ended_at = 0
+        fresh: list[Any] = []
+        complete: list[Any] = []
+        for match in entry[2]:
+            ended = self._ended_window(match, timestamp)
+            if ended == 0:
+                push(fresh, match)
+                continue
+            state = self.states[match[0]]
+            end = match[4] + state.window_ms if ended == 1 else match[3] + self.window_ms
+            self.ended_at = end if not self.ended_at else max(end, self.ended_at)
+            if state.is_pending:
+                push(complete, match)
+                continue
+            if self.timed_out is not None:
+                self.timed_out.append((self._match_of(entry, self._path(entry, match[2])), end))
+            self._release(entry, match[2])
+        entry[2] = fresh
+        for match in complete:
+            push(entry[3], match)
+        return self._completed(entry, fresh)
+
+    def _is_due(self, entry: list[Any], timestamp: int) -> bool:
+        """Return whether a window of a partial match may have ended."""
+        if self.has_windows:
+            return True
+        if self.window_ms == 0:
+            return False
+        first = entry[2][0]
+        return first[1] != 0 and first[3] <= timestamp - self.window_ms
+
+    def _ended_window(self, match: tuple[Any, ...], timestamp: int) -> int:
+        """Return 1 if the window since the last record has ended, 2 if that since the first."""
+        if match[1] == 0:
+            return 0
+        state = self.states[match[0]]
+        window_ms = state.window_ms
+        if window_ms > 0 and match[4] <= timestamp - window_ms:
+            return 1
+        if self.window_ms > 0 and match[3] <= timestamp - self.window_ms:
+            return 2
+        return 0
+
+    def _step(
+        self, entry: list[Any], match: tuple[Any, ...], fresh: list[Any], complete: list[Any]
+    ) -> None:
+        """Offer the record to one match."""
+        node = match[2]
+        is_new = match[1] == 0
+        self.context.node = node
+        if self.has_iterative:
+            for index in range(len(self.functions)):
+                if self.is_iterative[index]:
+                    self.known[index] = 0
+        goes_on: list[Any] = []
+        is_discarded = False
+        state = self.states[match[0]]
+        waiting: list[Any] = [state]
+        while waiting:
+            state = waiting.pop()
+            for edge in state.edges:
+                if edge.condition is not None and not self._holds(edge.condition):
+                    continue
+                target = edge.target
+                if edge.action == 2:
+                    waiting.append(target)
+                elif target.is_stop:
+                    is_discarded = True
+                elif edge.action == 1:
+                    if not is_new:
+                        self._refer(entry, node)
+                        following = (
+                            match
+                            if target.index == match[0]
+                            else (target.index, match[1], node, match[3], match[4])
+                        )
+                        if target.is_final:
+                            push(complete, following)
+                        else:
+                            goes_on.append(following)
+                else:
+                    self._take(entry, match, state, target, goes_on, complete)
+        if is_discarded:
+            for following in goes_on:
+                self._release(entry, following[2])
+        else:
+            for following in goes_on:
+                push(fresh, following)
+        if is_new:
+            push(fresh, match)
+        elif node != 0:
+            self._release(entry, node)
+
+    def _take(
+        self,
+        entry: list[Any],
+        match: tuple[Any, ...],
+        state: MatchState,
+        target: MatchState,
+        goes_on: list[Any],
+        complete: list[Any],
+    ) -> None:
+        """Add the record to a match as a part of a state, and go to another state."""
+        records = entry[5]
+        if self.record == 0:
+            self.record = entry[1] = entry[1] + 1
+            records[self.record] = [0, self.value]
+        record = self.record
+        records[record][0] += 1
+        added = entry[1] = entry[1] + 1
+        entry[4][added] = [0, match[2], state.index, record]
+        if match[2] != 0:
+            self._refer(entry, match[2])
+        first, began = match[1], match[3]
+        if first == 0:
+            first, began = record, self.timestamp
+            self.has_begun = True
+        following = (target.index, first, added, began, self.timestamp)
+        self._refer(entry, added)
+        if target.is_final:
+            push(complete, following)
+            return
+        goes_on.append(following)
+        if target.window_ms > 0:
+            self.deadlines.append(self.timestamp + target.window_ms)
+        if target.may_end:
+            end = self._end_after(target)
+            if end is not None:
+                self._refer(entry, added)
+                push(complete, (end.index, first, added, began, self.timestamp))
+
+    def _end_after(self, state: MatchState) -> Any:
+        """Return the final state if edges lead there from a state without another record."""
+        waiting: list[Any] = [state]
+        while waiting:
+            state = waiting.pop()
+            for edge in state.edges:
+                if edge.action == 2 and (edge.condition is None or self._holds(edge.condition)):
+                    if edge.target.is_final:
+                        return edge.target
+                    waiting.append(edge.target)
+        return None
+
+    def _holds(self, condition: MatchCondition) -> bool:
+        """Return whether a condition is true of the record and the current match."""
+        kind = condition.kind
+        if kind == 0:
+            known = self.known[condition.index]
+            if known != 0:
+                return known == 2
+            function = self.functions[condition.index]
+            if self.is_iterative[condition.index]:
+                result = bool(function(self.value, self.context))
+            else:
+                result = bool(function(self.value))
+            self.known[condition.index] = 2 if result else 1
+            return result
+        if kind == 1:
+            return not self._holds(condition.left)
+        if kind == 2:
+            return self._holds(condition.left) and self._holds(condition.right)
+        if kind == 3:
+            return self._holds(condition.left) or self._holds(condition.right)
+        return False
+
+    def _completed(self, entry: list[Any], fresh: list[Any]) -> list[Any]:
+        """Return the complete matches that the skip strategy allows, and discard others."""
+        waiting = entry[3]
+        found: list[Any] = []
+        while waiting:
+            if self.skip != 0 and fresh and is_before(fresh[0], waiting[0]):
+                break
+            match = pop(waiting)
+            path = self._path(entry, match[2])
+            if self.skip != 0:
+                limit = self._limit(path)
+                if limit > 0:
+                    self._prune(entry, fresh, limit)
+                    self._prune(entry, waiting, limit)
+            found.append(self._match_of(entry, path))
+            self._release(entry, match[2])
+        return found
+
+    def _limit(self, path: list[Any]) -> int:
+        """Return the first record up to which matches are discarded; 0 for none.
+
+        Raises:
+            IllegalStateError: There is nothing to skip to, and that is an error.
+        """
+        first: int = path[0][1]
+        if self.skip == 1:
+            return first
+        if self.skip == 2:
+            last: int = path[len(path) - 1][1]
+            return last
+        limit = 0
+        for label, record in path:
+            if label == self.skip_to and (limit == 0 or self.skip == 4):
+                limit = record
+        if self.throws_on_miss:
+            if limit == 0:
+                msg = f"a match has no record of {self.skip_to!r}, which its skip strategy skips to"
+                raise IllegalStateError(msg)
+            if limit == first:
+                msg = (
+                    f"the skip strategy skips to the first record of the match itself, as a part "
+                    f"of {self.skip_to!r}: it would match again and again"
+                )
+                raise IllegalStateError(msg)
+        # Those that began with the record itself stay.
+        return limit - 1
+
+    def _prune(self, entry: list[Any], heap: list[Any], limit: int) -> None:
+        """Discard the matches that began up to a record."""
+        kept = [match for match in heap if match[1] == 0 or match[1] > limit]
+        if len(kept) == len(heap):
+            return
+        for match in heap:
+            if match[1] != 0 and match[1] <= limit:
+                self._release(entry, match[2])
+        heap[:] = kept
+        for position in range((len(heap) >> 1) - 1, -1, -1):
+            sift_down(heap, position, heap[position])
+
+    def _path(self, entry: list[Any], node: int) -> list[Any]:
+        """Return the label and the record of each node of a match, in their order."""
+        nodes = entry[4]
+        path = []
+        while node != 0:
+            found = nodes[node]
+            state = self.states[found[2]]
+            path.append((state.label, found[3]))
+            node = found[1]
+        path.reverse()
+        return path
+
+    def _match_of(self, entry: list[Any], path: list[Any]) -> dict[str, list[Any]]:
+        """Return the records of a match by the names of its parts."""
+        records = entry[5]
+        match: dict[str, list[Any]] = {}
+        for label, record in path:
+            values = match.get(label)
+            if values is None:
+                match[label] = [records[record][1]]
+            else:
+                values.append(records[record][1])
+        return match
+
+    def _refer(self, entry: list[Any], node: int) -> None:
+        """Add a reference to a node."""
+        entry[4][node][0] += 1
+
+    def _release(self, entry: list[Any], node: int) -> None:
+        """Remove a reference to a node, and what nobody refers to any more."""
+        nodes, records = entry[4], entry[5]
+        while node != 0:
+            found = nodes[node]
+            if found[0] > 1:
+                found[0] -= 1
+                return
+            del nodes[node]
+            record = records[found[3]]
+            if record[0] > 1:
+                record[0] -= 1
+            else:
+                del records[found[3]]
+            node = found[1]
