@@ -1,0 +1,376 @@
+"""The operator of patterns: order, lateness, timers, side outputs, and its state in snapshots."""
+
+import pytest
+from penstock.cep import (
+    CEP,
+    IterativeCondition,
+    MalformedPatternError,
+    Pattern,
+    PatternProcessFunction,
+    SimpleCondition,
+    SkipStrategy,
+    TimedOutPartialMatchHandler,
+)
+from penstock.common.time import Duration
+from penstock.common.typeinfo import Types
+from penstock.datastream import OutputTag
+from penstock.errors import IllegalStateError, InvalidProgramError
+from penstock.expressions import field
+from penstock.testing import PipelineTestHarness, feed_pattern
+
+BACKENDS = ["hashmap", "rocksdb"]
+LATE = OutputTag("late")
+ENDED = OutputTag("ended")
+EVENT = Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()])
+
+
+class Texts(PatternProcessFunction, TimedOutPartialMatchHandler):
+    """Matches as texts, with their timestamps."""
+
+    def process_match(self, match, ctx):
+        yield described(match), ctx.timestamp()
+
+    def process_timed_out_match(self, match, ctx):
+        yield ENDED, (described(match), ctx.timestamp())
+
+
+def described(match):
+    return " ".join(
+        f"{name}={'+'.join(str(value[2]) for value in values)}" for name, values in match.items()
+    )
+
+
+def kind(letter):
+    return lambda event: event[1] == letter
+
+
+def order_and_pay(within=10):
+    return (
+        Pattern.begin("order")
+        .where(kind("o"))
+        .followed_by("pay")
+        .where(kind("p"))
+        .within(Duration.of_millis(within))
+    )
+
+
+def harness_of(pattern, backend="hashmap", comparator=None, *, is_keyed=True, change=None):
+    """A harness with the pattern on "in", its matches in "out", and two side outputs."""
+    harness = PipelineTestHarness({"state.backend.type": backend})
+    stream = harness.source("in", EVENT)
+    if is_keyed:
+        stream = stream.key_by(lambda event: event[0])
+    patterns = CEP.pattern(stream, pattern, comparator).side_output_late_data(LATE)
+    matches = (patterns if change is None else change(patterns)).process(Texts())
+    harness.sink("out", matches)
+    harness.sink("late", matches.get_side_output(LATE))
+    harness.sink("ended", matches.get_side_output(ENDED))
+    return harness
+
+
+def send(harness, *events):
+    """Events as ("key", "kind", number) with their number as timestamp."""
+    for event in events:
+        harness.process_element("in", event, event[2])
+
+
+def test_records_are_ordered_by_time_and_matches_carry_that_of_their_last():
+    with harness_of(order_and_pay()) as harness:
+        send(harness, ("k", "p", 5), ("k", "o", 3), ("l", "o", 4), ("k", "p", 6))
+        assert harness.values("out") == []
+        harness.process_watermark("in", 5)
+        assert harness.output("out").records == [(("order=3 pay=5", 5), 5)]
+        harness.process_watermark("in", 100)
+        assert harness.values("out") == [("order=3 pay=5", 5)]
+
+
+def test_records_of_one_timestamp_stay_in_order_or_follow_the_comparator():
+    pattern = Pattern.begin("a").where(kind("o")).next("b").where(kind("p"))
+    events = [("k", "p", 5), ("k", "o", 5)]
+    for comparator, expected in ((None, []), (lambda x, y: (x[1] > y[1]) - (x[1] < y[1]), 1)):
+        with harness_of(pattern, comparator=comparator) as harness:
+            send(harness, *events)
+            harness.process_watermark("in", 5)
+            assert harness.values("out") == (expected and [("a=5 b=5", 5)])
+
+
+def test_late_records_go_to_the_side_output():
+    with harness_of(order_and_pay()) as harness:
+        harness.process_watermark("in", 10)
+        send(harness, ("k", "o", 10), ("k", "o", 11))
+        assert harness.values("late") == [("k", "o", 10)]
+
+
+def test_late_records_are_counted_without_a_side_output():
+    harness = PipelineTestHarness()
+    stream = harness.source("in", EVENT).key_by(lambda event: event[0])
+    harness.sink("out", CEP.pattern(stream, order_and_pay()).process(Texts()).name("orders"))
+    with harness:
+        harness.process_watermark("in", 10)
+        send(harness, ("k", "o", 9))
+        assert harness.metrics("orders")["numLateRecordsDropped"] == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_partial_matches_end_with_the_watermark(backend):
+    with harness_of(order_and_pay(), backend) as harness:
+        send(harness, ("k", "o", 3), ("l", "o", 5), ("l", "p", 14))
+        harness.process_watermark("in", 12)
+        assert harness.values("ended") == []
+        harness.process_watermark("in", 13)
+        assert harness.output("ended").records == [(("order=3", 13), 13)]
+        harness.process_watermark("in", 20)
+        assert harness.values("out") == [("order=5 pay=14", 14)]
+        assert harness.values("ended") == [("order=3", 13)]
+
+
+def test_a_match_without_what_must_not_follow_comes_with_the_end_of_its_window():
+    pattern = (
+        Pattern.begin("a")
+        .where(kind("o"))
+        .not_followed_by("n")
+        .where(kind("p"))
+        .within(Duration.of_millis(10))
+    )
+    with harness_of(pattern) as harness:
+        send(harness, ("k", "o", 1), ("l", "o", 2), ("l", "p", 3))
+        harness.process_watermark("in", 1000)
+        assert harness.output("out").records == [(("a=1", 11), 11)]
+        assert harness.values("ended") == []
+
+
+def test_processing_time_takes_records_as_they_come():
+    with harness_of(order_and_pay(), change=lambda found: found.in_processing_time()) as harness:
+        harness.set_processing_time(100)
+        harness.process_element("in", ("k", "o", 1))
+        harness.set_processing_time(105)
+        harness.process_element("in", ("k", "p", 2))
+        harness.process_element("in", ("k", "o", 3))
+        assert harness.output("out").records == [(("order=1 pay=2", 105), 105)]
+        harness.set_processing_time(115)
+        assert harness.values("ended") == [("order=3", 115)]
+
+
+def test_processing_time_with_a_comparator_waits_for_the_millisecond():
+    pattern = Pattern.begin("a").where(kind("o")).next("b").where(kind("p"))
+    with harness_of(
+        pattern,
+        comparator=lambda x, y: (x[1] > y[1]) - (x[1] < y[1]),
+        change=lambda found: found.in_processing_time(),
+    ) as harness:
+        harness.set_processing_time(100)
+        harness.process_element("in", ("k", "p", 1))
+        harness.process_element("in", ("k", "o", 2))
+        assert harness.values("out") == []
+        harness.set_processing_time(101)
+        assert harness.values("out") == [("a=2 b=1", 100)]
+
+
+def test_a_stream_without_keys_has_one_subtask():
+    harness = harness_of(order_and_pay(), is_keyed=False)
+    with harness:
+        send(harness, ("k", "o", 1), ("l", "p", 2))
+        harness.process_watermark("in", 5)
+        assert harness.values("out") == [("order=1 pay=2", 2)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_matches_and_waiting_records_survive_a_snapshot(backend):
+    pattern = (
+        Pattern.begin("a")
+        .where(kind("o"))
+        .one_or_more()
+        .followed_by("b")
+        .where(kind("p"))
+        .within(Duration.of_millis(50))
+    )
+    with harness_of(pattern, backend) as harness:
+        send(harness, ("k", "o", 1), ("k", "o", 2), ("k", "o", 7))
+        harness.process_watermark("in", 5)
+        snapshot = harness.snapshot(1)
+    restored = harness_of(pattern, backend)
+    restored.open(snapshot)
+    send(restored, ("k", "p", 9), ("l", "o", 9))
+    restored.process_watermark("in", 10)
+    expected = ["a=1+2+7 b=9", "a=1+2 b=9", "a=1 b=9", "a=2+7 b=9", "a=2 b=9", "a=7 b=9"]
+    assert sorted(text for text, _ in restored.values("out")) == sorted(expected)
+    restored.process_watermark("in", 59)
+    # The loops could have gone on.
+    assert restored.values("ended") == [("a=1+2+7", 51), ("a=2+7", 52), ("a=7", 57), ("a=9", 59)]
+    restored.close()
+
+
+def test_a_longer_pattern_with_the_same_names_goes_on():
+    begun = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))
+    with harness_of(begun) as harness:
+        send(harness, ("k", "o", 1))
+        harness.process_watermark("in", 5)
+        snapshot = harness.snapshot(1)
+    longer = begun.followed_by("c").where(kind("q"))
+    restored = harness_of(longer)
+    restored.open(snapshot)
+    send(restored, ("k", "p", 6), ("k", "q", 7))
+    restored.process_watermark("in", 10)
+    assert restored.values("out") == [("a=1 b=6 c=7", 7)]
+    restored.close()
+
+
+def test_a_pattern_without_the_part_of_a_partial_match_is_refused():
+    with harness_of(order_and_pay()) as harness:
+        send(harness, ("k", "o", 1))
+        harness.process_watermark("in", 5)
+        snapshot = harness.snapshot(1)
+    other = Pattern.begin("x").where(kind("o")).followed_by("y").where(kind("p"))
+    restored = harness_of(other)
+    restored.open(snapshot)
+    send(restored, ("k", "p", 6))
+    with pytest.raises(IllegalStateError, match="'pay'"):
+        restored.process_watermark("in", 10)
+    restored.close()
+
+
+def test_nothing_is_kept_of_keys_without_partial_matches():
+    with harness_of(order_and_pay()) as harness:
+        send(harness, ("k", "x", 1), ("l", "o", 1), ("l", "p", 2), ("m", "o", 3))
+        harness.process_watermark("in", 100)
+        operator = next(
+            operator for operator in harness._opened().operators if hasattr(operator, "entries")
+        )
+        assert len(operator.entries) == 0
+        assert len(operator.waiting) == 0
+
+
+def test_conditions_are_functions_objects_and_expressions():
+    class Simple(SimpleCondition):
+        def filter(self, value):
+            return value[1] == "o"
+
+    class Iterative(IterativeCondition):
+        def filter(self, value, ctx):
+            assert ctx.get_events_for_pattern("b") == []
+            return value[2] == ctx.first("a")[2] + 1 == ctx.last("b", "a")[2] + 1
+
+    pattern = (
+        Pattern.begin("a")
+        .where(Simple())
+        .next("b")
+        .where(Iterative())
+        .next("c")
+        .where(field(1) == "p")
+        .or_(field(2) > 100)
+    )
+    with harness_of(pattern) as harness:
+        send(harness, ("k", "o", 1), ("k", "x", 2), ("k", "p", 3), ("k", "o", 4), ("k", "x", 5))
+        harness.process_watermark("in", 5)
+        send(harness, ("k", "x", 101))
+        harness.process_watermark("in", 200)
+        assert [text for text, _ in harness.values("out")] == ["a=1 b=2 c=3", "a=4 b=5 c=101"]
+
+
+def test_an_expression_is_checked_when_the_program_is_built():
+    harness = PipelineTestHarness()
+    row = Types.ROW_NAMED(["price"], [Types.INT()])
+    stream = harness.source("in", row)
+    for condition in (field("prize") == 1, field("price") + 1):
+        with pytest.raises(InvalidProgramError, match="where"):
+            CEP.pattern(stream, Pattern.begin("a").where(condition)).process(Texts())
+
+
+def test_a_record_without_timestamp_is_refused():
+    with (
+        harness_of(order_and_pay()) as harness,
+        pytest.raises(InvalidProgramError, match="assign_timestamps"),
+    ):
+        harness.process_element("in", ("k", "o", 1))
+
+
+def test_select_and_flat_select():
+    harness = PipelineTestHarness()
+    stream = harness.source("in", EVENT).key_by(lambda event: event[0])
+    patterns = CEP.pattern(stream, order_and_pay())
+    once = patterns.select(
+        lambda match: match["pay"][0][2],
+        Types.INT(),
+        timed_out=lambda match, time: (match["order"][0][2], time),
+        timed_out_tag=ENDED,
+    )
+    twice = patterns.flat_select(lambda match: [match["order"][0][2], match["pay"][0][2]])
+    harness.sink("once", once)
+    harness.sink("twice", twice)
+    harness.sink("ended", once.get_side_output(ENDED))
+    with harness:
+        send(harness, ("k", "o", 1), ("k", "p", 2), ("k", "o", 3))
+        harness.process_watermark("in", 50)
+        assert harness.values("once") == [2]
+        assert harness.values("twice") == [1, 2]
+        assert harness.values("ended") == [(3, 13)]
+
+
+def test_subtypes():
+    pattern = Pattern.begin("a").subtype(str).next("b").subtype(int)
+    harness = PipelineTestHarness()
+    harness.sink("out", CEP.pattern(harness.source("in"), pattern).select(lambda match: match))
+    with harness:
+        for time, value in enumerate(["x", "y", 3, 4]):
+            harness.process_element("in", value, time)
+        harness.process_watermark("in", 9)
+        assert harness.values("out") == [{"a": ["y"], "b": [3]}]
+
+
+def test_functions_get_matches_of_their_own():
+    class Change(PatternProcessFunction):
+        def process_match(self, match, ctx):
+            match["a"][0].append("changed")
+            yield len(match["a"][0])
+
+    pattern = (
+        Pattern.begin("a")
+        .where(lambda value: value[0] == 0)
+        .followed_by_any("b")
+        .where(lambda value: value[0] == 1)
+    )
+    harness = PipelineTestHarness()
+    harness.sink("out", CEP.pattern(harness.source("in"), pattern).process(Change()))
+    with harness:
+        for time, value in enumerate([[0], [1], [1]]):
+            harness.process_element("in", value, time)
+        harness.process_watermark("in", 9)
+        assert harness.values("out") == [2, 2]
+
+
+def test_timeouts_go_to_side_outputs_alone():
+    class Wrong(Texts):
+        def process_timed_out_match(self, match, ctx):
+            yield "no pair"
+
+    harness = PipelineTestHarness()
+    stream = harness.source("in", EVENT)
+    harness.sink("out", CEP.pattern(stream, order_and_pay()).process(Wrong()))
+    with harness:
+        send(harness, ("k", "o", 1))
+        with pytest.raises(InvalidProgramError, match="OutputTag"):
+            harness.process_watermark("in", 50)
+
+
+@pytest.mark.parametrize("argument", [3, "a", None, int, lambda: True, lambda a, b, c: True])
+def test_what_is_no_condition_is_refused(argument):
+    with pytest.raises(InvalidProgramError, match="where"):
+        Pattern.begin("a").where(argument)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Pattern.begin("a:b"),
+        lambda: Pattern.begin(""),
+        lambda: Pattern.begin("a").not_next(Pattern.begin("b")),
+        lambda: SkipStrategy.skip_to_next().throw_exception_on_miss(),
+        lambda: Pattern.begin(Pattern.begin("a")).where(lambda value: True),
+        lambda: Pattern.begin("a").times(True),
+        lambda: feed_pattern(Pattern.begin(Pattern.begin("a").optional()).one_or_more(), []),
+    ],
+)
+def test_malformed_patterns(build):
+    """Beside those that Flink refuses too, which are recorded."""
+    with pytest.raises(MalformedPatternError):
+        build()
