@@ -15,13 +15,33 @@ if TYPE_CHECKING:
 _FACTORIES: Final = {
     "blackhole": "printing.BlackholeFactory",
     "datagen": "datagen.DatagenFactory",
+    "delta": "lakes.DeltaFactory",
     "filesystem": "filesystem.FilesystemFactory",
+    "iceberg": "lakes.IcebergFactory",
     "jdbc": "jdbc.factory.JdbcFactory",
     "kafka": "kafka.KafkaFactory",
+    "postgres-cdc": "postgres_cdc.PostgresCdcFactory",
     "print": "printing.PrintFactory",
     "upsert-kafka": "kafka.UpsertKafkaFactory",
 }
 """The modules and classes of the factories."""
+
+
+_ELSEWHERE: Final = {
+    "elasticsearch": "Elasticsearch",
+    "opensearch": "OpenSearch",
+    "mongodb": "MongoDB",
+    "kinesis": "Amazon Kinesis",
+    "firehose": "Amazon Data Firehose",
+    "dynamodb": "Amazon DynamoDB",
+    "mysql-cdc": "the changes of MySQL (debezium-json over kafka carries them)",
+    "hbase": "HBase",
+    "pulsar": "Pulsar",
+    "doris": "Doris",
+    "hudi": "Hudi",
+    "paimon": "Paimon",
+}
+"""Products whose connectors Flink's users know and penstock has not, by the beginnings of names."""
 
 
 def connector_names() -> list[str]:
@@ -42,6 +62,12 @@ def connector_of(options: Mapping[str, str], table: str) -> ConnectorFactory:
             f"Supported connectors: {', '.join(connector_names())}"
         )
     path = _FACTORIES.get(name)
+    product = next((text for start, text in _ELSEWHERE.items() if name.startswith(start)), None)
+    if path is None and product is not None:
+        raise ValidationException(
+            f"penstock has no connector for {product}, which option 'connector'='{name}' of table "
+            f"{table} names. Supported connectors: {', '.join(connector_names())}"
+        )
     if path is None:
         raise ValidationException(
             f"Cannot discover a connector using option 'connector'='{name}' of table {table}. "

@@ -1,0 +1,213 @@
+"""Connectors of streams as tables: their rows become batches, and batches become their rows."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.row_kind import RowKind
+from penstock.datastream.functions import ProcessFunction
+from penstock.errors import SourceError
+from penstock.table import types
+from penstock.table.arrow_types import arrow_schema
+from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.changelog_normalize import normalized
+from penstock.table.connectors.interfaces import (
+    ALL_KINDS,
+    INSERT_ONLY,
+    TableSink,
+    TableSource,
+    stream_of,
+)
+from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.stream_types import type_info_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+    from penstock.connectors.base import Source
+    from penstock.graph.transformations import Transformation
+    from penstock.table.connectors.interfaces import ExecutionContext
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class RowSource(TableSource):
+    """Reads a source whose records are rows with kinds, or elements with fields in order.
+
+    Args:
+        name: The name of the operator.
+        source: The source.
+        row_type: The physical columns.
+        kinds: The row kinds that there may be.
+        is_bounded: Whether the rows end.
+        key: The positions of the primary key if the rows are upserts by it; else none.
+        constants: The metadata columns that have one value, by key.
+        times: The metadata columns that have the time of the record, by key.
+        refusal: What is wrong with an update that has no old row; None if it may have none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        row_type: types.RowType,
+        *,
+        kinds: frozenset[int] = INSERT_ONLY,
+        is_bounded: bool = True,
+        key: Sequence[int] = (),
+        constants: Mapping[str, str] | None = None,
+        times: Sequence[str] = (),
+        refusal: str | None = None,
+    ) -> None:
+        self._name = name
+        self._refusal = refusal
+        self._source = source
+        self._row_type = row_type
+        self._key = list(key)
+        self._constants = dict(constants or {})
+        self._keys: tuple[str, ...] = ()
+        self.kinds = ALL_KINDS if key else kinds
+        self.is_bounded = is_bounded
+        text = types.DataTypes.STRING().not_null()
+        moment = types.DataTypes.TIMESTAMP_LTZ(3).not_null()
+        self.metadata = {**dict.fromkeys(self._constants, text), **dict.fromkeys(times, moment)}
+
+    def with_metadata(self, keys: Sequence[str]) -> TableSource:
+        """Return a source that reads metadata columns behind the physical ones."""
+        import copy
+
+        made: RowSource = copy.copy(self)
+        made._keys = tuple(keys)
+        return made
+
+    def transformation(self, context: ExecutionContext) -> Transformation:
+        """Return the operators that read rows and make batches of them."""
+        from penstock.common.watermark_strategy import WatermarkStrategy
+
+        stream: Any = context.environment.from_source(
+            self._source, WatermarkStrategy.no_watermarks(), self._name
+        )
+        if self._key:
+            stream = normalized(stream.filter(_is_no_old_row), self._key, context.state_ttl_ms)
+        fields = [*self._row_type.fields]
+        fields += [types.RowField(f"$metadata${key}", self.metadata[key]) for key in self._keys]
+        batches = RowBatches(
+            types.RowType(fields),
+            [self._constants.get(key) for key in self._keys],
+            with_kinds=self.kinds != INSERT_ONLY,
+            refusal=None if self._key else self._refusal,
+        )
+        made: Transformation = stream.process(batches).name(f"{self._name} rows").transformation
+        return made
+
+
+class RowBatches(ProcessFunction):
+    """Makes a batch of each row, at once, so that no watermark overtakes it.
+
+    Args:
+        row_type: The columns of the batches, metadata behind the others.
+        metadata: The value of each metadata column; None for the time of the record.
+        with_kinds: Whether batches have a column of row kinds.
+        refusal: What is wrong with an update that has no old row; None if it may have none.
+    """
+
+    def __init__(
+        self,
+        row_type: types.RowType,
+        metadata: Sequence[str | None],
+        *,
+        with_kinds: bool,
+        refusal: str | None,
+    ) -> None:
+        self._refusal = refusal
+        #: The kind of the row before; a restored job may begin behind the old row of an update.
+        self._before = UPDATE_BEFORE
+        self._row_type = row_type
+        self._metadata = list(metadata)
+        self._with_kinds = with_kinds
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        """Yield the batch of a row."""
+        kind = value.get_row_kind().value if self._with_kinds else 0
+        if kind == UPDATE_AFTER and self._before != UPDATE_BEFORE and self._refusal is not None:
+            raise SourceError(self._refusal)
+        self._before = kind
+        row = list(value)
+        row.extend(
+            _moment(ctx.timestamp()) if constant is None else constant
+            for constant in self._metadata
+        )
+        yield record_batch([(kind, row)], self._row_type, with_kinds=self._with_kinds)
+
+
+def _moment(timestamp_ms: int | None) -> datetime.datetime:
+    """Return the time of a record; rows of a snapshot have none and are of the epoch."""
+    return _EPOCH + datetime.timedelta(milliseconds=timestamp_ms or 0)
+
+
+def _is_no_old_row(row: Any) -> bool:
+    return row.get_row_kind() is not RowKind.UPDATE_BEFORE
+
+
+class RowSink(TableSink):
+    """Writes into a sink that takes rows as tuples.
+
+    Args:
+        name: The name of the operator.
+        sink: The sink.
+        row_type: The columns.
+        parallelism: The number of subtasks; None for that of the query.
+    """
+
+    def __init__(
+        self, name: str, sink: Any, row_type: types.RowType, parallelism: int | None = None
+    ) -> None:
+        self._name = name
+        self._sink = sink
+        self._row_type = row_type
+        self.parallelism = parallelism
+
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operators that write the rows."""
+        row_type = self._row_type
+
+        def rows(batch: Any) -> Iterator[tuple[Any, ...]]:
+            return (row for _, row in rows_of(batch, row_type))
+
+        stream = stream_of(transformation, context).flat_map(rows)
+        sink = stream.sink_to(self._sink).name(self._name)
+        if self.parallelism is not None:
+            stream.set_parallelism(self.parallelism)
+            sink.set_parallelism(self.parallelism)
+
+
+def stream_row_type(row_type: types.RowType) -> RowTypeInfo:
+    """Return the type of a stream of such rows; TIMESTAMP_LTZ is an instant there."""
+    from penstock.common.typeinfo import Types
+
+    kinds = [
+        Types.INSTANT() if isinstance(kind, types.LocalZonedTimestampType) else type_info_of(kind)
+        for kind in row_type.field_types()
+    ]
+    made: RowTypeInfo = Types.ROW_NAMED(row_type.field_names(), kinds)
+    return made
+
+
+def stored_schema(row_type: types.RowType) -> Any:
+    """Return the Arrow schema of a table in a lake, whose times have microseconds."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field(
+                field.name,
+                pa.timestamp("us", field.type.tz)
+                if pa.types.is_timestamp(field.type)
+                else field.type,
+                kind.is_nullable,
+            )
+            for field, kind in zip(arrow_schema(row_type), row_type.field_types(), strict=True)
+        ]
+    )
