@@ -17,6 +17,7 @@ from penstock.high_availability.file_leader_election import FileLeaderElectionSe
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.service import CheckpointService
+from penstock.jobmaster.execution import Execution
 from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
 
@@ -145,9 +146,18 @@ def never_hears_that_it_lost(monkeypatch):
     )
 
 
+def starts_new_attempts_empty(monkeypatch):
+    """The JobMaster loses state between its assignment and the deployment.
+
+    A world that carries out the scheduler's actions by itself cannot see that.
+    """
+    monkeypatch.setattr(Execution, "take_state", lambda self: None)
+
+
 @pytest.mark.parametrize(
     "defect",
     [
+        starts_new_attempts_empty,
         has_no_fence,
         keeps_no_pointers,
         tells_before_it_is_known,
