@@ -42,6 +42,12 @@ from penstock.jobmaster.message_router import MessageRouter, WorkerConnection
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.printed_text import PrintedTextWriter
 from penstock.jobmaster.progress import ProgressReader
+from penstock.jobmaster.queue_limits import (
+    MAX_CALLERS,
+    MAX_CALLS_OF_A_JOB,
+    MAX_EVENTS,
+    MAX_MESSAGE_BATCHES,
+)
 from penstock.jobmaster.rescaling import override_parallelism, rescale_as_before
 from penstock.jobmaster.resource_manager import (
     DriverFactory,
@@ -76,8 +82,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 10.0
-MAX_EVENTS = 65_536
-"""Number of uncontrollable events of a kind that may wait for the main thread."""
 
 
 class DuplicateJobSubmissionError(JobExecutionError):
@@ -128,8 +132,10 @@ class Dispatcher:
         self._losses = WorkerLosses()
         self._services = JobManagerSharedServices()
         self._main_thread = main_thread = MainThread("jobmaster", self._main_thread_failed)
-        self._calls = main_thread.user("calls of the program", 1024)
-        self._messages = main_thread.user("messages of TaskExecutors", 1024, waits=True)
+        self._calls = main_thread.user("calls of the program", MAX_CALLERS)
+        self._messages = main_thread.user(
+            "messages of TaskExecutors", MAX_MESSAGE_BATCHES, waits=True
+        )
         self._ends = main_thread.user("ends of TaskExecutors", MAX_EVENTS)
         self._control_certificate = (
             control_certificate(self._token) if settings.tls_enabled else None
@@ -164,7 +170,7 @@ class Dispatcher:
             self._metrics,
             tails,
             self._inspections,
-            main_thread.user("questions of watchers", 1024),
+            main_thread.user("questions of watchers", MAX_CALLERS),
             self._resources,
             self._heartbeats,
         )
@@ -257,7 +263,7 @@ class Dispatcher:
                 self.settings,
                 self._main_thread.user(
                     f"calls of job {job_graph.name}",
-                    MAX_EVENTS,
+                    MAX_CALLS_OF_A_JOB,
                     on_error=lambda error: self._job_broken(job_id, error),
                 ),
                 self._resources,

@@ -6,13 +6,14 @@ import logging
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.connectors.split_source import ReaderInfo, SplitEnumeratorContext
 from penstock.errors import QueueFullError
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.queue_limits import MAX_ENUMERATOR_CALLS, MAX_READER_MESSAGES
 from penstock.jobmaster.split_assignments import SplitAssignments
 from penstock.rpc import messages
 from penstock.serialization.former_layouts import former_fields_taken
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from penstock.connectors.split_source import SplitEnumerator
 
 logger = logging.getLogger(__name__)
-
-MAX_CALLS: Final = 65_536
-"""Number of calls of a kind that may wait for an enumerator's thread."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class SourceCoordinator:
         self._closed = threading.Event()
         name = type(source).__name__
         self._thread = MainThread(f"coordinator of {name}", self._failed)
-        self.thread = self._thread.user(f"calls of the enumerator of {name}", MAX_CALLS)
-        self._messages = self._thread.user(f"messages of readers of {name}", MAX_CALLS)
+        self.thread = self._thread.user(f"calls of the enumerator of {name}", MAX_ENUMERATOR_CALLS)
+        self._messages = self._thread.user(f"messages of readers of {name}", MAX_READER_MESSAGES)
         self._handlers: dict[type[messages.ToEnumerator], Callable[[int, Reader, Any], None]] = {
             messages.ReaderRegistration: self._register,
             messages.RequestSplit: self._request_split,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.job_gateway import SavepointWish
 from penstock.common.options import adaptive, checkpointing
 from penstock.errors import InvalidProgramError, RescalingError
+from penstock.graph.key_groups import UPPER_BOUND_MAX_PARALLELISM as MAX_PARALLELISM
 from penstock.jobmaster.local_job_gateway import JobNotRunningError
 from penstock.rest.call import RestError
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 KEEP_S: Final = 300.0
 MAX_OPERATIONS: Final = 1000
 CALL_TIMEOUT_S: Final = 10.0
-MAX_PARALLELISM: Final = 32768
 _TRIGGER_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 

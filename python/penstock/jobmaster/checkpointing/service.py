@@ -22,6 +22,7 @@ from penstock.jobmaster.checkpointing.end_of_job import EndOfJob
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
+from penstock.jobmaster.queue_limits import MAX_CHECKPOINT_STEPS
 from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.rpc import messages
 from penstock.rpc.checkpoint_messages import AskCheckpoint, CheckpointStandings
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from penstock.rpc.message import Message
 
 logger = logging.getLogger(__name__)
-
-MAX_STEPS: Final = 65_536
-"""Steps of checkpoints that may wait for the thread that carries them out."""
 
 #: How long the end of a job waits for its files to be deleted.
 CLOSE_TIMEOUT_S: Final = 10.0
@@ -112,7 +110,9 @@ class CheckpointService:
         self._timer_deadline_ms = 0
         self._requests: dict[int, Future[CompletedCheckpoint]] = {}
         self._io_thread = services.new_thread(f"checkpoint storage of {job.name}")
-        self._io = self._io_thread.user(f"steps of checkpoints of job {job.name}", MAX_STEPS)
+        self._io = self._io_thread.user(
+            f"steps of checkpoints of job {job.name}", MAX_CHECKPOINT_STEPS
+        )
         self._io_thread.start()
         self._carry_out: dict[type, Callable[[Any], None]] = {
             a.CreateLocation: self._create_location,

@@ -49,7 +49,10 @@ class MailboxUser:
 
 
 WAKE_UPS: Final = MailboxUser("wake-ups", 1)
-COORDINATORS: Final = MailboxUser("messages of coordinators", 65_536)
+#: Splits and events of the sources' enumerators: as many as may wait at the other end of the
+#: connection (`rpc.connection.MAX_QUEUED_MESSAGES`), for each of 16 chained sources.
+COORDINATORS: Final = MailboxUser("messages of coordinators", 16 * 4096)
+#: Triggers and notices: as many as may wait at the other end of the connection.
 CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
 #: The next slice, and word that state was written as a whole beside checkpoints.
 SLICES: Final = MailboxUser("slices of snapshots", 2)
