@@ -153,9 +153,9 @@ class CountDistinct(Fold):
         accumulator.add(values[0])
         return accumulator
 
-    def merged(self, accumulator: set[Any], other: set[Any]) -> set[Any]:
-        """Return the union."""
-        return accumulator | other
+    def merge(self, accumulator: set[Any] | None, other: set[Any] | None) -> set[Any]:
+        """Return the union, which is a set of the caller's own."""
+        return (accumulator or set()) | (other or set())
 
     def result(self, accumulator: set[Any] | None) -> int:
         """Return the number."""
@@ -172,9 +172,9 @@ class Collect(Fold):
         accumulator.append(values[0])
         return accumulator
 
-    def merged(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
-        """Return the values of both."""
-        return accumulator + other
+    def merge(self, accumulator: list[Any] | None, other: list[Any] | None) -> list[Any]:
+        """Return the values of both in a list of the caller's own."""
+        return (accumulator or []) + (other or [])
 
     def result(self, accumulator: list[Any] | None) -> list[Any]:
         """Return a list of the caller's own."""

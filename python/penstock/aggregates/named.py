@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
     from penstock.common.typeinfo import TypeInformation
     from penstock.expressions.computed import ComputedFunction
+    from penstock.expressions.evaluation import Evaluation
 
 
 class Call(NamedTuple):
@@ -45,6 +46,8 @@ class KeyFields(NamedTuple):
 
     def values(self, key: Any) -> tuple[Any, ...]:
         """Return the values of the fields for a key."""
+        if not self.names:  # of windows over all records
+            return ()
         return tuple(key) if self.is_tuple else (key,)
 
 
@@ -63,6 +66,16 @@ class NamedAggregates(AggregateFunction):
         self.arguments = arguments
         self.folds = [FOLDS[call.function]() for call in calls]
         self.given: Callable[[Any], Sequence[Any]] = _nothing if arguments is None else arguments
+
+    def evaluate_by(self, evaluation: Evaluation, types: tuple[object | None, ...]) -> None:
+        """Have the arguments computed in the fastest way that an operator has.
+
+        Args:
+            evaluation: The operator's.
+            types: The declared type of the records.
+        """
+        if self.arguments is not None:
+            self.given = evaluation.without_call(self.arguments.function, 1, types)
 
     def create_accumulator(self) -> tuple[Any, ...]:
         """Return the accumulator of no records."""

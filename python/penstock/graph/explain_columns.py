@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from penstock.aggregates.windows import why_not_in_columns
 from penstock.columns.batch_schema import inexact_field
 from penstock.columns.evaluation import unsupported_operation
 from penstock.columns.exchange import has_batches
@@ -142,7 +143,11 @@ class ColumnFacts:
             function = bound_function(descriptor.function, "filter")
             return self._why_called(function, 1, node.input_types)
         if isinstance(descriptor, operators.Aggregate):
-            return self._why_not_grouped(node)
+            return self._why_not_grouped(node, descriptor.key_fields)
+        if isinstance(descriptor, operators.Window):
+            reason = why_not_in_columns(descriptor, is_batch=False)
+            fields = getattr(descriptor.window_function, "key_fields", None)
+            return self._why_not_grouped(node, fields) if reason is None else reason
         if isinstance(descriptor, operators.Watermarks):
             return self._why_not_stamped(descriptor.strategy, node.input_types)
         if isinstance(descriptor, _TAKING):
@@ -153,10 +158,10 @@ class ColumnFacts:
             return None
         return "as its kind of operator takes them"
 
-    def _why_not_grouped(self, node: StreamNode) -> str | None:
+    def _why_not_grouped(self, node: StreamNode, fields: Any) -> str | None:
         """Return why aggregates take the records of batches one by one; None if they do not."""
         descriptor: Any = node.descriptor
-        name = unhashable_field(descriptor.key_fields)
+        name = unhashable_field(fields)
         if name is not None:
             return f"as no kernel groups by the field {name!r} of the key"
         selector = bound_function(node.key_selectors[0], "get_key")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.aggregates.named import NamedAggregates
 from penstock.expressions.computed import computed_by
 from penstock.expressions.evaluation import Called, Stage
 from penstock.expressions.functions import bound_function
@@ -73,7 +74,7 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
         else:
             types = node.input_types[:1] * arguments
             yield method, _fact(called, arguments, evaluation, types)
-    elif isinstance(descriptor, operators.Aggregate):
+    elif isinstance(function, NamedAggregates):
         if function.arguments is not None:
             given = function.arguments.function
             yield "arguments", _fact(given, 1, evaluation, node.input_types[:1])

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.common.missing_methods import MissingMethods
-from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
+from penstock.common.typeinfo import (
+    PickledBytesTypeInfo,
+    TypeInformation,
+    Types,
+    as_type_information,
+)
 from penstock.datastream.annotations import Annotation, of_results
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (
@@ -27,15 +33,16 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.datastream.window.assigners import whole_millis
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import computed
 from penstock.graph import operators
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Self
 
+    from penstock.aggregates import Aggregate
     from penstock.datastream.data_stream.keyed import KeyedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -154,19 +161,37 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: AggregateFunction | Mapping[str, Aggregate],
         window_function: Any = None,
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
+        *,
+        key_names: Sequence[str] | None = None,
     ) -> DataStream[Any]:
         """Aggregates the records of each window as they come.
 
+        Beyond PyFlink, aggregates may be named, as for `KeyedStream.aggregate`.  A window then
+        emits a row of the key's fields, of ``window_start`` and ``window_end`` in ms if it has
+        them, and of the results.
+
         Args:
-            aggregate_function: Keeps an accumulator per window.
-            window_function: Gets the result when the window fires.
-            accumulator_type: The type of the accumulator.
-            output_type: The type of the results.
+            aggregate_function: Keeps an accumulator per window; or aggregates by the names of
+                their results.
+            window_function: Gets the result when the window fires; None with named aggregates.
+            accumulator_type: The type of the accumulator; None with named aggregates.
+            output_type: The type of the results; None with named aggregates.
+            key_names: The names of the key's fields, with named aggregates, as
+                `KeyedStream.aggregate` takes them.
         """
+        if isinstance(aggregate_function, Mapping):
+            given = (window_function, accumulator_type, output_type)
+            if any(each is not None for each in given):
+                raise WrongArgumentError(
+                    "aggregate: named aggregates take no window function and no types"
+                )
+            return self._aggregated(aggregate_function, key_names)
+        if key_names is not None:
+            raise WrongArgumentError("aggregate: key_names belong to named aggregates")
         check_function(aggregate_function, AggregateFunction, "aggregate", or_callable=False)
         function = shipped(aggregate_function, "aggregate")
         accumulator = (
@@ -181,6 +206,40 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             window_function,
             descriptor,
             type_argument(output_type, "aggregate"),
+        )
+
+    def _aggregated(
+        self, aggregates: Mapping[str, Aggregate], key_names: Sequence[str] | None
+    ) -> DataStream[Any]:
+        """Return the stream of the rows of named aggregates."""
+        from penstock.aggregates.named import KeyFields
+        from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
+        from penstock.aggregates.windows import AllWindowRows, KeyedWindowRows, has_bounds
+
+        declared = self._keyed_stream._plain().get_type()
+        function, fields = named_aggregates(aggregates, declared, "aggregate")
+        selector, key_type = self._keyed_stream._keys()
+        keys = KeyFields((), (), is_tuple=True)
+        if not self._all_windows:
+            keys = key_fields(selector, key_type, declared, key_names, "aggregate")
+        is_bounded = has_bounds(self._assigner)
+        bounds = [(name, Types.LONG()) for name in ("window_start", "window_end")]
+        of_rows = result_type(
+            [
+                *zip(keys.names, keys.types, strict=True),
+                *(bounds if is_bounded else ()),
+                *fields,
+            ],
+            "aggregate",
+        )
+        rows = AllWindowRows if self._all_windows else KeyedWindowRows
+        shipped_function = shipped(function, "aggregate")
+        return self._window(
+            "aggregate",
+            shipped_function,
+            rows(keys, of_rows, has_bounds=is_bounded),
+            AggregatingStateDescriptor(WINDOW_STATE_NAME, shipped_function, PickledBytesTypeInfo()),
+            of_rows,
         )
 
     def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:

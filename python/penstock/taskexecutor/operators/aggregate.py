@@ -30,13 +30,6 @@ def create_aggregate(
     return KeyedAggregateOperator(context, descriptor)
 
 
-def evaluate_arguments(context: OperatorContext, aggregates: NamedAggregates) -> None:
-    """Have an operator's aggregates compute their arguments in the fastest way there is."""
-    if aggregates.arguments is not None:
-        types = context.config.input_types[:1]
-        aggregates.given = context.evaluation.without_call(aggregates.arguments.function, 1, types)
-
-
 class KeyedAggregateOperator(FunctionOperator):
     """Keeps accumulators for each key, and emits rows of the key and the results.
 
@@ -57,7 +50,7 @@ class KeyedAggregateOperator(FunctionOperator):
             msg = f"{context.name!r} aggregates the records of a key, but its input is not keyed"
             raise InvalidProgramError(msg)
         self.aggregates = aggregates
-        evaluate_arguments(context, aggregates)
+        aggregates.evaluate_by(context.evaluation, context.config.input_types[:1])
         self.keys = keys
         self.key_fields = descriptor.key_fields
         self.is_running = descriptor.is_running

@@ -6,6 +6,7 @@ import logging
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock.aggregates.named import NamedAggregates
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     EventTimeTrigger,
@@ -19,6 +20,7 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator, emit_results
+from penstock.taskexecutor.windowing.column_windows import create_column_windows
 from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
 from penstock.taskexecutor.windowing.sessions import create_session_operator
 from penstock.taskexecutor.windowing.timerless import create_timerless_operator
@@ -49,7 +51,9 @@ _CONTENTS = "window-contents"
 
 def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
     """The operator of a windowed stream."""
-    for create in (create_timerless_operator, create_session_operator):
+    if isinstance(descriptor.function, NamedAggregates):
+        descriptor.function.evaluate_by(context.evaluation, context.config.input_types[:1])
+    for create in (create_column_windows, create_timerless_operator, create_session_operator):
         fast = create(context, descriptor)
         if fast is not None:
             return fast

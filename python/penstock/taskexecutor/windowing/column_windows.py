@@ -1,0 +1,185 @@
+"""Named aggregates of tumbling and sliding windows, over batches of columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.aggregates.windows import why_not_in_columns
+from penstock.columns.aggregate_results import ResultBatches
+from penstock.columns.grouped_folds import GroupedFolds
+from penstock.columns.groups import Groups, numbered
+from penstock.columns.keyed_columns import Keyed, keyed_columns
+from penstock.datastream.window.assigners import event_timestamp
+from penstock.expressions.functions import bound_function
+from penstock.network import key_of
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.windowing.timerless import TimerlessWindowOperator
+
+if TYPE_CHECKING:
+    from penstock.aggregates.named import NamedAggregates
+    from penstock.aggregates.windows import WindowRows
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: Times between which the starts and ends of windows have 64 bits.
+_TIMES: Final = (-(1 << 61), 1 << 61)
+
+#: Fewer rows of a window are emitted one by one.
+_FEWEST_ROWS: Final = 8
+
+
+def create_column_windows(
+    context: OperatorContext, descriptor: operators.Window
+) -> ColumnWindowOperator | None:
+    """Return the operator of named aggregates over columns; None where records are looked at."""
+    reason = why_not_in_columns(descriptor, is_batch=context.is_batch)
+    if reason is not None or not context.evaluation.has_columns:
+        return None
+    return ColumnWindowOperator(context, descriptor)
+
+
+class ColumnWindowOperator(TimerlessWindowOperator):
+    """Groups each batch by key and window, and uses the state of each group once for the batch.
+
+    Records, state and results are those of `TimerlessWindowOperator`.
+    """
+
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
+        """Creates the operator."""
+        super().__init__(context, descriptor)
+        aggregates: NamedAggregates = descriptor.function
+        self.aggregates = aggregates
+        self.window_rows: WindowRows = descriptor.window_function
+        key_type: Any = context.config.key_type
+        self.columns = keyed_columns(
+            context.evaluation,
+            bound_function(context.config.key_selectors[0], "get_key"),
+            key_type,
+            aggregates,
+            self.window_rows.key_fields,
+            context.config.input_types[:1],
+        )
+        self.takes_batches = self.columns is not None
+        self.folds = GroupedFolds(aggregates)
+        self.result_batches = ResultBatches(self.window_rows.result_type)
+
+    def process_batch(self, batch: Any) -> None:
+        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        times = self._times(batch)
+        keyed = None if self.columns is None or times is None else self.columns.of(batch)
+        if keyed is None:
+            super().process_batch(batch)
+        else:
+            self._process_columns(batch, keyed, times)
+
+    def _times(self, batch: Any) -> Any:
+        """Return the timestamps as an array of numpy; None if windows may need more than 64 bits.
+
+        Raises:
+            MissingTimestampError: A record has none.
+        """
+        import numpy as np
+
+        stamps = batch.timestamps
+        times = (
+            np.full(len(batch), stamps, np.int64) if isinstance(stamps, int) else stamps.to_numpy()
+        )
+        if not len(times):
+            return None
+        first, last = int(times.min()), int(times.max())
+        if first == MIN_TIMESTAMP:
+            event_timestamp(first)
+        if first < _TIMES[0] or last > _TIMES[1] or self.size > _TIMES[1]:
+            return None
+        return times
+
+    def _process_columns(self, batch: Any, keyed: Keyed, times: Any) -> None:
+        import numpy as np
+        import pyarrow as pa
+
+        remainders = (times - self.offset) % self.slide
+        is_late = times - remainders + (self.size - 1) <= self.timers.current_watermark
+        if is_late.any():
+            self._take_late(batch, is_late)
+        # Records by window: a record that slides is in several ones, of which some have ended.
+        counts = (self.size - remainders + self.slide - 1) // self.slide
+        rows = np.repeat(np.arange(len(times)), counts)
+        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = (times - remainders)[rows] - numbers * self.slide
+        is_open = starts + (self.size - 1) > self.timers.current_watermark
+        if not is_open.all():
+            rows, starts = rows[is_open], starts[is_open]
+        if not len(rows):
+            return
+        by_key = numbered(keyed.keys)
+        firsts = pa.array(by_key.firsts)
+        values = self.columns.key_list(  # type: ignore[union-attr]
+            [column.take(firsts) for column in keyed.keys]
+        )
+        keys = list(map(self.keys.identity, values))
+        codes = by_key.codes[rows]
+        groups = numbered([pa.array(codes), pa.array(starts)])
+        taken = pa.array(rows)
+        arguments = keyed.arguments
+        if len(rows) != len(times) or is_late.any():
+            arguments = [column.take(taken) for column in arguments]
+        self._fold(
+            groups,
+            arguments,
+            [keys[code] for code in codes[groups.firsts].tolist()],
+            starts[groups.firsts].tolist(),
+        )
+
+    def _fold(
+        self, groups: Groups, arguments: list[Any], keys: list[Any], starts: list[int]
+    ) -> None:
+        """Fold the records of groups into the windows of their keys.
+
+        Args:
+            groups: The records by key and window.
+            arguments: The columns that aggregates take.
+            keys: The identity of each group's key.
+            starts: The start of each group's window.
+        """
+        opened: dict[int, Any] = {start: self.contents_of(start, start) for start in set(starts)}
+        places = [opened[start] for start in starts]
+        found = [contents.get(key) for key, contents in zip(keys, places, strict=True)]
+        create = self.aggregates.create_accumulator
+        kept = [create() if each is None else each for each in found]
+        new = self.folds.totals(groups, arguments, kept)
+        order = self.order
+        for key, contents, start, old, each in zip(keys, places, starts, found, new, strict=True):
+            contents.put(key, each)
+            if old is None and order is not None:
+                order.push(start, contents, key)
+
+    def _take_late(self, batch: Any, is_late: Any) -> None:
+        import pyarrow as pa
+
+        if self.late_tag is None:
+            self.late_records_dropped.inc(int(is_late.sum()))
+            return
+        late = batch.filter(pa.array(is_late))
+        for value, timestamp in zip(late.rows(), late.timestamp_list(), strict=True):
+            self.take_late(value, timestamp)
+
+    def _emission(self) -> Any:
+        emit_one_by_one = super()._emission()
+        output, fields = self.output, self.window_rows.key_fields
+
+        def emit(entries: Any, window: Any, timestamp: int) -> None:
+            found = [(key, kept) for key, kept in entries if kept is not None]
+            if self.columns is None or len(found) < _FEWEST_ROWS:
+                emit_one_by_one(found, window, timestamp)
+                return
+            keys = zip(*[fields.values(key_of(key)) for key, _ in found], strict=True)
+            bounds = [[bound] * len(found) for bound in (window.start, window.end)]
+            results = self.folds.results([kept for _, kept in found])
+            batch = self.result_batches.of([*map(list, keys), *bounds, *results], timestamp)
+            if batch is None:
+                emit_one_by_one(found, window, timestamp)
+                return
+            self.timers.num_fired += len(found)
+            output.collect_batch(batch)
+
+        return emit
