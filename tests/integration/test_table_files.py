@@ -74,3 +74,40 @@ def test_formats_without_lines_are_refused(tables, tmp_path):
     declare(tables, "f", tmp_path, "(n INT)", **options)
     with pytest.raises(ValidationException, match=r"has no lines.*csv"):
         tables.execute_sql("SELECT * FROM f")
+
+
+def test_partitions_are_marked_when_their_files_are_there(tables, tmp_path):
+    declare(
+        tables,
+        "f",
+        tmp_path,
+        "(n INT, `day` STRING) PARTITIONED BY (`day`)",
+        format="csv",
+        **{
+            "sink.partition-commit.policy.kind": "success-file",
+            "sink.partition-commit.success-file.name": "done",
+        },
+    )
+    tables.execute_sql("INSERT INTO f VALUES (1, 'mo'), (2, 'tu')").wait()
+    for day in ("mo", "tu"):
+        folder = tmp_path / f"day={day}"
+        assert (folder / "done").read_bytes() == b""
+        assert sum(path.name.startswith("part-") for path in folder.iterdir()) == 1
+    assert not (tmp_path / "done").exists()
+    # The marks are no rows.
+    assert rows_of(tables, "SELECT n, `day` FROM f") == [(1, "mo"), (2, "tu")]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("sink.partition-commit.policy.kind", "metastore,success-file", "neither a metastore"),
+        ("sink.partition-commit.trigger", "partition-time", "does not wait for partition-time"),
+        ("sink.partition-commit.delay", "1 h", "without delay"),
+        ("auto-compaction", "true", "enable_compact"),
+    ],
+)
+def test_what_partitions_do_not_wait_for_is_told(tables, tmp_path, option, value, words):
+    declare(tables, "f", tmp_path, "(n INT)", format="csv", **{option: value})
+    with pytest.raises(ValidationException, match=words):
+        tables.execute_sql("INSERT INTO f VALUES (1)")

@@ -30,23 +30,42 @@ def create_file_committer(
     context: OperatorContext, descriptor: operators.FileCommitter
 ) -> StreamOperator:
     """Commits the pending files of FileSink."""
-    del descriptor
-    return CommitterOperator(lambda _: FileCommitter(context.environment.files))
+    success_file = descriptor.success_file
+    return CommitterOperator(lambda _: FileCommitter(context.environment.files, success_file))
 
 
 class FileCommitter(Committer["PendingFile"]):
     """Renames pending files; one that has its name already is left alone."""
 
-    def __init__(self, files: FileSystems) -> None:
-        """Finds the files of stores in ``files``."""
+    def __init__(self, files: FileSystems, success_file: str | None = None) -> None:
+        """Finds the files of stores in ``files``.
+
+        Args:
+            files: The file systems.
+            success_file: The name of the file that marks a folder whose files have their names.
+        """
         self._files = files
+        self._success_file = success_file
 
     def commit(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
-        """Gives the files their names, which are durable afterwards.
+        """Gives the files their names, which are durable afterwards, and marks their folders.
 
         Raises:
             SinkError: A file cannot be renamed, or is not as long as it was.
         """
+        self._commit_files(requests)
+        if self._success_file is not None:
+            finals = [request.get_committable().final_path for request in requests]
+            for folder in dict.fromkeys(path.rpartition("/")[0] for path in finals):
+                self._mark(f"{folder}/{self._success_file}")
+
+    def _mark(self, path: str) -> None:
+        try:
+            self._files.of(path).publish(path, b"")
+        except OSError as error:
+            raise SinkError(f"the file sink cannot write {path}: {error}") from error
+
+    def _commit_files(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
         folders: set[Path] = set()
         of_no_use: list[str] = []
         for request in requests:

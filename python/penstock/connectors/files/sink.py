@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
@@ -34,6 +35,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         super().__init__(None)
         self._operator = operator
         self._compactor = compactor
+        self._success_file: str | None = None
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -67,13 +69,24 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         """None: the stream is written as it is."""
         return None
 
+    def with_success_files(self, name: str) -> FileSink:
+        """Return a sink that marks the folders of buckets (beyond PyFlink).
+
+        Args:
+            name: The name of the empty file that is put into the folder of a bucket once files in
+                it have their names; it is written again when more files follow.
+        """
+        made = copy(self)
+        made._success_file = name
+        return made
+
     def sink_operator(self) -> operators.FileSink:
         """Writes the files."""
         return self._operator
 
     def committer_operator(self) -> operators.FileCommitter:
         """Gives the files their names."""
-        return operators.FileCommitter()
+        return operators.FileCommitter(success_file=self._success_file)
 
     def compactor_operator(self) -> operators.FileCompactor | None:
         """Puts the files together."""

@@ -87,7 +87,14 @@ class FileSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class FileCommitter(OperatorDescriptor):
-    """Gives the files of a `FileSink` their names."""
+    """Gives the files of a `FileSink` their names.
+
+    Attributes:
+        success_file: The name of an empty file that is put into the folder of each bucket once
+            files in it have their names; None for no such file.
+    """
+
+    success_file: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,8 +63,11 @@ class FilesystemFactory(ConnectorFactory):
         "sink.rolling-policy.inactivity-interval": OptionSpec(duration_ms, 30 * 60_000),
         "sink.rolling-policy.check-interval": OptionSpec(duration_ms, 60_000),
         "sink.shuffle-by-partition.enable": OptionSpec(boolean, False),
-        "sink.partition-commit.policy.kind": OptionSpec(text),
+        "sink.partition-commit.trigger": OptionSpec(file_sinks.commit_trigger, "process-time"),
+        "sink.partition-commit.delay": OptionSpec(file_sinks.commit_delay, 0),
+        "sink.partition-commit.policy.kind": OptionSpec(file_sinks.commit_policy),
         "sink.partition-commit.success-file.name": OptionSpec(text, "_SUCCESS"),
+        "auto-compaction": OptionSpec(file_sinks.auto_compaction, False),
         "sink.parallelism": SINK_PARALLELISM,
     }
 
