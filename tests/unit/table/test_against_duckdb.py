@@ -121,6 +121,12 @@ def _subquery(draw):
                 "SELECT a, b FROM t WHERE b > (SELECT MIN(c) FROM u)",
                 "SELECT a, b FROM t WHERE b = (SELECT MAX(c) FROM u WHERE u.a = t.a)",
                 "SELECT a, (SELECT COUNT(*) FROM u WHERE u.a = t.a) FROM t",
+                "SELECT a FROM t WHERE b > 1 OR a IN (SELECT a FROM u)",
+                "SELECT a, b NOT IN (SELECT c FROM u WHERE u.a = t.a) FROM t",
+                "SELECT a, EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND c > 0) FROM t",
+                "SELECT t.a, l.c FROM t, LATERAL (SELECT c FROM u WHERE u.a = t.a AND c > b) AS l",
+                "SELECT t.a, l.m FROM t LEFT JOIN LATERAL (SELECT SUM(c) AS m, COUNT(*) AS n FROM "
+                "u WHERE u.a = t.a) AS l ON TRUE",
             ]
         )
     )
@@ -147,7 +153,51 @@ def _over(draw):
     return f"SELECT a, b, {call} OVER (PARTITION BY a ORDER BY b NULLS FIRST) FROM t"
 
 
+def _grouping_sets(draw):
+    # Without the empty set, which over no rows is a row in DuckDB and none in Flink.
+    sets = draw(
+        st.sampled_from(["GROUPING SETS ((a), (s), (a, s))", "a, ROLLUP (s)", "s, CUBE (a)"])
+    )
+    calls = ", ".join(draw(st.lists(AGGREGATES, min_size=1, max_size=2)))
+    return f"SELECT a, s, {calls}, GROUPING(a) FROM t{_where(draw)} GROUP BY {sets}"
+
+
+def _three_relations(draw):
+    first, second = (draw(st.sampled_from(["JOIN", "LEFT JOIN", "FULL JOIN"])) for _ in range(2))
+    return (
+        f"SELECT t.a, t.b, u.c, i.n FROM t {first} u ON t.a = u.a {second} (SELECT b, COUNT(*) AS "
+        f"n FROM t{_where(draw)} GROUP BY b) AS i ON i.b = u.c"
+    )
+
+
+def _grouped_join(draw):
+    kind = draw(st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]))
+    call = draw(st.sampled_from(["SUM(u.c)", "COUNT(t.b)", "MAX(t.s)", "COUNT(DISTINCT u.c)"]))
+    return f"SELECT t.a, COUNT(*), {call} FROM t {kind} u ON t.a = u.a GROUP BY t.a"
+
+
+def _united_groups(draw):
+    every = draw(st.sampled_from([" ALL", ""]))
+    return (
+        f"SELECT a, COUNT(*) FROM t{_where(draw)} GROUP BY a UNION{every} SELECT a, MAX(c) FROM u "
+        "GROUP BY a"
+    )
+
+
+def _first_groups(draw):
+    return (
+        "SELECT a, n, m FROM (SELECT a, n, m, ROW_NUMBER() OVER (ORDER BY n DESC, a NULLS FIRST) "
+        f"AS rn FROM (SELECT a, COUNT(*) AS n, {draw(AGGREGATES)} AS m FROM t{_where(draw)} "
+        f"GROUP BY a) AS g) AS r WHERE rn <= {draw(st.integers(1, 3))}"
+    )
+
+
 FORMS = {
+    "grouping_sets": _grouping_sets,
+    "three_relations": _three_relations,
+    "grouped_join": _grouped_join,
+    "united_groups": _united_groups,
+    "first_groups": _first_groups,
     "projection": _projection,
     "grouped": _grouped,
     "nested": _nested,

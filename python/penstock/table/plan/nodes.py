@@ -475,6 +475,12 @@ class Match(_OneInput):
 
     specification: Any
 
+    def describe(self) -> str:
+        """Return the node's line."""
+        names = [self.input.schema.names[i] for i in self.specification.partition]
+        partition = f"partitionBy=[{', '.join(names)}], " if names else ""
+        return f"Match({partition}{self.specification})"
+
 
 # Several relations --------------------------------------------------------------------------------
 

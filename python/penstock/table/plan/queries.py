@@ -17,6 +17,7 @@ from penstock.table.plan.binder import Binder, refuse
 from penstock.table.plan.group_windows import GroupWindows
 from penstock.table.plan.grouping import GroupingCalls, sets_of
 from penstock.table.plan.joins import pushed_down
+from penstock.table.plan.match import bind_match
 from penstock.table.plan.relations import Aggregated, Grouping
 from penstock.table.plan.rules import optimized
 from penstock.table.plan.schema import Field, Schema
@@ -250,9 +251,8 @@ class QueryBinder:
             node: Node = n.Values(Schema((Field("ZERO", zero.type),)), ((zero,),))
             return node, Scope([Relation(("$values",), Schema(()))], outer)
         node, scope = from_clause.FromClause(self).bind(tree, clause, outer)
-        if tree.args.get("match") is not None:
-            refuse("MATCH_RECOGNIZE")
-        return node, scope
+        match = tree.args.get("match")
+        return (node, scope) if match is None else bind_match(self, node, scope, match)
 
     def _outputs(
         self, tree: exp.Select, scope: Scope, expressions: SqlExpressions

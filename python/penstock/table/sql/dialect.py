@@ -393,6 +393,38 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
             made.meta["options"] = self.hinted_options()
         return made
 
+    def _parse_match_recognize(self) -> Any:
+        """Read MATCH_RECOGNIZE, and the WITHIN behind its pattern."""
+        if not self._curr or self._curr.token_type != TokenType.MATCH_RECOGNIZE:
+            return None
+        within = self._taken_within()
+        made = super()._parse_match_recognize()
+        if made is not None and within is not None:
+            made.meta["within"] = within
+        return made
+
+    def _taken_within(self) -> Any:
+        """Read the WITHIN of the pattern that follows, and take its tokens out."""
+        start, depth = self._index, 0
+        for place in range(start + 1, len(self._tokens)):
+            token = self._tokens[place]
+            depth += (token.token_type == TokenType.L_PAREN) - (
+                token.token_type == TokenType.R_PAREN
+            )
+            if depth == 0:
+                return None
+            is_behind_pattern = self._tokens[place - 1].token_type == TokenType.R_PAREN
+            if depth == 1 and is_behind_pattern and token.text.upper() == "WITHIN":
+                self._advance(place + 1 - start)
+                interval = self._parse_interval()
+                if interval is None:
+                    self.raise_error("WITHIN takes an INTERVAL")
+                del self._tokens[place : self._index]
+                self._tokens_size = len(self._tokens)
+                self._retreat(start)
+                return interval
+        return None
+
     def _parse_hint(self) -> Any:
         """Read hints behind SELECT: STATE_TTL; those that choose a join change no result."""
         if not self._match(TokenType.HINT):
