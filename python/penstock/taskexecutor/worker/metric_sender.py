@@ -42,6 +42,7 @@ class MetricSender:
         tasks: Callable[[], Iterable[Task]],
         networks: JobNetworks,
         segment_bytes: int,
+        promised_segments: Callable[[], int],
     ) -> None:
         """Prepares; `start` begins.
 
@@ -52,11 +53,12 @@ class MetricSender:
             tasks: Those that run now.
             networks: The worker's buffers.
             segment_bytes: Size of each.
+            promised_segments: Returns the number that the running tasks are promised.
         """
         self._interval_s = interval_ms / 1000 or None
         self._connection = connection
         self._tasks = tasks
-        self._worker = worker_metrics(networks, segment_bytes)
+        self._worker = worker_metrics(networks, segment_bytes, promised_segments)
         self._closed = threading.Event()
         self._wanted = threading.Event()
         self._has_failed = False
@@ -126,7 +128,9 @@ class MetricSender:
         )
 
 
-def worker_metrics(networks: JobNetworks, segment_bytes: int) -> dict[str, Any]:
+def worker_metrics(
+    networks: JobNetworks, segment_bytes: int, promised_segments: Callable[[], int]
+) -> dict[str, Any]:
     """Gauges of a worker's process and buffers, under the names that Flink's tools look for.
 
     Where Flink tells of a JVM's heap, this is the resident memory of the process.
@@ -135,6 +139,11 @@ def worker_metrics(networks: JobNetworks, segment_bytes: int) -> dict[str, Any]:
     def used() -> int:
         return networks.total_segments - networks.available_segments
 
+    def requested_percent() -> int:
+        """Beyond 100 tasks wait for each other's buffers."""
+        total = networks.total_segments
+        return 100 * promised_segments() // total if total else 0
+
     return {
         **process_metrics(psutil.Process()),
         "Status.Shuffle.Netty.TotalMemorySegments": lambda: networks.total_segments,
@@ -142,5 +151,6 @@ def worker_metrics(networks: JobNetworks, segment_bytes: int) -> dict[str, Any]:
         "Status.Shuffle.Netty.UsedMemorySegments": used,
         "Status.Shuffle.Netty.TotalMemory": lambda: networks.total_segments * segment_bytes,
         "Status.Shuffle.Netty.AvailableMemory": lambda: networks.available_segments * segment_bytes,
+        "Status.Shuffle.Netty.RequestedMemoryUsage": requested_percent,
         "Status.Shuffle.Netty.UsedMemory": lambda: used() * segment_bytes,
     }

@@ -81,6 +81,7 @@ from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.liveness import LivenessWatch
+from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, total_needs
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
@@ -123,6 +124,7 @@ class TaskExecutor:
         self._lock = threading.RLock()
         self._slots = TaskSlotTable(launch.slots, cluster.SLOT_TIMEOUT.read(launch.config) / 1000)
         self._tasks: dict[bytes, Task] = {}
+        self._buffer_needs: dict[bytes, NetworkBufferNeeds] = {}
         self._code: dict[str, bytes] = {}
         self._code_parts: dict[str, list[bytes]] = {}
         self._resources = SlotResources(launch)
@@ -298,6 +300,7 @@ class TaskExecutor:
             self._running_tasks,
             self._networks,
             SEGMENT_SIZE.read(self._launch.config),
+            self._promised_buffers,
         )
         sender.start()
         return sender
@@ -317,6 +320,11 @@ class TaskExecutor:
                 self._metrics = self._start_metrics(self._connection)
         if self._metrics is not None:
             self._metrics.report_soon()
+
+    def _promised_buffers(self) -> int:
+        """Return the network buffers that the running tasks are promised."""
+        with self._lock:
+            return total_needs(self._buffer_needs.values())
 
     def _running_tasks(self) -> list[Task]:
         with self._lock:
@@ -429,6 +437,9 @@ class TaskExecutor:
         with self._lock:
             self._slots.mark_active(descriptor.job_id, descriptor.allocation_id)
             network = self._networks.of(descriptor.job_id)
+        needs = NetworkBufferNeeds.of(descriptor, self._launch.executor_id, config)
+        needs.check(descriptor.task_name, network.total_segments)
+        logger.debug("task %s needs %s", descriptor.task_name, needs)
         temp_dirs = self._launch.temp_dirs
         task = Task(
             descriptor,
@@ -449,6 +460,7 @@ class TaskExecutor:
                 raise PenstockError(f"{task.name} runs already")
             self._slots.add_task(descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id)
             self._tasks[descriptor.attempt_id] = task
+            self._buffer_needs[descriptor.attempt_id] = needs
             self._reports.task_begins(descriptor.job_id)
         return task
 
@@ -545,6 +557,7 @@ class TaskExecutor:
         attempt_id = task.descriptor.attempt_id
         self._liveness.remove(task)
         with self._lock:
+            self._buffer_needs.pop(attempt_id, None)
             if self._tasks.pop(attempt_id, None) is not None:
                 self._reports.task_ended(task.descriptor.job_id)
             freed = self._slots.remove_task(attempt_id)

@@ -1,0 +1,82 @@
+"""NetworkBufferNeeds: the network buffers that a task is promised, as a sum of named users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.common.options.network import BUFFERS_PER_CHANNEL, SEGMENTS
+from penstock.errors import InsufficientBuffersError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from penstock.rpc.task_deployment import TaskDeploymentDescriptor
+
+
+@dataclass(frozen=True)
+class NetworkBufferNeeds:
+    """The least that a task works with; beyond, it shares what is free.
+
+    Sorts of keyed inputs need none: they have managed memory.
+
+    Attributes:
+        partitions: One for each subpartition, and one more for each partition, so that a writer
+            that fills one buffer can begin the next.
+        channels: The exclusive buffers of channels from other TaskExecutors.
+        gates: One for each gate with such channels, for those with a backlog.
+    """
+
+    partitions: int = 0
+    channels: int = 0
+    gates: int = 0
+
+    @staticmethod
+    def of(
+        descriptor: TaskDeploymentDescriptor, executor_id: str, configuration: Mapping[str, str]
+    ) -> NetworkBufferNeeds:
+        """Return the needs of a task.
+
+        Args:
+            descriptor: Its deployment.
+            executor_id: The TaskExecutor that runs it, whose own partitions are read in place.
+            configuration: The TaskExecutor's.
+        """
+        remote = [
+            sum(producer.executor_id != executor_id for producer in gate.producers)
+            for gate in descriptor.gates
+        ]
+        return NetworkBufferNeeds(
+            partitions=sum(one.num_subpartitions + 1 for one in descriptor.partitions),
+            channels=sum(remote) * BUFFERS_PER_CHANNEL.read(configuration),
+            gates=sum(number > 0 for number in remote),
+        )
+
+    @property
+    def total(self) -> int:
+        """The sum."""
+        return self.partitions + self.channels + self.gates
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total} network buffers: {self.partitions} of its partitions, {self.channels} "
+            f"of channels from other TaskExecutors, {self.gates} of input gates"
+        )
+
+    def check(self, task_name: str, num_segments: int) -> None:
+        """Refuse a task that could not run even if it were alone.
+
+        Raises:
+            InsufficientBuffersError: The TaskExecutor has fewer buffers for a job.
+        """
+        if self.total > num_segments:
+            raise InsufficientBuffersError(
+                f"Insufficient number of network buffers: {task_name} needs {self}; its "
+                f"TaskExecutor has {num_segments} for each job. Raise {SEGMENTS.key!r}, or lower "
+                "the parallelism."
+            )
+
+
+def total_needs(needs: Iterable[NetworkBufferNeeds]) -> int:
+    """Return the buffers that several tasks are promised together."""
+    return sum(one.total for one in needs)

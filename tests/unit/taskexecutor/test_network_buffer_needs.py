@@ -1,0 +1,110 @@
+"""Network buffers of a task: the sum of its users is what the data plane promises it.
+
+Method: partitions and gates of a deployment are made by the pure data plane, whose pool counts.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+from penstock.errors import InsufficientBuffersError
+from penstock.network.pure.environment import NetworkEnvironment
+from penstock.rpc.task_deployment import (
+    GateDescriptor,
+    PartitionDescriptor,
+    ProducerDescriptor,
+    TaskDeploymentDescriptor,
+)
+from penstock.taskexecutor.worker.metric_sender import worker_metrics
+from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, total_needs
+
+
+def partition_id(number):
+    return bytes([number]) * 60
+
+
+def deployment(subpartitions=(), gates=()):
+    """A task with partitions of so many subpartitions, and gates of producers on executors."""
+    partitions = tuple(
+        PartitionDescriptor(partition_id(100 + number), count, "PIPELINED_BOUNDED", 100)
+        for number, count in enumerate(subpartitions)
+    )
+    inputs = tuple(
+        GateDescriptor(
+            0,
+            tuple(
+                ProducerDescriptor(partition_id(10 * number + at), executor, "127.0.0.1", 1)
+                for at, executor in enumerate(executors)
+            ),
+            0,
+        )
+        for number, executors in enumerate(gates)
+    )
+    return TaskDeploymentDescriptor(
+        bytes(16), bytes(16), bytes(16), "Map", 0, 1, 1, 0, b"slot", "code", {}, partitions, inputs
+    )
+
+
+@pytest.mark.parametrize(
+    ("subpartitions", "gates"),
+    [
+        ((), ()),
+        ((1,), ()),
+        ((3, 2), ()),
+        ((), (["here"],)),
+        ((), (["there", "here", "elsewhere"],)),
+        ((4,), (["there"], ["here", "here"], ["there", "there"])),
+    ],
+)
+def test_the_data_plane_promises_the_sum(subpartitions, gates):
+    task = deployment(subpartitions, gates)
+    network = NetworkEnvironment(executor_id="here", token=b"token", num_segments=64)
+    made = []
+    try:
+        made.extend(
+            network.create_result_partition(one.partition_id, one.num_subpartitions)
+            for one in task.partitions
+        )
+        for gate in task.gates:
+            channels = [
+                (c.partition_id, c.subpartition, None if c.executor_id == "here" else (c.host, 1))
+                for c in gate.channels
+            ]
+            made.append(network.create_input_gate(channels))
+        needs = NetworkBufferNeeds.of(task, "here", {})
+        assert network.buffer_pool.required_segments == needs.total
+    finally:
+        for one in made:
+            getattr(one, "release", getattr(one, "close", None))()
+        network.close()
+
+
+def test_users_are_named():
+    needs = NetworkBufferNeeds.of(deployment((3,), (["there", "there"],)), "here", {})
+    assert needs == NetworkBufferNeeds(partitions=4, channels=4, gates=1)
+    assert str(needs) == (
+        "9 network buffers: 4 of its partitions, 4 of channels from other TaskExecutors, "
+        "1 of input gates"
+    )
+    assert total_needs([needs, needs, NetworkBufferNeeds()]) == 18
+
+
+def test_exclusive_buffers_are_those_of_the_configuration():
+    options = {"taskmanager.network.memory.buffers-per-channel": "5"}
+    needs = NetworkBufferNeeds.of(deployment((), (["there", "there"],)), "here", options)
+    assert needs.channels == 10
+
+
+def test_a_task_that_can_never_run_is_refused_and_told_why():
+    needs = NetworkBufferNeeds(partitions=4, channels=4, gates=1)
+    needs.check("Map", 9)
+    with pytest.raises(InsufficientBuffersError) as caught:
+        needs.check("Map", 8)
+    for part in ("Map needs 9 network buffers: 4 of its partitions", "has 8", "network.segments"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(("total", "promised", "percent"), [(64, 48, 75), (64, 96, 150), (0, 0, 0)])
+def test_the_rest_interface_shows_the_share_that_is_promised(total, promised, percent):
+    networks = SimpleNamespace(total_segments=total, available_segments=total)
+    gauges = worker_metrics(networks, 32768, lambda: promised)
+    assert gauges["Status.Shuffle.Netty.RequestedMemoryUsage"]() == percent
