@@ -1,17 +1,31 @@
-"""Every Python example of the documents runs."""
+"""Every Python example of the documents runs.
 
+The fence of an example says how: ``python`` is executed here.  ``py`` needs a server, and is
+executed here up to the job, which is only planned.  ``py spark`` needs Spark; e2e/test_guide_on_spark.py
+executes it.
+"""
+
+import ast
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from penstock.datastream import StreamExecutionEnvironment
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = [
-    pytest.param(example, id=f"{page.relative_to(ROOT)}-{number}")
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S))
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def examples(fence):
+    """Return the blocks with a fence, as parameters."""
+    return [
+        pytest.param(example, id=f"{page.relative_to(ROOT)}-{number}")
+        for page in PAGES
+        for number, example in enumerate(
+            re.findall(rf"^```{fence}\n(.*?)^```", page.read_text(), re.M | re.S)
+        )
+    ]
 
 
 MESSAGES = re.findall(
@@ -60,7 +74,7 @@ def test_what_the_guide_imports_is_in_the_reference() -> None:
 
 LINKS = [
     (page, link)
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in PAGES
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
     if "://" not in link
 ]
@@ -85,8 +99,40 @@ def test_links_lead_somewhere() -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", examples("python"))
 def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("example", examples("py"))
+def test_example_that_needs_a_server_builds_its_job(
+    example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plans = []
+
+    def plan(env, *names):
+        plans.append(env.get_execution_plan())
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", "0123456789abcdef" * 4)
+    monkeypatch.setattr(StreamExecutionEnvironment, "execute", plan)
+    exec(compile(example, "example", "exec"), {"__name__": "__main__"})
+    assert bool(plans) == (".execute(" in example)
+
+
+def test_every_program_has_a_fence_that_runs_it() -> None:
+    fence = re.compile(r"^```(?!python\n|py\n|py spark\n)(?:[^\n]+)?\n(.*?)^```", re.M | re.S)
+    unmarked = []
+    for page in PAGES:
+        for block in fence.findall(page.read_text()):
+            try:
+                tree = ast.parse(block)
+            except SyntaxError:
+                continue
+            if any(
+                isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) for node in tree.body
+            ):
+                unmarked.append(f"{page.relative_to(ROOT)}: {block[:60]}")
+    assert unmarked == []
