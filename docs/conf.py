@@ -10,6 +10,21 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "penstock"
+html_logo = "_static/penstock.svg"
+html_favicon = "_static/penstock.svg"
+html_static_path = ["_static"]
+html_css_files = ["penstock.css"]
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0b5cad",
+        "color-brand-content": "#0b5cad",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7cc4ff",
+        "color-brand-content": "#7cc4ff",
+    },
+    "navigation_with_keys": True,
+}
 default_role = "code"
 #: Links to files beside `docs` work where the repository is shown, and are text in the site; that
 #: all links lead somewhere is tested.
@@ -34,7 +49,7 @@ def _add_contents(app, name, source):
     if name == root_doc:
         for section in source[0].split("\n## ")[1:]:
             title, _, text = section.partition("\n")
-            pages = dict.fromkeys(re.findall(r"\]\(([\w/]+)\.md\)", text))
+            pages = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.md\)", text))
             source[0] += "\n".join(
                 ["\n\n```{toctree}\n:hidden:", f":caption: {title}\n", *pages, "```\n"]
             )

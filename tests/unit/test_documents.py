@@ -1,8 +1,8 @@
 """Every Python example of the documents runs.
 
 The fence of an example says how: ``python`` is executed here.  ``py`` needs a server, and is
-executed here up to the job, which is only planned.  ``py spark`` needs Spark; e2e/test_guide_on_spark.py
-executes it.
+executed here up to the job, which is only planned.  ``py spark`` needs Spark: see
+e2e/test_guide_on_spark.py.
 """
 
 import ast
