@@ -46,6 +46,7 @@ SHARED_SOURCES = {
         "function_operators",
         "operator_loop",
         "pattern_matching",
+        "pattern_operator",
         "process_operators",
         "source_operators",
         "time_operators",

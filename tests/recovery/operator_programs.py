@@ -5,6 +5,7 @@ Every result of these jobs follows from its elements alone, whatever order they 
 
 import asyncio
 
+from penstock.cep import CEP, Pattern
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
@@ -187,6 +188,23 @@ def expected_interval_join():
     ]
 
 
+# ---- patterns ----------------------------------------------------------------------------------
+
+
+def patterns(stream):
+    """Of each key, every third number and the two behind it."""
+    begun = Pattern.begin("first").where(lambda n: n // KEYS % 3 == 0)
+    whole = begun.next("others").times(2).where(lambda n, ctx: n > ctx.first("first"))
+    return CEP.pattern(stream.key_by(key_of, Types.LONG()), whole).select(
+        lambda match: (match["first"][0], match["others"][0], match["others"][1])
+    )
+
+
+def expected_patterns():
+    firsts = (number for number in range(ELEMENTS - 2 * KEYS) if number // KEYS % 3 == 0)
+    return [(first, first + KEYS, first + 2 * KEYS) for first in firsts]
+
+
 # ---- two inputs --------------------------------------------------------------------------------
 
 
@@ -253,6 +271,7 @@ KINDS = {
     "broadcast": (broadcast, expected_broadcast),
     "async": (async_wait, expected_async_wait),
     "interval join": (interval_join, expected_interval_join),
+    "pattern": (patterns, expected_patterns),
     "two inputs": (two_inputs, expected_two_inputs),
     "iteration": (iteration, expected_iteration),
 }

@@ -23,7 +23,7 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
 @pytest.mark.parametrize(
     ("kind", "cache"),
     [
-        *((kind, "64 kb") for kind in ("window", "sessions", "timer", "interval join")),
+        *((kind, "64 kb") for kind in ("window", "sessions", "timer", "interval join", "pattern")),
         # Of which most rests, and is written after each checkpoint.
         ("two inputs", "8 mb"),
     ],

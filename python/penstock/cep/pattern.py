@@ -53,7 +53,8 @@ class Pattern:
         skip_strategy: SkipStrategy,
     ) -> None:
         """Use `Pattern.begin`, `next`, `followed_by` and the like."""
-        if not isinstance(name, str) or not name:
+        given: Any = name
+        if not isinstance(given, str) or not given:
             raise MalformedPatternError(f"the name of a part is a text, got {name!r}")
         if DELIMITER in name:
             raise MalformedPatternError(

@@ -49,7 +49,8 @@ def feed_pattern(
 
     time = 0
     matcher = create_matcher(compiled_for(pattern, type_info), lambda given: given, lambda: time)
-    matcher.timed_out = timed_out = []
+    timed_out: list[tuple[dict[str, list[Any]], int]] = []
+    matcher.timed_out = timed_out
     entry = matcher.new_entry()
     matches: list[dict[str, list[Any]]] = []
     for event, time in events:

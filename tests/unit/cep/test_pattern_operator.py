@@ -11,12 +11,19 @@ from penstock.cep import (
     SkipStrategy,
     TimedOutPartialMatchHandler,
 )
+from penstock.cep.pattern_stream import compiled_for
 from penstock.common.time import Duration
 from penstock.common.typeinfo import Types
 from penstock.datastream import OutputTag
 from penstock.errors import IllegalStateError, InvalidProgramError
 from penstock.expressions import field
-from penstock.testing import PipelineTestHarness, feed_pattern
+from penstock.graph import operators
+from penstock.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    PipelineTestHarness,
+    feed_pattern,
+    redistribute,
+)
 
 BACKENDS = ["hashmap", "rocksdb"]
 LATE = OutputTag("late")
@@ -198,6 +205,38 @@ def test_matches_and_waiting_records_survive_a_snapshot(backend):
     # The loops could have gone on.
     assert restored.values("ended") == [("a=1+2+7", 51), ("a=2+7", 52), ("a=7", 57), ("a=9", 59)]
     restored.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_matches_move_with_their_key_groups(backend):
+    def subtask(number, parallelism):
+        function = Texts()
+        return KeyedOneInputStreamOperatorTestHarness(
+            operators.MatchPattern(function, pattern=compiled_for(order_and_pay(), None)),
+            lambda event: event[0],
+            configuration={"state.backend.type": backend},
+            subtask=number,
+            parallelism=parallelism,
+        )
+
+    keys = [str(number) for number in range(20)]
+    with subtask(0, 1) as harness:
+        for key in keys:
+            harness.process_element((key, "o", 1), 1)
+        harness.process_watermark(5)
+        for key in keys:
+            harness.process_element((key, "p", 8), 8)
+        snapshot = harness.snapshot(1)
+    shares = []
+    for number, part in enumerate(redistribute([snapshot], 2)):
+        harness = subtask(number, 2)
+        harness.initialize_state(part)
+        with harness:
+            harness.process_watermark(10)
+            shares.append(len(harness.values))
+            assert set(harness.values) <= {("order=1 pay=8", 8)}
+    assert sum(shares) == len(keys)
+    assert 0 not in shares
 
 
 def test_a_longer_pattern_with_the_same_names_goes_on():

@@ -63,9 +63,9 @@ IS_TRUE = 2
 
 def is_before(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
     """Return whether a match has an earlier first record than another; none comes last."""
-    if left[1] == 0:
-        return False
-    return right[1] == 0 or left[1] < right[1]
+    first: int = left[1]
+    other: int = right[1]
+    return first != 0 and (other == 0 or first < other)
 
 
 def push(heap: list[Any], match: tuple[Any, ...]) -> None:
@@ -395,7 +395,7 @@ class PatternMatcher:
         if self.window_ms == 0:
             return False
         first = entry[2][0]
-        return first[1] != 0 and first[3] <= timestamp - self.window_ms
+        return bool(first[1] != 0 and first[3] <= timestamp - self.window_ms)
 
     def _ended_window(self, match: tuple[Any, ...], timestamp: int) -> int:
         """Return 1 if the window since the last record has ended, 2 if that since the first."""
@@ -563,7 +563,8 @@ class PatternMatcher:
             return last
         limit = 0
         for label, record in path:
-            if label == self.skip_to and (limit == 0 or self.skip == 4):
+            # TO_FIRST takes the first one, TO_LAST the last one.
+            if label == self.skip_to and limit * (4 - self.skip) == 0:
                 limit = record
         if self.throws_on_miss:
             if limit == 0:

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.pattern_operator import *  # noqa: F403
