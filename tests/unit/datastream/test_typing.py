@@ -4,6 +4,7 @@ Method: they reveal the types of a small program.
 """
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import mypy.api
 import penstock
+import pytest
 
 PROGRAM = """
     from penstock.common import Types, WatermarkStrategy
@@ -32,6 +34,116 @@ PROGRAM = """
     def read(source: PythonSource[bytes, SourceSplit]) -> None:
         reveal_type(env.from_source(source, WatermarkStrategy.no_watermarks(), "source"))
 """
+RECORDS = """
+    from collections.abc import Iterable, Iterator
+    from dataclasses import dataclass
+    from typing import Any
+
+    from penstock.common import Time
+    from penstock.datastream import (
+        AggregateFunction,
+        KeyedProcessFunction,
+        MapFunction,
+        ProcessWindowFunction,
+        StreamExecutionEnvironment,
+    )
+    from penstock.datastream.window import TumblingEventTimeWindows
+    from penstock.expressions import field
+
+
+    @dataclass
+    class Click:
+        user: str
+        price: float
+
+
+    @dataclass
+    class Bill:
+        user: str
+
+
+    def to_bill(click: Click) -> Bill:
+        return Bill(click.user)
+
+
+    def users(click: Click) -> Iterator[str]:
+        yield click.user
+
+
+    class ToBill(MapFunction):
+        def map(self, value: Click) -> Bill:
+            return Bill(value.user)
+
+
+    class Billed(KeyedProcessFunction):
+        def process_element(self, value: Click, ctx: Any) -> Iterator[Bill]:
+            yield Bill(value.user)
+
+
+    class Counted(AggregateFunction):
+        def create_accumulator(self) -> int:
+            return 0
+
+        def add(self, value: Click, accumulator: int) -> int:
+            return accumulator + 1
+
+        def get_result(self, accumulator: int) -> int:
+            return accumulator
+
+        def merge(self, acc_a: int, acc_b: int) -> int:
+            return acc_a + acc_b
+
+
+    class Summed(ProcessWindowFunction[Click, Bill, str, Any]):
+        def process(self, key: str, context: Any, elements: Iterable[Click]) -> Iterable[Bill]:
+            return [Bill(key)]
+
+
+    def both(click: Click, bill: Bill | None) -> tuple[str, bool]:
+        return click.user, bill is None
+
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    clicks = env.from_collection([Click("ada", 1.0)])
+    bills = clicks.map(to_bill)
+    reveal_type(bills)
+    reveal_type(clicks.map(ToBill()))
+    reveal_type(clicks.flat_map(users).map(Bill))
+    reveal_type(clicks.flat_map(users))
+    keyed = clicks.key_by("user", field("price"))
+    reveal_type(keyed)
+    reveal_type(keyed.sum("price"))
+    reveal_type(keyed.process(Billed()))
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.hours(1)))
+    reveal_type(windows.reduce(lambda a, b: a))
+    reveal_type(windows.aggregate(Counted()))
+    reveal_type(windows.process(Summed()))
+    reveal_type(windows.top_n(3, "price"))
+    joined = clicks.join(bills).where("user").equal_to("user")
+    reveal_type(joined.apply(both))
+    reveal_type(joined.apply(both, how="left"))
+    reveal_type(joined.apply(both, how="left", deadline=Time.hours(1)))
+    reveal_type(clicks.join_latest(bills).where("user").equal_to("user").apply(both))
+    reveal_type(env.from_collection([{"user": "ada"}]).as_records(Bill))
+"""
+REVEALED_RECORDS = [
+    "DataStream[Bill]",
+    "DataStream[Bill]",
+    "DataStream[Bill]",
+    "DataStream[str]",
+    "KeyedStream[Click]",
+    "DataStream[Click]",
+    "DataStream[Bill]",
+    "DataStream[Click]",
+    "DataStream[int]",
+    "DataStream[Bill]",
+    "DataStream[Click]",
+    "DataStream[tuple[str, bool]]",
+    "DataStream[Row]",
+    "DataStream[tuple[str, bool]]",
+    "DataStream[tuple[str, bool]]",
+    "DataStream[Bill]",
+]
 REVEALED = [
     "DataStream[int]",
     "DataStream[str]",
@@ -45,18 +157,31 @@ REVEALED = [
 ]
 
 
-def test_mypy_follows_element_types(tmp_path):
+#: Each program, and the types that it reveals.
+PROGRAMS = pytest.mark.parametrize(
+    ("text", "expected"), [(PROGRAM, REVEALED), (RECORDS, REVEALED_RECORDS)]
+)
+
+
+def unqualified(found):
+    """A type without the modules of its classes."""
+    return re.sub(r"[\w.]+\.", "", found)
+
+
+@PROGRAMS
+def test_mypy_follows_element_types(tmp_path, text, expected):
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM))
+    program.write_text(textwrap.dedent(text))
     report, errors, status = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(program)])
     assert (errors, status) == ("", 0), report
     lines = [line for line in report.splitlines() if "Revealed type is" in line]
-    assert [line.split('"')[1].rpartition(".")[2] for line in lines] == REVEALED
+    assert [unqualified(line.split('"')[1]) for line in lines] == expected
 
 
-def test_pyright_follows_element_types(tmp_path):
+@PROGRAMS
+def test_pyright_follows_element_types(tmp_path, text, expected):
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM))
+    program.write_text(textwrap.dedent(text))
     package = Path(penstock.__file__).parent
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(package.parent)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
@@ -66,4 +191,4 @@ def test_pyright_follows_element_types(tmp_path):
     assert report["summary"]["errorCount"] == 0, report
     messages = [found["message"] for found in report["generalDiagnostics"]]
     revealed = [message for message in messages if message.startswith("Type of")]
-    assert [message.split('"')[-2] for message in revealed] == REVEALED
+    assert [message.split('"')[-2] for message in revealed] == expected

@@ -7,7 +7,7 @@ their side, united, put into windows per key, and each window that fires is divi
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
@@ -23,7 +23,6 @@ from penstock.datastream.data_stream.regular_joins import DeadlineJoin, RegularJ
 from penstock.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
-    JoinFunction,
     KeySelector,
     MapFunction,
     WindowFunction,
@@ -37,11 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
+    from penstock.common.types import Row
     from penstock.datastream.data_stream.connected import ConnectedStreams
     from penstock.datastream.data_stream.stream import DataStream, TypeArgument
+    from penstock.datastream.data_stream.typed_functions import Joins
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.window import Evictor, Trigger, WindowAssigner
     from penstock.expressions import Expression
+
+OUT = TypeVar("OUT")
 
 LEFT, RIGHT = 0, 1
 
@@ -136,9 +139,53 @@ class _WithWindow(MissingMethods):
 class JoinedStreams(_TwoKeyedStreams):
     """Two streams whose pairs of one key, and of one window if there are any, are joined."""
 
+    @overload
     def apply(
         self,
-        function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+        function: FlatJoinFunction,
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[Any]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner"] = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., Any] | Joins[Any],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["left", "right", "full"],
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: None = None,
+    ) -> DataStream[Row]: ...
+
+    def apply(
+        self,
+        function: Any,
         output_type: TypeArgument = None,
         *,
         how: How = "inner",
@@ -197,12 +244,26 @@ class JoinedStreams(_TwoKeyedStreams):
     class WithWindow(_WithWindow):
         """Joined streams in windows."""
 
+        @overload
         def apply(
             self,
-            function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+            function: FlatJoinFunction,
             output_type: TypeArgument = None,
             *,
             how: How = "inner",
+        ) -> DataStream[Any]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[..., OUT] | Joins[OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: How = "inner",
+        ) -> DataStream[OUT]: ...
+
+        def apply(
+            self, function: Any, output_type: TypeArgument = None, *, how: How = "inner"
         ) -> DataStream[Any]:
             """Calls a function with each pair of a window.
 

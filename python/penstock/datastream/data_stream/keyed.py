@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.interval_joined import IntervalJoin
     from penstock.datastream.data_stream.rankings import Results
+    from penstock.datastream.data_stream.typed_functions import Processes
     from penstock.datastream.data_stream.windowed import WindowedStream
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.state_lifetime import Lifetime
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.expressions import Expression
 
 T = TypeVar("T")
+OUT = TypeVar("OUT")
 
 
 class KeyedStream(DataStream[T], Generic[T]):
@@ -112,9 +114,7 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Replaces the key; the selector sees the records."""
         return self._origin.key_by(key_selector, key_type, *fields)
 
-    def process(  # type: ignore[override]  # keyed functions only, as in PyFlink
-        self, func: KeyedProcessFunction, output_type: TypeArgument = None
-    ) -> DataStream[Any]:
+    def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
         """Makes any number of records of each, with state and timers per key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
         return self._one_input(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from penstock.common.change_rows import kind_of_change
 from penstock.common.row_kind import RowKind
@@ -18,11 +18,14 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.datastream.data_stream.stream import DataStream, TypeArgument
-    from penstock.datastream.functions import RuntimeContext
+    from penstock.datastream.data_stream.typed_functions import Joins
+    from penstock.datastream.functions import FlatJoinFunction, RuntimeContext
     from penstock.datastream.state_ttl_config import StateTtlConfig
+
+OUT = TypeVar("OUT")
 
 _REMOVALS: Final = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
@@ -34,6 +37,28 @@ class LatestJoinedStreams(_TwoKeyedStreams):
         """Prepares a join; use `DataStream.join_latest`."""
         super().__init__(first, second)
         self._broadcast = broadcast
+
+    @overload
+    def apply(
+        self,
+        function: FlatJoinFunction,
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[OUT]: ...
 
     def apply(
         self,

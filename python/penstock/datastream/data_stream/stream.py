@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
     from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
     from penstock.datastream.data_stream.split import SplitStream
+    from penstock.datastream.data_stream.typed_functions import FlatMaps, Maps, Processes
     from penstock.datastream.data_stream.windowed import AllWindowedStream
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
@@ -100,10 +101,10 @@ class DataStream(StreamSettings, Generic[T]):
     ) -> DataStream[OUT]: ...
 
     @overload
-    def map(self, func: MapFunction, output_type: TypeArgument = None) -> DataStream[Any]: ...
+    def map(self, func: Maps[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]: ...
 
     def map(
-        self, func: Callable[[T], Any] | MapFunction, output_type: TypeArgument = None
+        self, func: Callable[[T], Any] | Maps[T, Any], output_type: TypeArgument = None
     ) -> DataStream[Any]:
         """Makes one record of each.
 
@@ -154,11 +155,13 @@ class DataStream(StreamSettings, Generic[T]):
 
     @overload
     def flat_map(
-        self, func: FlatMapFunction, output_type: TypeArgument = None
-    ) -> DataStream[Any]: ...
+        self, func: FlatMaps[T, OUT], output_type: TypeArgument = None
+    ) -> DataStream[OUT]: ...
 
     def flat_map(
-        self, func: Callable[[T], Iterable[Any]] | FlatMapFunction, output_type: TypeArgument = None
+        self,
+        func: Callable[[T], Iterable[Any]] | FlatMaps[T, Any],
+        output_type: TypeArgument = None,
     ) -> DataStream[Any]:
         """Makes any number of elements of each; see `map` for the arguments."""
         function = self._function(func, "flat_map", wanted="list")
@@ -179,7 +182,7 @@ class DataStream(StreamSettings, Generic[T]):
             Annotation(self._kept_annotation()),
         )
 
-    def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
+    def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
         """Makes any number of records of each, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)

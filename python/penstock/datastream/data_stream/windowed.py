@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.typeinfo import (
@@ -44,9 +44,15 @@ if TYPE_CHECKING:
 
     from penstock.aggregates import Aggregate
     from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.typed_functions import (
+        Aggregates,
+        ProcessesAll,
+        ProcessesWindow,
+    )
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 T = TypeVar("T")
+OUT = TypeVar("OUT")
 
 WINDOW_STATE_NAME = "window-contents"
 
@@ -133,6 +139,27 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         self._evictor = evictor
         return self
 
+    @overload
+    def reduce(
+        self, reduce_function: ReduceFunction | Callable[[T, T], T], window_function: None = None
+    ) -> DataStream[T]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[T, T], T],
+        window_function: ProcessesWindow[T, OUT] | ProcessesAll[T, OUT],
+        output_type: TypeArgument = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[T, T], T],
+        window_function: Any = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]: ...
+
     def reduce(
         self,
         reduce_function: ReduceFunction | Callable[[Any, Any], Any],
@@ -159,9 +186,36 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         descriptor = ReducingStateDescriptor(WINDOW_STATE_NAME, function, element)
         return self._window("reduce", function, window_function, descriptor, result)
 
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: Aggregates[T, OUT],
+        window_function: None = None,
+        accumulator_type: TypeArgument = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: ProcessesWindow[Any, OUT] | ProcessesAll[Any, OUT],
+        accumulator_type: TypeArgument = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
     def aggregate(
         self,
         aggregate_function: AggregateFunction | Mapping[str, Aggregate],
+        window_function: Any = None,
+        accumulator_type: TypeArgument = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: Any,
         window_function: Any = None,
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
@@ -246,6 +300,18 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         """Evaluates each window with all its records."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
         return self._listed("apply", window_function, output_type)
+
+    @overload
+    def process(
+        self,
+        process_window_function: ProcessesWindow[T, OUT] | ProcessesAll[T, OUT],
+        output_type: TypeArgument = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, process_window_function: Any, output_type: TypeArgument = None
+    ) -> DataStream[Any]: ...
 
     def process(
         self, process_window_function: Any, output_type: TypeArgument = None

@@ -1,0 +1,74 @@
+"""Shapes of functions by which type checkers infer the type of the records that they emit.
+
+A function class needs no type parameters for it: the annotations of its method are enough.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+IN = TypeVar("IN", contravariant=True)
+OUT = TypeVar("OUT", covariant=True)
+
+
+class Maps(Protocol[IN, OUT]):
+    """A MapFunction."""
+
+    def map(self, value: IN, /) -> OUT:
+        """The record to emit."""
+        ...
+
+
+class FlatMaps(Protocol[IN, OUT]):
+    """A FlatMapFunction."""
+
+    def flat_map(self, value: IN, /) -> Iterable[OUT]:
+        """The records to emit."""
+        ...
+
+
+class Processes(Protocol[IN, OUT]):
+    """A ProcessFunction or KeyedProcessFunction."""
+
+    def process_element(self, value: IN, ctx: Any, /) -> Iterable[OUT] | None:
+        """The records to emit."""
+        ...
+
+
+class Aggregates(Protocol[IN, OUT]):
+    """An AggregateFunction."""
+
+    def add(self, value: IN, accumulator: Any, /) -> Any:
+        """The accumulator with one more record."""
+        ...
+
+    def get_result(self, accumulator: Any, /) -> OUT:
+        """The result of an accumulator."""
+        ...
+
+
+class ProcessesWindow(Protocol[IN, OUT]):
+    """A ProcessWindowFunction."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[IN], /) -> Iterable[OUT]:
+        """The records to emit when the window fires."""
+        ...
+
+
+class ProcessesAll(Protocol[IN, OUT]):
+    """A ProcessAllWindowFunction."""
+
+    def process(self, context: Any, elements: Iterable[IN], /) -> Iterable[OUT]:
+        """The records to emit when the window fires."""
+        ...
+
+
+class Joins(Protocol[OUT]):
+    """A JoinFunction."""
+
+    def join(self, first: Any, second: Any, /) -> OUT:
+        """The record to emit for a pair."""
+        ...
