@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.table import exceptions as errors
 from penstock.table.catalog_objects import (
@@ -53,6 +53,17 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_EXTERNAL = ("HiveCatalog", "IcebergCatalog", "JdbcCatalog")
+
+
+def __getattr__(name: str) -> Any:
+    """Return a catalog of databases or lakes, whose module knows this one."""
+    if name not in _EXTERNAL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock.table import external_catalogs
+
+    return getattr(external_catalogs, name)
 
 
 class Catalog(ABC):

@@ -46,8 +46,8 @@ class CatalogManager:
         """
         if name in self._catalogs:
             raise errors.CatalogException(f"Catalog {name} already exists")
-        self._catalogs[name] = catalog
         catalog.open()
+        self._catalogs[name] = catalog
 
     def drop_catalog(self, name: str, ignore_if_not_exists: bool) -> None:
         """Forget a catalog.

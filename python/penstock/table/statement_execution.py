@@ -27,7 +27,7 @@ from penstock.table.types import DataTypes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.table.catalog import ObjectIdentifier
+    from penstock.table.catalog import Catalog, ObjectIdentifier
     from penstock.table.plan.nodes import Node, Sink
     from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_result import TableResult
@@ -369,17 +369,19 @@ class StatementExecution:
         )
 
     def _create_catalog(self, statement: s.CreateCatalog) -> None:
-        kind = statement.options.get("type")
-        if kind != "generic_in_memory":
-            raise ValidationException(
-                f"Catalog {statement.name} has the type {kind!r}: penstock has the type "
-                "'generic_in_memory'"
-            )
         exists = self._catalogs.find_catalog(statement.name) is not None
         if exists and statement.if_not_exists:
             return
-        default = statement.options.get("default-database")
-        catalog = GenericInMemoryCatalog(statement.name, default)
+        options = dict(statement.options)
+        kind = options.pop("type", None)
+        catalog: Catalog
+        if kind == "generic_in_memory":
+            default = options.get("default-database")
+            catalog = GenericInMemoryCatalog(statement.name, default)
+        else:
+            from penstock.table.external_catalogs import external_catalog
+
+            catalog = external_catalog(statement.name, kind, options)
         self._catalogs.register_catalog(statement.name, catalog)
 
     def _drop(self, statement: s.Drop) -> None:

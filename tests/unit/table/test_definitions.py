@@ -113,7 +113,7 @@ def test_databases_and_catalogs(tables):
     assert tables.get_current_database() == "default"
     assert _rows(tables.execute_sql("SHOW CATALOGS")) == [("c",), ("default_catalog",)]
     with pytest.raises(ValidationException, match="generic_in_memory"):
-        tables.execute_sql("CREATE CATALOG e WITH ('type' = 'jdbc')")
+        tables.execute_sql("CREATE CATALOG e WITH ('type' = 'hive')")
 
 
 def test_functions_are_found_in_any_case(tables):
