@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from penstock.datastream.data_stream.refused_settings import RefusedSettings
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
-    from penstock.datastream.slot_sharing_group import SlotSharingGroup
 
 T = TypeVar("T")
 
 
-class CachedDataStream(DataStream[T]):
+class CachedDataStream(RefusedSettings, DataStream[T]):
     """A stream marked for use in several jobs.
 
     Within one job all consumers share its one operator.  A later job computes it anew, as Flink
@@ -31,50 +31,6 @@ class CachedDataStream(DataStream[T]):
 
     def invalidate(self) -> None:
         """Drops what was kept; nothing is, so there is nothing to do."""
-
-    def get_name(self) -> NoReturn:
-        """Refused: the stream before cache() has the name."""
-        self._refuse("get_name")
-
-    def name(self, name: str) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("name")
-
-    def uid(self, uid: str) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("uid")
-
-    def set_uid_hash(self, uid_hash: str) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("set_uid_hash")
-
-    def set_parallelism(self, parallelism: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("set_parallelism")
-
-    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("set_max_parallelism")
-
-    def force_non_parallel(self) -> NoReturn:
-        """Refused: set it on the stream before cache()."""
-        self._refuse("force_non_parallel")
-
-    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("set_buffer_timeout")
-
-    def start_new_chain(self) -> NoReturn:
-        """Refused: set it on the stream before cache()."""
-        self._refuse("start_new_chain")
-
-    def disable_chaining(self) -> NoReturn:
-        """Refused: set it on the stream before cache()."""
-        self._refuse("disable_chaining")
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the stream before cache()."""
-        self._refuse("slot_sharing_group")
 
     def cache(self) -> NoReturn:
         """Refused: it is cached already."""

@@ -16,6 +16,7 @@ from penstock.common.typeinfo import (
     TypeInformation,
 )
 from penstock.datastream.annotations import Annotation
+from penstock.datastream.data_stream.refused_settings import RefusedSettings
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument
 from penstock.datastream.functions import (
     KeyedProcessFunction,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.rankings import Results
     from penstock.datastream.data_stream.typed_functions import Processes
     from penstock.datastream.data_stream.windowed import WindowedStream
-    from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.state_lifetime import Lifetime
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
@@ -50,7 +50,7 @@ T = TypeVar("T")
 OUT = TypeVar("OUT")
 
 
-class KeyedStream(DataStream[T], Generic[T]):
+class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
     """A stream partitioned by key."""
 
     class AccumulateType(Enum):
@@ -363,53 +363,9 @@ class KeyedStream(DataStream[T], Generic[T]):
         check_function(key_selector, KeySelector, "partition_custom", or_callable=True)
         self._refuse_partitioning("partition_custom")
 
-    def get_name(self) -> NoReturn:
-        """Refused: the operator before or after has a name."""
-        self._refuse("get_name")
-
-    def name(self, name: str) -> NoReturn:  # noqa: ARG002
-        """Refused: name the operator before or after."""
-        self._refuse("name")
-
     def set_description(self, description: str) -> NoReturn:  # noqa: ARG002
         """Refused: a keyed stream is no operator."""
         self._refuse("set_description")
-
-    def uid(self, uid: str) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("uid")
-
-    def set_uid_hash(self, uid_hash: str) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("set_uid_hash")
-
-    def set_parallelism(self, parallelism: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("set_parallelism")
-
-    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("set_max_parallelism")
-
-    def force_non_parallel(self) -> NoReturn:
-        """Refused: set it on the operator before or after."""
-        self._refuse("force_non_parallel")
-
-    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("set_buffer_timeout")
-
-    def start_new_chain(self) -> NoReturn:
-        """Refused: set it on the operator before or after."""
-        self._refuse("start_new_chain")
-
-    def disable_chaining(self) -> NoReturn:
-        """Refused: set it on the operator before or after."""
-        self._refuse("disable_chaining")
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:  # noqa: ARG002
-        """Refused: set it on the operator before or after."""
-        self._refuse("slot_sharing_group")
 
     def cache(self) -> CachedDataStream[T]:
         """Refused: cache the stream before or after."""
