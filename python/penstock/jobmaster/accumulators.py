@@ -11,7 +11,9 @@ from penstock.rpc.messages import ACCUMULATOR_EXTENSION
 from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
+
+    from penstock.graph.ids import ExecutionAttemptID
 
 
 def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -59,3 +61,39 @@ def _merge(name: str, one: Any, other: Any) -> Any:
             f"accumulator {name!r} is a {type(one).__name__} in one subtask and "
             f"a {type(other).__name__} in another"
         ) from None
+
+
+class JobAccumulators:
+    """The values that the attempts of a job reported last."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._values: dict[ExecutionAttemptID, dict[str, Any]] = {}
+
+    def report(self, attempt: ExecutionAttemptID, values: dict[str, Any]) -> None:
+        """Replace the values of an attempt."""
+        self._values[attempt] = values
+
+    def forget(self, vertices: Container[bytes]) -> None:
+        """Drop the values of all attempts of some vertices."""
+        self._values = {
+            attempt: values
+            for attempt, values in self._values.items()
+            if attempt.vertex_id not in vertices
+        }
+
+    def merged(self, vertex_id: bytes | None = None, subtask: int | None = None) -> dict[str, Any]:
+        """Return the values of the latest attempts of the subtasks, merged by name.
+
+        Args:
+            vertex_id: The vertex whose subtasks count; those of all when None.
+            subtask: The one that counts; all when None.
+        """
+        latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}
+        for attempt in self._values:
+            if vertex_id not in (None, attempt.vertex_id) or subtask not in (None, attempt.subtask):
+                continue
+            key = (attempt.vertex_id, attempt.subtask)
+            if key not in latest or latest[key].attempt < attempt.attempt:
+                latest[key] = attempt
+        return merge_accumulators(self._values[latest[key]] for key in sorted(latest))

@@ -11,8 +11,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
@@ -31,7 +29,7 @@ from penstock.errors import (
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.high_availability.job_records import JobResult
 from penstock.jobmaster import actions
-from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.accumulators import JobAccumulators
 from penstock.jobmaster.checkpointing.in_flight_assignment import can_be_spread
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.savepoints import Savepoints
@@ -46,13 +44,13 @@ from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.task_executor_commands import TaskExecutorCommands
 from penstock.jobmaster.user_failure import (
     attempt_name,
     exception_of,
     failure_of,
     without_control_flow,
 )
-from penstock.rpc import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +64,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
-    from penstock.rpc.message import Message
+    from penstock.rpc import messages
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +121,9 @@ class JobMaster:
         self._scheduler = create_scheduler(
             job_graph, settings.slot_request_timeout_ms, self._now_ms()
         )
+        self._commands = TaskExecutorCommands(
+            self.job_id, resources.executors, self._scheduler.graph
+        )
         self._coordinators = SourceCoordinators(
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
@@ -143,7 +144,7 @@ class JobMaster:
             else FileSystemCheckpointStorage(directory, job_graph.job_id, files, logs),
             main_thread,
             self._coordinators,
-            self._send_to,
+            self._commands.send,
             lambda error: self.fail(error, recoverable=True),
             on_checkpoint_request,
             records,
@@ -165,16 +166,16 @@ class JobMaster:
         self._ended = False
         self._is_end_told = False
         self._tasks_changed = False
-        self._accumulators: dict[ExecutionAttemptID, dict[str, Any]] = {}
+        self._accumulators = JobAccumulators()
         self._causes = FailureCauses()
         self._carry_out: dict[type, Callable[[Any], None]] = {
             actions.RequestSlots: self._request_slots,
-            actions.AcceptSlot: self._accept_slot,
-            actions.RejectSlot: self._reject_slot,
-            actions.ReleaseSlot: self._release_slot,
-            actions.Deploy: self._deploy,
-            actions.CancelTask: self._cancel_task,
-            actions.ReleasePartitions: self._release_partitions,
+            actions.AcceptSlot: self._commands.accept_slot,
+            actions.RejectSlot: self._commands.reject_slot,
+            actions.ReleaseSlot: self._commands.release_slot,
+            actions.Deploy: self._commands.deploy,
+            actions.CancelTask: self._commands.cancel_task,
+            actions.ReleasePartitions: self._commands.release_partitions,
             actions.TaskStateChanged: self._task_state_changed,
             actions.JobStatusChanged: self._job_status_changed,
             actions.ScheduleRestart: self._log_restart,
@@ -287,7 +288,9 @@ class JobMaster:
             self._resources.slot_offered(executor.executor_id, offer.allocation_id, address)
         if self._ended:
             for offer in offers.offers:
-                self._free(executor.executor_id, offer.allocation_id, "the job has ended")
+                self._commands.free_slot(
+                    executor.executor_id, offer.allocation_id, "the job has ended"
+                )
             return
         slots = [
             SlotOffer(offer.allocation_id, executor.executor_id, *address, offer.slot)
@@ -321,7 +324,7 @@ class JobMaster:
         executor_id = executor.executor_id
         attempt = ExecutionAttemptID.from_bytes(update.attempt_id)
         if update.accumulators:
-            self._accumulators[attempt] = update.accumulators
+            self._accumulators.report(attempt, update.accumulators)
         if self._ended:
             return
         state = ExecutionState[update.state]
@@ -365,7 +368,7 @@ class JobMaster:
         """A TaskExecutor reports intermediate accumulator values."""
         del executor
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
-        self._accumulators[attempt] = message.accumulators
+        self._accumulators.report(attempt, message.accumulators)
 
     def reader_reported(
         self, executor: TaskExecutorGateway, message: messages.ToEnumerator
@@ -390,14 +393,7 @@ class JobMaster:
             vertex_id: The vertex whose subtasks count; those of all when None.
             subtask: The one that counts; all when None.
         """
-        latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}
-        for attempt in self._accumulators:
-            if vertex_id not in (None, attempt.vertex_id) or subtask not in (None, attempt.subtask):
-                continue
-            key = (attempt.vertex_id, attempt.subtask)
-            if key not in latest or latest[key].attempt < attempt.attempt:
-                latest[key] = attempt
-        return merge_accumulators(self._accumulators[latest[key]] for key in sorted(latest))
+        return self._accumulators.merged(vertex_id, subtask)
 
     def snapshot(self) -> JobSnapshot:
         """The job as it is now."""
@@ -492,55 +488,6 @@ class JobMaster:
         fewer_will_do = self._scheduler.runs_with_fewer_slots
         self._resources.declare(self.job_id, action.missing, self, fewer_will_do=fewer_will_do)
 
-    def _accept_slot(self, action: actions.AcceptSlot) -> None:
-        executor = self._resources.executors.get(action.executor_id)
-        if executor is not None:
-            executor.connection.send(messages.AcceptSlots(self.job_id, (action.allocation_id,)))
-
-    def _reject_slot(self, action: actions.RejectSlot) -> None:
-        self._free(action.executor_id, action.allocation_id, "the job does not need it")
-
-    def _release_slot(self, action: actions.ReleaseSlot) -> None:
-        self._free(action.executor_id, action.allocation_id, action.reason)
-
-    def _free(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
-        executor = self._resources.executors.get(executor_id)
-        if executor is not None:
-            executor.connection.send(messages.FreeSlot(allocation_id, reason))
-
-    def _deploy(self, action: actions.Deploy) -> None:
-        executor = self._resources.executors.get(action.executor_id)
-        if executor is None:
-            return  # its loss is on its way and fails the attempt
-        task = action.deployment
-        if task.code_id not in executor.code_sent:
-            for chunk in messages.code_chunks(task.code_id, action.code):
-                executor.connection.send(chunk)
-            executor.code_sent.add(task.code_id)
-        subtask = self._scheduler.graph.find_attempt(action.attempt_id)
-        assert subtask is not None, "no later attempt begins before this one is sent"
-        executor.connection.send(
-            messages.SubmitTask(
-                msgspec.structs.replace(task, restored=subtask.current.take_state())
-            )
-        )
-
-    def _cancel_task(self, action: actions.CancelTask) -> None:
-        executor = self._resources.executors.get(action.executor_id)
-        if executor is not None:
-            executor.connection.send(messages.CancelTask(action.attempt_id.to_bytes()))
-
-    def _release_partitions(self, action: actions.ReleasePartitions) -> None:
-        self._send_to(
-            action.executor_id, messages.ReleasePartitions(self.job_id, action.partition_ids)
-        )
-
-    def _send_to(self, executor_id: str, message: Message) -> None:
-        """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
-        executor = self._resources.executors.get(executor_id)
-        if executor is not None:
-            executor.connection.send(message)
-
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
         self.checkpoints.job_failing(action.reason)
         reason = self._savepoints.job_failing(action.reason)
@@ -580,11 +527,7 @@ class JobMaster:
             {self._graph.vertices[id_].name: n for id_, n in action.parallelisms.items()},
         )
         # What subtasks have counted that there are no more is theirs alone, as after a failure.
-        self._accumulators = {
-            attempt: values
-            for attempt, values in self._accumulators.items()
-            if attempt.vertex_id not in action.parallelisms
-        }
+        self._accumulators.forget(action.parallelisms)
 
     def _ask_for_rescaling(self, action: actions.AskForRescaling) -> None:
         # The rescaling before this one ends with what is done now.
@@ -629,7 +572,7 @@ class JobMaster:
         self._rescaling.job_ended(action.new.value)
         self._coordinators.close()
         self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
-        self._release_code()
+        self._commands.release_code()
         try:
             accumulators = self.accumulators()
         except BaseException as failure:  # whatever a user's accumulator raises when it is merged
@@ -655,14 +598,6 @@ class JobMaster:
         if not self._is_end_told:
             self._is_end_told = True
             self._on_ended(self)
-
-    def _release_code(self) -> None:
-        prefix = f"{self.job_id.hex()}/"
-        for executor in self._resources.executors.values():
-            sent = tuple(code for code in executor.code_sent if code.startswith(prefix))
-            if sent:
-                executor.code_sent.difference_update(sent)
-                executor.connection.send(messages.ReleaseCode(sent))
 
     def _check_stuck(self) -> None:
         if not self._ended:

@@ -9,6 +9,7 @@ from penstock.taskexecutor.state.heap import StateTable
 from penstock.taskexecutor.state.heap_snapshot_strategies import (
     ChangelogSnapshots,
     FullSnapshots,
+    HeapContent,
     HeapSnapshotStrategy,
     IncrementalSnapshots,
 )
@@ -67,7 +68,9 @@ class HeapKeyedStateBackend(TableKeyedStateBackend):
     def _open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
     ) -> KeyedSnapshot:
-        return self._snapshots.open(self._tables, self._timers, grouping, checkpoint_id, base)
+        return self._snapshots.open(
+            HeapContent(self._tables, self._timers, grouping), checkpoint_id, base
+        )
 
     def restore(
         self,

@@ -6,7 +6,7 @@ it with the epochs that the tables had when an earlier snapshot was opened.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from penstock.taskexecutor.state.changelog import (
     HeapKeyedLog,
@@ -27,26 +27,37 @@ if TYPE_CHECKING:
         KeyGrouping,
     )
 
-Tables = dict[str, "StateTable"]
+Base: TypeAlias = "KeyedBase | LogBase | None"
+"""State that an earlier checkpoint has, and need not be serialised again; None for nothing."""
+
+
+class HeapContent(NamedTuple):
+    """The tables of a backend.
+
+    Attributes:
+        states: Tables by the names of states.
+        timers: Tables by the names of timer services.
+        grouping: The key groups of the keys.
+    """
+
+    states: dict[str, StateTable]
+    timers: dict[str, StateTable]
+    grouping: KeyGrouping
+
+    @property
+    def tables(self) -> tuple[StateTable, ...]:
+        """All tables."""
+        return (*self.states.values(), *self.timers.values())
 
 
 class HeapSnapshotStrategy(Protocol):
     """Opens the snapshots of one backend."""
 
-    def open(
-        self,
-        tables: Tables,
-        timers: Tables,
-        grouping: KeyGrouping,
-        checkpoint_id: int,
-        base: KeyedBase | LogBase | None,
-    ) -> KeyedSnapshot:
+    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a snapshot.
 
         Args:
-            tables: The states.
-            timers: The timers.
-            grouping: The key groups of the keys.
+            content: The tables as they are now.
             checkpoint_id: The checkpoint, which later ones may be based on.
             base: What an earlier checkpoint has, and need not be serialised again; None for
                 nothing.
@@ -56,17 +67,10 @@ class HeapSnapshotStrategy(Protocol):
 class FullSnapshots:
     """Each snapshot has everything."""
 
-    def open(
-        self,
-        tables: Tables,
-        timers: Tables,
-        grouping: KeyGrouping,
-        checkpoint_id: int,
-        base: KeyedBase | LogBase | None,
-    ) -> KeyedSnapshot:
+    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a snapshot of all key groups."""
         del checkpoint_id, base
-        return HeapKeyedSnapshot(tables, timers, grouping)
+        return HeapKeyedSnapshot(*content)
 
 
 class IncrementalSnapshots:
@@ -76,20 +80,13 @@ class IncrementalSnapshots:
         """Know no earlier snapshot."""
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
-    def open(
-        self,
-        tables: Tables,
-        timers: Tables,
-        grouping: KeyGrouping,
-        checkpoint_id: int,
-        base: KeyedBase | LogBase | None,
-    ) -> KeyedSnapshot:
+    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a snapshot of the key groups that have changed, or of all without a base."""
         assert not isinstance(base, LogBase), "logs go on from snapshots of a changelog"
         kept: Collection[int] = ()
-        both = (*tables.values(), *timers.values())
+        both = content.tables
         for table in both:
-            table.note_changes(*grouping.arguments)
+            table.note_changes(*content.grouping.arguments)
         if base is not None and base.checkpoint_id in self._epochs:
             since = self._epochs[base.checkpoint_id]
             changed = {
@@ -99,7 +96,7 @@ class IncrementalSnapshots:
             self._epochs = {
                 id_: of for id_, of in self._epochs.items() if id_ >= base.checkpoint_id
             }
-        snapshot = HeapKeyedSnapshot(tables, timers, grouping, kept)
+        snapshot = HeapKeyedSnapshot(*content, kept)
         self._epochs[checkpoint_id] = snapshot.epochs
         return snapshot
 
@@ -111,25 +108,19 @@ class ChangelogSnapshots:
         """Know no earlier snapshot."""
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
-    def open(
-        self,
-        tables: Tables,
-        timers: Tables,
-        grouping: KeyGrouping,
-        checkpoint_id: int,
-        base: KeyedBase | LogBase | None,
-    ) -> KeyedSnapshot:
+    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a log of what has changed since a `LogBase`, else a snapshot of everything."""
-        both = (*tables.values(), *timers.values())
+        both = content.tables
         if not isinstance(base, LogBase):
             note_removals(both)
-            snapshot = HeapKeyedSnapshot(tables, timers, grouping)
+            snapshot = HeapKeyedSnapshot(*content)
             self._epochs[checkpoint_id] = snapshot.epochs
             return snapshot
         self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
         since = self._epochs[base.snapshot_id]
         log = HeapKeyedLog(
-            TableChanges(tables, grouping, since), TableChanges(timers, grouping, since)
+            TableChanges(content.states, content.grouping, since),
+            TableChanges(content.timers, content.grouping, since),
         )
         self._epochs[checkpoint_id] = log.epochs
         for table in both:

@@ -1,0 +1,106 @@
+"""TaskExecutorCommands: what a JobMaster tells the TaskExecutors that it has slots of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.rpc import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.jobmaster import actions
+    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.resource_manager import TaskExecutorGateway
+    from penstock.rpc.message import Message
+
+
+class TaskExecutorCommands:
+    """Carries out the actions of a job's scheduler that are messages to TaskExecutors.
+
+    A message to a TaskExecutor that is lost is dropped: its loss is on its way to the JobMaster.
+    """
+
+    def __init__(
+        self,
+        job_id: bytes,
+        executors: Mapping[str, TaskExecutorGateway],
+        graph: ExecutionGraph,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            job_id: The job.
+            executors: The registered TaskExecutors, by id.
+            graph: The attempts, which have the states that they start from.
+        """
+        self._job_id = job_id
+        self._executors = executors
+        self._graph = graph
+
+    def accept_slot(self, action: actions.AcceptSlot) -> None:
+        """Answer an offer: the slot belongs to the job."""
+        executor = self._executors.get(action.executor_id)
+        if executor is not None:
+            executor.connection.send(messages.AcceptSlots(self._job_id, (action.allocation_id,)))
+
+    def reject_slot(self, action: actions.RejectSlot) -> None:
+        """Answer an offer: the job does not need the slot."""
+        self.free_slot(action.executor_id, action.allocation_id, "the job does not need it")
+
+    def release_slot(self, action: actions.ReleaseSlot) -> None:
+        """Give an accepted slot back."""
+        self.free_slot(action.executor_id, action.allocation_id, action.reason)
+
+    def free_slot(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
+        """Have a TaskExecutor free a slot."""
+        executor = self._executors.get(executor_id)
+        if executor is not None:
+            executor.connection.send(messages.FreeSlot(allocation_id, reason))
+
+    def deploy(self, action: actions.Deploy) -> None:
+        """Send an attempt, with the code of its vertex if the TaskExecutor has none yet."""
+        executor = self._executors.get(action.executor_id)
+        if executor is None:
+            return  # its loss is on its way and fails the attempt
+        task = action.deployment
+        if task.code_id not in executor.code_sent:
+            for chunk in messages.code_chunks(task.code_id, action.code):
+                executor.connection.send(chunk)
+            executor.code_sent.add(task.code_id)
+        subtask = self._graph.find_attempt(action.attempt_id)
+        assert subtask is not None, "no later attempt begins before this one is sent"
+        executor.connection.send(
+            messages.SubmitTask(
+                msgspec.structs.replace(task, restored=subtask.current.take_state())
+            )
+        )
+
+    def cancel_task(self, action: actions.CancelTask) -> None:
+        """Ask for the cancellation of an attempt."""
+        executor = self._executors.get(action.executor_id)
+        if executor is not None:
+            executor.connection.send(messages.CancelTask(action.attempt_id.to_bytes()))
+
+    def release_partitions(self, action: actions.ReleasePartitions) -> None:
+        """Have blocking partitions of ended attempts deleted."""
+        self.send(
+            action.executor_id, messages.ReleasePartitions(self._job_id, action.partition_ids)
+        )
+
+    def send(self, executor_id: str, message: Message) -> None:
+        """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
+        executor = self._executors.get(executor_id)
+        if executor is not None:
+            executor.connection.send(message)
+
+    def release_code(self) -> None:
+        """Have all TaskExecutors forget the code of the job."""
+        prefix = f"{self._job_id.hex()}/"
+        for executor in self._executors.values():
+            sent = tuple(code for code in executor.code_sent if code.startswith(prefix))
+            if sent:
+                executor.code_sent.difference_update(sent)
+                executor.connection.send(messages.ReleaseCode(sent))
