@@ -17,6 +17,7 @@ from penstock.common.options import (
 )
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.unexecuted import UnexecutedSinks
 from penstock.dependencies.declarations import (
     cached_file,
     cached_files_option,
@@ -33,9 +34,11 @@ from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
     CommitterTransformation,
+    LegacySinkTransformation,
     PartitionTransformation,
     PhysicalTransformation,
     SinkTransformation,
+    SinkWriterTransformation,
     SourceTransformation,
     Transformation,
     UnionTransformation,
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
 
+
+#: Operators that write results.
+_SINKS: Final = (LegacySinkTransformation, SinkTransformation, SinkWriterTransformation)
 
 MAX_CONFIGURATION_BYTES: Final = 4 * 1024 * 1024
 """Each task gets all options of its job in one message."""
@@ -72,10 +78,13 @@ class JobBuilder:
         self._configuration = configuration
         self._operators: list[PhysicalTransformation] = []
         self._side_outputs: dict[tuple[int, str], OutputTag] = {}
+        self._unexecuted = UnexecutedSinks()
 
     def add(self, operator: PhysicalTransformation) -> None:
         """Adds an operator; sources come with the operators that read them."""
         self._operators.append(operator)
+        if isinstance(operator, _SINKS):
+            self._unexecuted.add(operator)
 
     @property
     def operators(self) -> list[PhysicalTransformation]:
@@ -89,6 +98,7 @@ class JobBuilder:
     def clear(self) -> None:
         """Forgets the operators."""
         self._operators.clear()
+        self._unexecuted.clear()
 
     def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
         """Notes that a side output is wanted.
@@ -245,6 +255,7 @@ class JobBuilder:
         self, job_name: str, parallelism: int, buffer_timeout_ms: int
     ) -> tuple[StreamGraph, Configuration]:
         """The operators collected so far, and the configuration that they run with."""
+        self._unexecuted.clear()
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
         is_adaptive = adaptive.SCHEDULER.read(configuration) == "Adaptive"
