@@ -39,7 +39,7 @@ toc_object_entries = False
 
 
 #: Pages whose folder holds their parts.
-_PARTS = {"reference": "reference/*", "options": "options/*", "howto/README": "*"}
+_PARTS = {"reference": "reference/*", "options": "options/*", "sql": "sql/*", "howto/README": "*"}
 
 
 def _add_contents(app, name, source):

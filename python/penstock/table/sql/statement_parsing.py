@@ -27,7 +27,7 @@ _SHOWN = (
 )  # fmt: skip
 
 
-_REFUSED: Final = {
+REFUSED_STATEMENTS: Final = {
     ("ANALYZE",): "plans do not use statistics",
     ("TRUNCATE",): "tables of connectors are not emptied",
     ("DELETE",): "rows of tables are deleted by queries whose results change",
@@ -90,7 +90,7 @@ class StatementParsing:
         """Refuse a statement that Flink has and penstock has not, with the reason."""
         following = self._tokens[self._index : self._index + 3]
         words = tuple(token.text.upper() for token in following)
-        for refused, why in _REFUSED.items():
+        for refused, why in REFUSED_STATEMENTS.items():
             if words[: len(refused)] == refused:
                 self.raise_error(
                     f'Encountered "{self._curr.text}": {" ".join(refused)} is not supported, {why}'

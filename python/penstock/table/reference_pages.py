@@ -1,0 +1,214 @@
+"""The pages of the guide about SQL that follow from tables in the code.
+
+``python -m penstock.table.reference_pages docs`` writes them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table import types
+from penstock.table.arrow_types import arrow_type
+from penstock.table.connectors.registry import connector_names, connector_of
+from penstock.table.formats.registry import row_format_class, row_format_names
+from penstock.table.functions.aggregates import AGGREGATES
+from penstock.table.functions.registry import table
+from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
+from penstock.table.sql.syntax import SYNTAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.table.connectors.interfaces import ConnectorFactory
+    from penstock.table.functions.registry import Function
+    from penstock.table.options import OptionSpec
+
+_WRITTEN: Final = (
+    "`python -m penstock.table.reference_pages docs` writes this page; [SQL](../sql.md) is the "
+    "guide.\n"
+)
+
+_FAMILIES: Final = {
+    "any": "any type",
+    "text": "text",
+    "bytes": "bytes",
+    "textual": "text or bytes",
+    "bool": "boolean",
+    "int": "integer",
+    "num": "number",
+    "double": "number",
+    "exact": "integer or decimal",
+    "date": "date",
+    "time": "date or time",
+    "timestamp": "timestamp",
+    "array": "array",
+    "map": "map",
+    "collection": "array or map",
+}
+
+_TYPES: Final = (
+    ("BOOLEAN", types.DataTypes.BOOLEAN(), "bool"),
+    ("TINYINT", types.DataTypes.TINYINT(), "int"),
+    ("SMALLINT", types.DataTypes.SMALLINT(), "int"),
+    ("INT, INTEGER", types.DataTypes.INT(), "int"),
+    ("BIGINT", types.DataTypes.BIGINT(), "int"),
+    ("FLOAT", types.DataTypes.FLOAT(), "float"),
+    ("DOUBLE, DOUBLE PRECISION", types.DataTypes.DOUBLE(), "float"),
+    ("DECIMAL(10, 2), DEC, NUMERIC", types.DataTypes.DECIMAL(10, 2), "Decimal"),
+    ("CHAR(n)", types.DataTypes.CHAR(3), "str"),
+    ("VARCHAR(n), STRING", types.DataTypes.STRING(), "str"),
+    ("BINARY(n)", types.DataTypes.BINARY(3), "bytes"),
+    ("VARBINARY(n), BYTES", types.DataTypes.BYTES(), "bytes"),
+    ("DATE", types.DataTypes.DATE(), "date"),
+    ("TIME(0)", types.DataTypes.TIME(0), "time"),
+    ("TIMESTAMP(3)", types.DataTypes.TIMESTAMP(3), "datetime without a zone"),
+    ("TIMESTAMP(6)", types.DataTypes.TIMESTAMP(6), "datetime without a zone"),
+    ("TIMESTAMP(9)", types.DataTypes.TIMESTAMP(9), "datetime without a zone, in microseconds"),
+    ("TIMESTAMP_LTZ(3)", types.DataTypes.TIMESTAMP_LTZ(3), "datetime of UTC"),
+    ("ARRAY&lt;INT&gt;", types.DataTypes.ARRAY(types.DataTypes.INT()), "list"),
+    (
+        "MAP&lt;STRING, INT&gt;",
+        types.DataTypes.MAP(types.DataTypes.STRING(), types.DataTypes.INT()),
+        "dict",
+    ),
+    (
+        "MULTISET&lt;STRING&gt;",
+        types.DataTypes.MULTISET(types.DataTypes.STRING()),
+        "dict with counts",
+    ),
+    (
+        "ROW&lt;x INT, y STRING&gt;",
+        types.DataTypes.ROW(
+            [
+                types.DataTypes.FIELD("x", types.DataTypes.INT()),
+                types.DataTypes.FIELD("y", types.DataTypes.STRING()),
+            ]
+        ),
+        "Row",
+    ),
+)
+
+
+def reference_pages() -> dict[str, str]:
+    """Return the pages in Markdown, by their paths in the folder of the guide."""
+    scalar = sorted(table().items())
+    words = [(name, one) for name, one in scalar if name.replace("_", "").isalnum()]
+    operators = [(name, one) for name, one in scalar if not name.replace("_", "").isalnum()]
+    return {
+        "sql/statements.md": _statements(),
+        "sql/operators.md": _functions("Operators of SQL", operators),
+        "sql/functions.md": _functions("Functions of SQL", words),
+        "sql/aggregates.md": _aggregates(),
+        "sql/types.md": _types(),
+        "sql/connectors.md": _connectors(),
+        "sql/formats.md": _formats(),
+    }
+
+
+def _statements() -> str:
+    parts = ["# Statements of SQL\n", _WRITTEN]
+    for title, statements in SYNTAX.items():
+        body = "\n".join(f"{statement};" for statement in statements)
+        parts.append(f"## {title}\n\n```sql\n{body}\n```\n")
+    rows = [f"| `{' '.join(words)}` | {why} |" for words, why in sorted(REFUSED_STATEMENTS.items())]
+    parts.append("\n".join(["## Refused", "", "| statement | reason |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
+
+
+def _functions(title: str, functions: Sequence[tuple[str, Function]]) -> str:
+    rows = [
+        f"| `{name.replace('|', chr(92) + '|')}` | {_arguments(function.signature)} |"
+        for name, function in functions
+    ]
+    head = "| name | arguments |\n|---|---|"
+    return "\n".join([f"# {title}\n", _WRITTEN, head, *rows, ""])
+
+
+def _aggregates() -> str:
+    parts = ["# Aggregates of SQL\n", _WRITTEN, "| name | arguments | |\n|---|---|---|"]
+    for name, aggregate in sorted(AGGREGATES.items()):
+        if name.startswith("$"):
+            continue
+        number = str(aggregate.least)
+        if aggregate.most != aggregate.least:
+            number += f" to {aggregate.most}"
+        over = "only with OVER" if aggregate.is_over_only else ""
+        parts.append(f"| `{name}` | {number} | {over} |")
+    return "\n".join([*parts, ""])
+
+
+def _arguments(signature: str) -> str:
+    texts = []
+    for word in signature.split():
+        name = word.rstrip("?*")
+        text = _FAMILIES.get(name, name)
+        if word.endswith("?"):
+            text = f"[{text}]"
+        elif word.endswith("*"):
+            text += " …"
+        texts.append(text)
+    return ", ".join(texts) or "none"
+
+
+def _types() -> str:
+    rows = [f"| {name} | `{arrow_type(kind)}` | {python} |" for name, kind, python in _TYPES]
+    head = "| SQL | Arrow | Python |\n|---|---|---|"
+    return "\n".join(["# Types of SQL\n", _WRITTEN, head, *rows, ""])
+
+
+def _connectors() -> str:
+    parts = ["# Connectors of tables\n", _WRITTEN]
+    for name in connector_names():
+        factory = connector_of({"connector": name}, "t")
+        parts.append(f"## {name}\n")
+        parts.append(_options(factory.options, factory.prefixes))
+        metadata = _metadata(factory)
+        if metadata:
+            parts.append(f"Metadata columns: {metadata}.\n")
+    return "\n".join(parts)
+
+
+def _formats() -> str:
+    parts = ["# Formats of tables\n", _WRITTEN]
+    for name in row_format_names():
+        parts.append(f"## {name}\n")
+        options = {
+            f"{name}.{key}": spec for key, spec in row_format_class(name, "").options.items()
+        }
+        parts.append(_options(options, ()))
+    return "\n".join(parts)
+
+
+def _metadata(factory: ConnectorFactory) -> str:
+    """Return the metadata columns of a connector's module with their types."""
+    found: Mapping[str, Any] = getattr(import_module(type(factory).__module__), "METADATA", {})
+    return ", ".join(f"`{key}` {kind}" for key, kind in found.items())
+
+
+def _options(options: Mapping[str, OptionSpec], prefixes: tuple[str, ...]) -> str:
+    if not options and not prefixes:
+        return "No options.\n"
+    rows = []
+    for key, spec in sorted(options.items()):
+        default = "required" if spec.is_required else _default(spec.default)
+        rows.append(f"| `{key}` | {default} |")
+    rows += [f"| `{prefix}*` | passed on |" for prefix in prefixes]
+    return "\n".join(["| option | default |", "|---|---|", *rows, ""])
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if value != "" else "empty"
+
+
+if __name__ == "__main__":
+    for path, text in reference_pages().items():
+        page = Path(sys.argv[1], path)
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(text, encoding="utf-8")

@@ -1,0 +1,33 @@
+"""The pages of the guide about SQL are those that the code makes, and their statements parse."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from penstock.table.errors import SqlParserException
+from penstock.table.reference_pages import reference_pages
+from penstock.table.sql.parsing import parse_statement
+from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
+from penstock.table.sql.syntax import SYNTAX
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("path", reference_pages())
+def test_pages_are_those_of_the_code(path):
+    """``python -m penstock.table.reference_pages docs`` writes them."""
+    assert (DOCS / path).read_text(encoding="utf-8") == reference_pages()[path]
+
+
+@pytest.mark.parametrize("statement", [each for group in SYNTAX.values() for each in group])
+def test_statements_parse(statement):
+    assert parse_statement(statement) is not None
+
+
+@pytest.mark.parametrize("words", REFUSED_STATEMENTS)
+def test_refused_statements_name_the_reason(words):
+    with pytest.raises(SqlParserException) as caught:
+        parse_statement(f"{' '.join(words)} x")
+    assert REFUSED_STATEMENTS[words] in str(caught.value)
