@@ -6,6 +6,7 @@ target in-process with two subtasks.
 """
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from penstock.network import runtime as runtime_here
 # Behind the tests: `benchmarks` has a module of the name of a folder of theirs.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from nexmark import events, frames, loops, program
+from nexmark import events, frames, loops, patterns, program
 from nexmark.forms import FORMS
 from nexmark.oracle import Oracle
 from nexmark.results import QUERIES, difference
@@ -114,3 +115,10 @@ def test_a_wrong_result_is_told():
     told = difference("q15", rows, [("2015-07-15", *[1] * 12)])
     assert told is not None
     assert told.startswith("q15: 1 rows are missing, such as ('2015-07-15', 1,")
+
+
+@pytest.mark.parametrize("query", patterns.PATTERNS)
+def test_patterns_match_what_a_plain_loop_finds(folder, query):
+    found = patterns.found(query, folder, **IN_PROCESS)
+    assert found == Counter(patterns.loop(query, folder))
+    assert found

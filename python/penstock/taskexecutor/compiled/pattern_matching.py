@@ -160,7 +160,7 @@ class MatchEdge:
         """
         self.action = action
         self.target = target
-        self.condition: MatchCondition = condition
+        self.condition: MatchCondition | None = condition
 
 
 class PartialMatch:
