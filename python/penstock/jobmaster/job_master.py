@@ -11,15 +11,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.checkpoint_storage.file_systems import FileSystems
-from penstock.checkpoint_storage.storage import (
-    CheckpointStorage,
-    FileSystemCheckpointStorage,
-    configured_directory,
-    log_base,
-)
 from penstock.common.exception_text import described
-from penstock.common.options import checkpointing
 from penstock.errors import (
     InvalidProgramError,
     JobCancelledError,
@@ -38,7 +30,6 @@ from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.rescaling import Rescaling
-from penstock.jobmaster.scheduler_factory import create_scheduler
 from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
@@ -118,7 +109,7 @@ class JobMaster:
         services = services or JobManagerSharedServices()
         self._now_ms = services.clock.now_ms
         self._wall_offset_ms = services.clock.wall_ms() - self._now_ms()
-        self._scheduler = create_scheduler(
+        self._scheduler = services.new_scheduler(
             job_graph, settings.slot_request_timeout_ms, self._now_ms()
         )
         self._commands = TaskExecutorCommands(
@@ -127,21 +118,11 @@ class JobMaster:
         self._coordinators = SourceCoordinators(
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
-        directory = configured_directory(job_graph.configuration)
-        logs = log_base(job_graph.configuration)
-        files = FileSystems(job_graph.configuration)
-        savepoints = checkpointing.SAVEPOINT_FOLDER.read(job_graph.configuration)
-        for folder in (savepoints, logs):
-            if folder is not None:
-                # A scheme that nobody knows is refused now, not by the first savepoint or segment.
-                files.of(folder)
         self.checkpoints = CheckpointService(
             job_graph,
             self._scheduler.graph,
             CheckpointSettings.of(job_graph.configuration, job_graph.checkpoint_interval_ms),
-            CheckpointStorage(job_graph.job_id, files, logs)
-            if directory is None
-            else FileSystemCheckpointStorage(directory, job_graph.job_id, files, logs),
+            services.new_storage(job_graph),
             main_thread,
             self._coordinators,
             self._commands.send,
