@@ -12,8 +12,8 @@ from penstock.high_availability.file_leader_election import FileLeaderElectionSe
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
-from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.worker_losses import WorkerLosses
 from simulation.simulated_process import SimulatedProcess, SimulatedThread
 from simulation.simulated_worker_process import SimulatedWorkerProcess
@@ -63,7 +63,7 @@ class SimulatedDispatcher(Dispatcher):
         self._stopping = False
         self._jobs = {}
         self._losses = WorkerLosses()
-        self._services = JobManagerSharedServices(
+        self._services = JobMasterServices(
             driver.world, partial(SimulatedThread, driver.process), lambda: driver.world.rng
         )
         self._main_thread = main = driver.process.main

@@ -35,6 +35,7 @@ from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.inspections import Inspections
 from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
@@ -55,7 +56,6 @@ from penstock.jobmaster.resource_manager import (
     TaskExecutorGateway,
     WorkerExit,
 )
-from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.user_failure import exception_of
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.jobmaster.worker_losses import WorkerLosses
@@ -130,7 +130,7 @@ class Dispatcher:
         self._connections: set[Connection] = set()
         self._connections_lock = threading.Lock()
         self._losses = WorkerLosses()
-        self._services = JobManagerSharedServices()
+        self._services = JobMasterServices()
         self._main_thread = main_thread = MainThread("jobmaster", self._main_thread_failed)
         self._calls = main_thread.user("calls of the program", MAX_CALLERS)
         self._messages = main_thread.user(

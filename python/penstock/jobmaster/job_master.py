@@ -29,8 +29,8 @@ from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
+from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.rescaling import Rescaling
-from penstock.jobmaster.shared_services import JobManagerSharedServices
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
@@ -94,7 +94,7 @@ class JobMaster:
         recovery: Sequence[RecoverySource] = (),
         records: JobRecords | None = None,
         rebuilt: Callable[[Failure], BaseException] = exception_of,
-        services: JobManagerSharedServices | None = None,
+        services: JobMasterServices | None = None,
     ) -> None:
         self.job_id = job_graph.job_id
         self.gateway = gateway
@@ -106,7 +106,7 @@ class JobMaster:
         self._on_stuck = on_stuck
         self._rebuilt = rebuilt
         self._pictures: SubtaskPictures = {}
-        services = services or JobManagerSharedServices()
+        services = services or JobMasterServices()
         self._now_ms = services.clock.now_ms
         self._wall_offset_ms = services.clock.wall_ms() - self._now_ms()
         self._scheduler = services.new_scheduler(
