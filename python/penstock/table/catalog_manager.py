@@ -420,10 +420,18 @@ def wrapper_of(function: CatalogFunction) -> Any:
         )
     from importlib import import_module
 
+    from penstock.table.udf import UserDefinedFunctionWrapper
+
     module, _, name = function.class_name.rpartition(".")
     try:
-        return getattr(import_module(module), name)
+        found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise errors.ValidationException(
             f"The Python function {function.class_name!r} cannot be imported: {error}"
         ) from error
+    if not isinstance(found, UserDefinedFunctionWrapper):
+        raise errors.ValidationException(
+            f"The Python function {function.class_name!r} is {found!r}, which has no declared "
+            "types: make it by udf, udtf, udaf or udtaf of penstock.table.udf"
+        )
+    return found

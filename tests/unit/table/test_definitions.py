@@ -212,3 +212,9 @@ def test_a_table_stays_when_its_replacement_is_wrong(tables):
     assert tables.list_tables() == ["base"]
     with pytest.raises(ValidationException, match="doesn't exist"):
         tables.execute_sql("REPLACE TABLE nothing WITH ('connector' = 'print') AS SELECT 1 AS x")
+
+
+def test_functions_of_modules_need_declared_types(tables):
+    tables.execute_sql("CREATE FUNCTION f AS 'os.path.basename' LANGUAGE PYTHON")
+    with pytest.raises(ValidationException, match="make it by udf"):
+        tables.sql_query("SELECT f('a')")
