@@ -111,3 +111,30 @@ def test_what_partitions_do_not_wait_for_is_told(tables, tmp_path, option, value
     declare(tables, "f", tmp_path, "(n INT)", format="csv", **{option: value})
     with pytest.raises(ValidationException, match=words):
         tables.execute_sql("INSERT INTO f VALUES (1)")
+
+
+def test_rows_are_replaced_in_the_partitions_that_are_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "in-process")
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    columns = "(n INT, `day` STRING) PARTITIONED BY (`day`)"
+    declare(tables, "f", tmp_path / "f", columns, format="csv")
+    tables.execute_sql("INSERT INTO f VALUES (1, 'mo'), (2, 'tu')").wait()
+    tables.execute_sql("INSERT INTO f VALUES (3, 'mo')").wait()
+    tables.execute_sql("INSERT OVERWRITE f VALUES (4, 'mo')").wait()
+    assert rows_of(tables, "SELECT n, `day` FROM f") == [(2, "tu"), (4, "mo")]
+    tables.execute_sql("INSERT OVERWRITE f PARTITION (`day` = 'tu') SELECT 5").wait()
+    assert rows_of(tables, "SELECT n, `day` FROM f") == [(4, "mo"), (5, "tu")]
+    declare(tables, "g", tmp_path / "g", "(n INT)", format="json")
+    numbers = tables.sql_query("SELECT n FROM f")
+    for _ in range(2):
+        numbers.execute_insert("g", overwrite=True).wait()
+    assert rows_of(tables, "SELECT n FROM g") == [(4,), (5,)]
+
+
+def test_rows_are_replaced_in_batch_mode_and_by_files_alone(tables, tmp_path):
+    declare(tables, "f", tmp_path, "(n INT)", format="csv")
+    tables.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")
+    with pytest.raises(ValidationException, match="is for batch mode"):
+        tables.execute_sql("INSERT OVERWRITE f VALUES (1)")
+    with pytest.raises(ValidationException, match="can replace rows"):
+        tables.execute_sql("INSERT OVERWRITE p VALUES (1)")

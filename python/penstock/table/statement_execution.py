@@ -100,11 +100,6 @@ class StatementExecution:
     def _sink(self, statement: s.Insert, text: str) -> Sink:
         identifier = self._catalogs.identifier(statement.path)
         table = self._catalogs.table(identifier, "Sink table")
-        if statement.is_overwrite:
-            raise TableException(
-                f"INSERT OVERWRITE into {identifier.as_summary_string()} is not supported: use "
-                "INSERT INTO"
-            )
         query = self._planner.query(statement.query, text)
         partition = {
             name: self._constant(value)
@@ -116,11 +111,13 @@ class StatementExecution:
             raise ValidationException(
                 f"Table {identifier.as_summary_string()} is not partitioned by {unknown[0]}"
             )
+        name = identifier.as_summary_string()
+        sink = self._planner.sink(identifier, table, statement.options)
         return sink_node(
-            identifier.as_summary_string(),
+            name,
             query,
             self._planner.resolved(table),
-            self._planner.sink(identifier, table, statement.options),
+            sink.overwriting(name) if statement.is_overwrite else sink,
             columns=statement.columns,
             partition=partition,
         )

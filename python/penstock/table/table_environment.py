@@ -9,7 +9,7 @@ from penstock.datastream.process_configuration import process_configuration
 from penstock.table.catalog import CatalogFunction, ObjectIdentifier
 from penstock.table.catalog_manager import CatalogManager
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.module import ModuleEntry
 from penstock.table.planning import Planner, schema_of_node
 from penstock.table.table import Table
@@ -514,8 +514,6 @@ class TableEnvironment:
         from penstock.table.insertion import sink_node
         from penstock.table.table_pipeline import TablePipeline
 
-        if overwrite:
-            raise TableException("Overwriting a table is not supported: insert into it")
         identifier: ObjectIdentifier | None = None
         if isinstance(target, str):
             identifier = self.catalogs.identifier(parsed_path(target))
@@ -524,11 +522,12 @@ class TableEnvironment:
         else:
             name = self.catalogs.identifier([self.catalogs.unnamed_path()])
             found = described_table(target, self.schema_of(table))
+        target_sink = self.planner.sink(name, found)
         sink = sink_node(
             name.as_summary_string(),
             table.plan_node,
             self.planner.resolved(found),
-            self.planner.sink(name, found),
+            target_sink.overwriting(name.as_summary_string()) if overwrite else target_sink,
         )
         return TablePipeline(sink, self, identifier)
 

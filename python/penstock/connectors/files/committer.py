@@ -30,20 +30,31 @@ def create_file_committer(
     context: OperatorContext, descriptor: operators.FileCommitter
 ) -> StreamOperator:
     """Commits the pending files of FileSink."""
-    success_file = descriptor.success_file
-    return CommitterOperator(lambda _: FileCommitter(context.environment.files, success_file))
+    success_file, replaced = descriptor.success_file, descriptor.replaced
+    return CommitterOperator(
+        lambda _: FileCommitter(context.environment.files, success_file, replaced)
+    )
 
 
 class FileCommitter(Committer["PendingFile"]):
     """Renames pending files; one that has its name already is left alone."""
 
-    def __init__(self, files: FileSystems, success_file: str | None = None) -> None:
+    def __init__(
+        self,
+        files: FileSystems,
+        success_file: str | None = None,
+        replaced: Sequence[str] = (),
+    ) -> None:
         """Finds the files of stores in ``files``.
 
         Args:
             files: The file systems.
             success_file: The name of the file that marks a folder whose files have their names.
+            replaced: Files that are deleted once others in their folder have their names.
         """
+        self._replaced: dict[str, list[str]] = {}
+        for path in replaced:
+            self._replaced.setdefault(path.rpartition("/")[0], []).append(path)
         self._files = files
         self._success_file = success_file
 
@@ -54,9 +65,11 @@ class FileCommitter(Committer["PendingFile"]):
             SinkError: A file cannot be renamed, or is not as long as it was.
         """
         self._commit_files(requests)
-        if self._success_file is not None:
-            finals = [request.get_committable().final_path for request in requests]
-            for folder in dict.fromkeys(path.rpartition("/")[0] for path in finals):
+        finals = [request.get_committable().final_path for request in requests]
+        for folder in dict.fromkeys(path.rpartition("/")[0] for path in finals):
+            for path in self._replaced.pop(folder, ()):
+                self._files.of(path).delete_file(path)
+            if self._success_file is not None:
                 self._mark(f"{folder}/{self._success_file}")
 
     def _mark(self, path: str) -> None:

@@ -16,6 +16,7 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
@@ -36,6 +37,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         self._operator = operator
         self._compactor = compactor
         self._success_file: str | None = None
+        self._replaced: tuple[str, ...] = ()
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -80,13 +82,24 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         made._success_file = name
         return made
 
+    def replacing(self, paths: Sequence[str]) -> FileSink:
+        """Return a sink that replaces files (beyond PyFlink).
+
+        Args:
+            paths: Local files, each of which is deleted once a file of the job in the same folder
+                has its name.
+        """
+        made = copy(self)
+        made._replaced = tuple(paths)
+        return made
+
     def sink_operator(self) -> operators.FileSink:
         """Writes the files."""
         return self._operator
 
     def committer_operator(self) -> operators.FileCommitter:
         """Gives the files their names."""
-        return operators.FileCommitter(success_file=self._success_file)
+        return operators.FileCommitter(self._success_file, self._replaced)
 
     def compactor_operator(self) -> operators.FileCompactor | None:
         """Puts the files together."""

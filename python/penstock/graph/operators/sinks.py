@@ -92,9 +92,11 @@ class FileCommitter(OperatorDescriptor):
     Attributes:
         success_file: The name of an empty file that is put into the folder of each bucket once
             files in it have their names; None for no such file.
+        replaced: Files that are deleted once files of the job in the same folder have their names.
     """
 
     success_file: str | None = None
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

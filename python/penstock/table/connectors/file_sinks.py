@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
@@ -285,6 +287,7 @@ class FilesystemSink(TableSink):
         partition: The positions of the columns that the names of folders hold.
         writer: How rows lie in files.
         values: The options of the connector.
+        is_streaming: Whether the query runs in streaming mode.
     """
 
     def __init__(
@@ -294,13 +297,32 @@ class FilesystemSink(TableSink):
         partition: Sequence[int],
         writer: LineFiles | BulkFiles,
         values: Mapping[str, Any],
+        *,
+        is_streaming: bool = True,
     ) -> None:
         self._path = path
         self._row_type = row_type
         self._partition = list(partition)
         self._writer = writer
         self._values = values
+        self._is_streaming = is_streaming
+        self._overwrites = False
         self.kinds = writer.kinds
+
+    def overwriting(self, table: str) -> TableSink:
+        """Return a sink that replaces the files of the folders that are written."""
+        if self._is_streaming:
+            raise ValidationException(
+                f"INSERT OVERWRITE into {table} is for batch mode: in streaming mode a table of "
+                "files only grows"
+            )
+        if "://" in self._path:
+            raise ValidationException(
+                f"INSERT OVERWRITE into {table} is for local folders, not for {self._path}"
+            )
+        made = copy.copy(self)
+        made._overwrites = True
+        return made
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operators that write the files."""
@@ -331,10 +353,22 @@ class FilesystemSink(TableSink):
             files = files.with_success_files(
                 self._values["sink.partition-commit.success-file.name"]
             )
+        if self._overwrites:
+            files = files.replacing(_visible_files(Path(self._path)))
         sink = stream.sink_to(files)
         if self._values["sink.parallelism"] is not None:
             stream.set_parallelism(self._values["sink.parallelism"])
             sink.set_parallelism(self._values["sink.parallelism"])
+
+
+def _visible_files(folder: Path) -> list[str]:
+    """Return the files of a table: those whose names do not begin with a dot or a line."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        str(path)
+        for path in found
+        if not any(part[0] in "._" for part in path.relative_to(folder).parts)
+    )
 
 
 def _text(value: Any, row_type: RowType, position: int) -> str:

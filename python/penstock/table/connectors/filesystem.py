@@ -100,6 +100,7 @@ class FilesystemFactory(ConnectorFactory):
             partition,
             writer,
             values,
+            is_streaming=context.is_streaming,
         )
 
     def _file_format(

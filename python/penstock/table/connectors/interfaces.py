@@ -149,6 +149,20 @@ class TableSink(ABC):
     upsert_key: tuple[int, ...] = ()
     parallelism: int | None = None
 
+    def overwriting(self, table: str) -> TableSink:
+        """Return a sink that replaces the rows of the table, or of the partitions that are written.
+
+        Args:
+            table: The name of the table, for errors.
+
+        Raises:
+            ValidationException: The connector cannot replace rows.
+        """
+        raise ValidationException(
+            f"INSERT OVERWRITE requires that the connector of table '{table}' can replace rows: "
+            "use INSERT INTO"
+        )
+
     @abstractmethod
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operators that write the records of a transformation."""
