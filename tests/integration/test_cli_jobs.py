@@ -104,6 +104,42 @@ def test_what_a_job_does_is_shown(watched):
     }
 
 
+def test_metrics_are_named_by_patterns_and_by_ids_of_the_rest_interface(watched):
+    _, client, job_id = watched
+    vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
+    for index in (0, 1):
+        where = f"/jobs/{job_id}/vertices/{vertex}/subtasks/{index}/metrics"
+        for name in ("numRecordsIn", "numRecordsInPerSecond"):
+            client.until(f"{where}?get={name}", len)
+
+    def chosen(*names):
+        return {
+            (one["subtask"], one["id"])
+            for one in json.loads(penstock("metrics", "--json", "watched", *names))
+            if one["vertex"] == "Add one"
+        }
+
+    assert chosen("numRecordsI*d", "numRecordsIn") == {
+        (0, "numRecordsIn"),
+        (1, "numRecordsIn"),
+        (0, "numRecordsInPerSecond"),
+        (1, "numRecordsInPerSecond"),
+    }
+    assert chosen("1.numRecordsIn") == {(1, "numRecordsIn")}
+    listed = json.loads(penstock("metrics", "--json", "--list", job_id))
+    assert {"vertex": "Add one", "id": "numRecordsIn"} in listed
+    wrong = penstock("metrics", job_id, "numRecordIn", code=1)
+    assert "no metric 'numRecordIn'; did you mean 'numRecordsIn'?" in wrong
+
+
+def test_a_job_is_found_by_its_name(watched):
+    _, _, job_id = watched
+    assert f"watched ({job_id}): RUNNING" in penstock("status", "watched")
+    wrong = penstock("status", "watchd", code=1)
+    assert "none of that name; did you mean 'watched'?" in wrong
+    assert f"Cancelled job {job_id}." in penstock("cancel", "watched")
+
+
 def test_the_last_failure_is_told_by_the_first_line_of_its_text(tmp_path):
     """The words of a lost worker end with its log, those of user code may have any lines."""
     env = environment(

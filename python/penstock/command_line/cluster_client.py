@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from penstock.command_line.flags import TargetChoice, configured, refused_flag
+from penstock.common.names import nearest_hint
 from penstock.common.options import cluster, rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
@@ -206,22 +207,37 @@ def _same(cluster: RunningCluster, url: str) -> bool:
     return cluster.url.replace("127.0.0.1", "localhost") == url.replace("127.0.0.1", "localhost")
 
 
-def find_job(found: list[ClusterClient], job_id: str) -> tuple[ClusterClient, dict[str, Any]]:
-    """The job of an id or of the beginning of one, and its cluster.
+#: States of jobs that have ended.
+_ENDED: Final = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
+
+
+def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dict[str, Any]]:
+    """Return the job that has an id, or the beginning of one, or a name, and its cluster.
+
+    A job that has ended is found by its name if no other one has the name.
 
     Raises:
         ClickException: There is none, or several.
     """
-    matches = [
-        (client, job)
-        for client, jobs in all_jobs(found)
-        for job in jobs
-        if job["jid"].startswith(job_id.lower())
-    ]
+    jobs = [(client, job) for client, its_jobs in all_jobs(found) for job in its_jobs]
+    named = [match for match in jobs if match[1]["name"] == given]
+    going_on = [match for match in named if match[1]["state"] not in _ENDED]
+    matches = {match[1]["jid"]: match for match in going_on or named}
+    matches |= {
+        match[1]["jid"]: match for match in jobs if match[1]["jid"].startswith(given.lower())
+    }
     if len(matches) == 1:
-        return matches[0]
-    many = "there is no job" if not matches else f"there are {len(matches)} jobs"
-    raise click.ClickException(f"{many} whose id begins with {job_id!r}")
+        return next(iter(matches.values()))
+    if not matches:
+        hint = nearest_hint(given, [job["name"] for _, job in jobs])
+        raise click.ClickException(
+            f"there is no job whose id begins with {given!r}, and none of that name{hint}"
+        )
+    ids = ", ".join(matches)
+    raise click.ClickException(
+        f"there are {len(matches)} jobs whose id begins with {given!r}, or of that name; give more "
+        f"of the id: {ids}"
+    )
 
 
 def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[str, Any]]]]:

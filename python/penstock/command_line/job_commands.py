@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,7 +103,7 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
     click.echo(f"{detail['name']} ({detail['jid']}): {detail['state']}")
     click.echo(f"started {_when(detail['start-time'])}, for {detail['duration'] / 1000:.1f} s")
     click.echo(
-        _table(
+        table_of(
             ("vertex", "parallelism", "state", "records in", "records out"),
             [
                 (
@@ -160,13 +159,13 @@ def cancel(
     path = f"/jobs/{found['jid']}"
     if savepoint is None:
         client.ask(f"{path}?mode=cancel", "PATCH")
-        _tell(as_json, {"job": found["jid"]}, f"Cancelled job {found['jid']}.")
+        tell(as_json, {"job": found["jid"]}, f"Cancelled job {found['jid']}.")
         return
     body = {"cancel-job": True, **({"target-directory": savepoint} if savepoint else {})}
     trigger = client.ask(f"{path}/savepoints", "POST", body)["request-id"]
     location = client.outcome(f"{path}/savepoints", trigger)["location"]
     text = f"Cancelled job {found['jid']}. Savepoint stored in {location}."
-    _tell(as_json, {"job": found["jid"], "savepoint": location}, text)
+    tell(as_json, {"job": found["jid"], "savepoint": location}, text)
 
 
 @click.command(cls=FlagCommand)
@@ -197,7 +196,7 @@ def stop(
         _tell_trigger(as_json, found["jid"], trigger)
         return
     location = client.outcome(f"{path}/savepoints", trigger)["location"]
-    _tell(
+    tell(
         as_json,
         {"job": found["jid"], "savepoint": location},
         f"Savepoint completed. Path: {location}",
@@ -249,7 +248,7 @@ def trigger(
         _tell_trigger(as_json, found["jid"], request)
         return
     location = client.outcome(path, request)["location"]
-    _tell(
+    tell(
         as_json,
         {"job": found["jid"], "savepoint": location},
         f"Savepoint completed. Path: {location}",
@@ -277,7 +276,7 @@ def rescale(
             f"{max(present.values())} until it has the slots for more."
         )
     told = {"job": found["jid"], "parallelism": parallelism, "vertices": present}
-    _tell(as_json, told, text)
+    tell(as_json, told, text)
 
 
 @click.command(cls=FlagCommand)
@@ -293,7 +292,7 @@ def checkpoint(
     body = {"checkpointType": "FULL" if full else "CONFIGURED"}
     request = client.ask(path, "POST", body)["request-id"]
     number = client.outcome(path, request)["checkpointId"]
-    _tell(
+    tell(
         as_json,
         {"job": found["jid"], "checkpoint": number},
         f"Checkpoint completed. Checkpoint ID: {number}",
@@ -308,60 +307,8 @@ def _told_by(failure: Mapping[str, str]) -> str:
     return next((line for line in reversed(lines) if begins.match(line)), lines[-1])
 
 
-_RATES = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
-_SHARES = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
-
-
-@click.command(cls=FlagCommand)
-@click.argument("job")
-@click.argument("names", nargs=-1)
-@cluster_options
-def metrics(
-    job: str, names: tuple[str, ...], jobmanager: str | None, token: str | None, as_json: bool
-) -> None:
-    """Show what the vertices of JOB do per second, or the metrics of NAMES of every subtask."""
-    client, found = find_job(clients(jobmanager, token), job)
-    path = f"/jobs/{found['jid']}"
-    vertices = client.ask(path)["vertices"]
-    if names:
-        wanted = urllib.parse.quote(",".join(names))
-        values = [
-            {"vertex": vertex["name"], "subtask": index, **one}
-            for vertex in vertices
-            for index in range(vertex["parallelism"])
-            for one in client.ask(
-                f"{path}/vertices/{vertex['id']}/subtasks/{index}/metrics?get={wanted}"
-            )
-        ]
-        columns = ("vertex", "subtask", "id", "value")
-        _tell(as_json, values, _table(columns, [[v[c] for c in columns] for v in values]))
-        return
-    rows = []
-    for vertex in vertices:
-        found_here = client.ask(
-            f"{path}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(_RATES + _SHARES)}"
-            "&agg=sum,max"
-        )
-        by_name = {one["id"]: one for one in found_here}
-        row = {"vertex": vertex["name"], "parallelism": vertex["parallelism"]}
-        row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
-        row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
-        rows.append(row)
-    titles = {
-        "vertex": "vertex",
-        "parallelism": "parallelism",
-        **dict(zip(_RATES, ("records/s in", "records/s out", "bytes/s in"), strict=True)),
-        **dict(zip(_SHARES, ("busy ms/s", "back pressured ms/s", "idle ms/s"), strict=True)),
-    }
-    table = _table(tuple(titles.values()), [[row[name] for name in titles] for row in rows])
-    _tell(as_json, rows, table + "\nRates are those of all subtasks, times those of the most.")
-
-
-def _rounded(found: Mapping[str, Any] | None, kind: str) -> float | None:
-    return None if found is None else round(found[kind], 1)
-
-
-def _tell(as_json: bool, value: Any, text: str) -> None:
+def tell(as_json: bool, value: Any, text: str) -> None:
+    """Prints a value as JSON, or what it means as text."""
     if as_json:
         print_json(value)
     else:
@@ -370,14 +317,15 @@ def _tell(as_json: bool, value: Any, text: str) -> None:
 
 def _tell_trigger(as_json: bool, job_id: str, trigger_id: str) -> None:
     text = f"Savepoint triggered. triggerId: {trigger_id}"
-    _tell(as_json, {"job": job_id, "triggerId": trigger_id}, text)
+    tell(as_json, {"job": job_id, "triggerId": trigger_id}, text)
 
 
 def _when(wall_ms: int) -> str:
     return datetime.datetime.fromtimestamp(wall_ms / 1000).strftime("%d.%m.%Y %H:%M:%S")
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table_of(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return rows with titles as aligned columns."""
     cells = [list(titles), *([("-" if c is None else str(c)) for c in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
     return "\n".join(

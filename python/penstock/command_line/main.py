@@ -61,7 +61,7 @@ _COMMANDS: Final = {
     "rescale": "penstock.command_line.job_commands:rescale",
     "top": "penstock.command_line.watch:top",
     "list": "penstock.command_line.job_commands:list_jobs",
-    "metrics": "penstock.command_line.job_commands:metrics",
+    "metrics": "penstock.command_line.metrics_command:metrics",
     "savepoint": "penstock.command_line.savepoint_commands:savepoint",
     "sql": "penstock.command_line.sql_command:sql",
     "state": "penstock.command_line.state_command:state",

@@ -1,0 +1,133 @@
+"""The command that shows metrics of a running job."""
+
+from __future__ import annotations
+
+import fnmatch
+import urllib.parse
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from penstock.command_line.cluster_client import clients, cluster_options, find_job
+from penstock.command_line.flags import FlagCommand
+from penstock.command_line.job_commands import table_of, tell
+from penstock.common.names import nearest_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.command_line.cluster_client import ClusterClient
+
+_RATES: Final = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
+_SHARES: Final = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
+
+#: Ids that one request asks for, so that its URL stays short.
+_IDS_AT_ONCE: Final = 50
+
+
+@click.command(cls=FlagCommand)
+@click.argument("job")
+@click.argument("names", nargs=-1)
+@click.option("-l", "--list", "lists", is_flag=True, help="The names of metrics, without values.")
+@cluster_options
+def metrics(
+    job: str,
+    names: tuple[str, ...],
+    lists: bool,
+    jobmanager: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Show what the vertices of JOB do per second, or the metrics of NAMES of every subtask.
+
+    A name may be a pattern, as 'numRecords*', and may begin with the number of a subtask, as in
+    the ids of the REST interface of a vertex: 0.numRecordsIn.
+    """
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}"
+    vertices = client.ask(path)["vertices"]
+    if lists or names:
+        _show_chosen(client, path, vertices, names or ("*",), lists=lists, as_json=as_json)
+        return
+    rows = []
+    for vertex in vertices:
+        found_here = client.ask(
+            f"{path}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(_RATES + _SHARES)}"
+            "&agg=sum,max"
+        )
+        by_name = {one["id"]: one for one in found_here}
+        row = {"vertex": vertex["name"], "parallelism": vertex["parallelism"]}
+        row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
+        row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
+        rows.append(row)
+    titles = {
+        "vertex": "vertex",
+        "parallelism": "parallelism",
+        **dict(zip(_RATES, ("records/s in", "records/s out", "bytes/s in"), strict=True)),
+        **dict(zip(_SHARES, ("busy ms/s", "back pressured ms/s", "idle ms/s"), strict=True)),
+    }
+    table = table_of(tuple(titles.values()), [[row[name] for name in titles] for row in rows])
+    tell(as_json, rows, table + "\nRates are those of all subtasks, times those of the most.")
+
+
+def _show_chosen(
+    client: ClusterClient,
+    path: str,
+    vertices: Sequence[Mapping[str, Any]],
+    patterns: Sequence[str],
+    *,
+    lists: bool,
+    as_json: bool,
+) -> None:
+    """Shows the metrics that patterns choose.
+
+    Raises:
+        ClickException: A pattern chooses none.
+    """
+    values: list[dict[str, Any]] = []
+    chosen_by: set[str] = set()
+    known: set[str] = set()
+    for vertex in vertices:
+        for index in range(vertex["parallelism"]):
+            where = f"{path}/vertices/{vertex['id']}/subtasks/{index}/metrics"
+            ids = sorted(one["id"] for one in client.ask(where))
+            known.update(ids)
+            chosen = []
+            for name in ids:
+                by = {p for p in patterns if _fits(p, name, index)}
+                chosen_by |= by
+                chosen += [name] if by else []
+            about = {"vertex": vertex["name"], "subtask": index}
+            found = [{"id": name} for name in chosen] if lists else _values(client, where, chosen)
+            values += [{**about, **one} for one in found]
+    for pattern in patterns:
+        if pattern not in chosen_by:
+            hint = nearest_hint(pattern, known)
+            raise click.ClickException(
+                f"the job has no metric {pattern!r}{hint}; --list shows all names"
+            )
+    if lists:
+        rows = sorted({(value["vertex"], value["id"]) for value in values})
+        listed = [{"vertex": vertex, "id": name} for vertex, name in rows]
+        tell(as_json, listed, table_of(("vertex", "id"), rows))
+        return
+    columns = ("vertex", "subtask", "id", "value")
+    tell(as_json, values, table_of(columns, [[v[c] for c in columns] for v in values]))
+
+
+def _values(client: ClusterClient, where: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for start in range(0, len(names), _IDS_AT_ONCE):
+        wanted = urllib.parse.quote(",".join(names[start : start + _IDS_AT_ONCE]))
+        found += client.ask(f"{where}?get={wanted}")
+    return found
+
+
+def _fits(pattern: str, name: str, subtask: int) -> bool:
+    """Return whether a pattern chooses a metric of a subtask; names may have brackets."""
+    named = (name, f"{subtask}.{name}")
+    return pattern in named or any(fnmatch.fnmatchcase(each, pattern) for each in named)
+
+
+def _rounded(found: Mapping[str, Any] | None, kind: str) -> float | None:
+    return None if found is None else round(found[kind], 1)
