@@ -59,7 +59,9 @@ _shown = set()
 
 
 def _skip_shown(app, what, name, member, skip, options):
-    """Skip a class that an earlier module has shown."""
+    """Skip a class that an earlier module has shown, and what its docstring says already."""
+    if type(member).__name__ == "_tuplegetter":  # of a NamedTuple, whose docstring has Attributes
+        return True
     if what == "module" and isinstance(member, type):
         if member in _shown:
             return True
