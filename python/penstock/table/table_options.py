@@ -23,6 +23,7 @@ LOCAL_TIME_ZONE: Final = "table.local-time-zone"
 STATE_TTL: Final = "table.exec.state.ttl"
 PARALLELISM: Final = "table.exec.resource.default-parallelism"
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+AGGREGATE_PHASES: Final = "table.optimizer.agg-phase-strategy"
 UID_GENERATION: Final = "table.exec.uid.generation"
 NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
 MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
@@ -34,6 +35,7 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     PARALLELISM: IntegerType(-1).parse,
     MINI_BATCH: BooleanType().parse,
     NOT_NULL_ENFORCER: ChoiceType("ERROR", "DROP").parse,
+    AGGREGATE_PHASES: ChoiceType("AUTO", "ONE_PHASE", "TWO_PHASE").parse,
     UID_GENERATION: ChoiceType("PLAN_ONLY", "ALWAYS", "DISABLED").parse,
     "table.exec.source.idle-timeout": DurationType().parse,
     "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
@@ -48,7 +50,7 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
 _IDLE: Final = frozenset(
     """
     table.exec.mini-batch.allow-latency table.exec.mini-batch.size table.generated-code.max-length
-    table.optimizer.agg-phase-strategy table.optimizer.distinct-agg.split.enabled
+    table.optimizer.distinct-agg.split.enabled
     table.optimizer.join-reorder-enabled table.optimizer.reuse-source-enabled
     table.optimizer.reuse-sub-plan-enabled table.optimizer.source.predicate-pushdown-enabled
     table.optimizer.distinct-agg.split.bucket-num table.plan.force-recompile

@@ -16,7 +16,7 @@ from penstock.graph.transformations import (
     TwoInputTransformation,
 )
 from penstock.table.plan.operator_ids import OperatorIds
-from penstock.table.table_options import STATE_TTL, UID_GENERATION
+from penstock.table.table_options import AGGREGATE_PHASES, STATE_TTL, UID_GENERATION
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -82,6 +82,11 @@ class OperatorBuilder:
         """Return the setting of state that expires: of a hint, else of the configuration."""
         ttl_ms = self._context.state_ttl_ms if hinted is None else hinted
         return {"state_ttl_ms": ttl_ms} if ttl_ms > 0 and self._context.is_streaming else {}
+
+    def _phases(self) -> dict[str, Any]:
+        """Return the setting of aggregates that add each row by itself."""
+        strategy = self._context.settings.get(AGGREGATE_PHASES, "AUTO").upper()
+        return {"is_one_phase": True} if strategy == "ONE_PHASE" else {}
 
     def _one(
         self, before: Transformation, kind: str, name: str, node: Node, /, **settings: Any

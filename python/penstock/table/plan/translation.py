@@ -156,6 +156,7 @@ class Translation(OperatorBuilder):
             "keys": node.keys,
             "calls": node.calls,
             "has_kinds": has_kinds,
+            **self._phases(),
         }
         before = self.translate(node.input)
         if not self._context.is_streaming:
@@ -230,6 +231,7 @@ class Translation(OperatorBuilder):
             "has_kinds": self._changelog.is_updating(node.input),
             "session": self._context.session,
             "is_zoned": self._is_zoned(node.input),
+            **self._phases(),
         }
         kind = "window_aggregate"
         function = window_function_of(node.input)

@@ -8,13 +8,17 @@ from penstock.table.arrow_types import python_values
 from penstock.table.functions.aggregates import accumulator
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, values_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.partial_aggregates import PartialGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -26,6 +30,8 @@ class Calls:
     ) -> None:
         """Creates the accumulators' functions."""
         self.accumulators = [accumulator(call, may_retract=may_retract) for call in calls]
+        self._changes = [(a.retract, a.add) for a in self.accumulators]
+        self._results = [a.result for a in self.accumulators]
         self.calls = calls
         self.functions = PythonCalls(context)
         for call in calls:
@@ -54,12 +60,10 @@ class Calls:
         self, values: list[Any], arguments: list[list[Any]], row: int, *, is_added: bool
     ) -> None:
         """Add a row to accumulators or take it out."""
-        for position, accumulator_ in enumerate(self.accumulators):
+        for position, changes in enumerate(self._changes):
             given = arguments[position][row]
-            if given is None:
-                continue
-            change = accumulator_.add if is_added else accumulator_.retract
-            values[position] = change(values[position], *given)
+            if given is not None:
+                values[position] = changes[is_added](values[position], *given)
 
     def merge(self, values: list[Any], others: list[Any]) -> list[Any]:
         """Return the accumulators of the rows of both."""
@@ -70,15 +74,14 @@ class Calls:
 
     def results(self, values: list[Any]) -> tuple[Any, ...]:
         """Return the results."""
-        return tuple(a.result(v) for a, v in zip(self.accumulators, values, strict=True))
+        return tuple([result(v) for result, v in zip(self._results, values, strict=True)])
 
 
 def _argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
     """Return the values of an argument; functions of users get rows with names of their fields."""
     column = batch.column(argument.index)
     if isinstance(call.function, str):
-        found: list[Any] = column.to_pylist()
-        return found
+        return values_of(column)
     return python_values(column, argument.type, named_rows=True)
 
 
@@ -96,6 +99,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         per_batch: bool,
         is_updating: bool,
         state_ttl_ms: int = 0,
+        is_one_phase: bool = False,
     ) -> None:
         """Creates the operator.
 
@@ -109,11 +113,15 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             per_batch: Whether a group that changes several times in a batch is emitted once.
             is_updating: Whether rows of the output may change.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
+            is_one_phase: Whether each row is added to its group by itself.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
         self.keys = keys
         self.calls = Calls(context, calls, may_retract=has_kinds)
         self.per_batch = per_batch
+        self.partials = None
+        if per_batch and not has_kinds and not is_one_phase:
+            self.partials = PartialAggregates.of(context, input, keys, calls)
         #: By key: the number of rows, and the accumulators.
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
@@ -129,37 +137,69 @@ class GroupAggregateOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""
+        groups = None if self.partials is None else self.partials.groups(batch)
+        if groups is not None:
+            self._merge(groups)
+            return
         kinds = kinds_of(batch)
-        columns = [batch.column(i).to_pylist() for i in self.keys]
+        columns = [values_of(batch.column(i)) for i in self.keys]
         keys: list[tuple[Any, ...]] = (
             list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         )
         arguments = self.calls.arguments(batch)
-        before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
+        #: By key: its values; the result in front of the batch; the group, None once it is empty;
+        #: the result now.
+        touched: dict[str, list[Any]] = {}
         texts: dict[tuple[Any, ...], str] = {}
         for row, key in enumerate(keys):
             text = _text_of(texts, key)
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
-            group = self.groups.get(text)
+            entry = touched.get(text)
+            if entry is None:
+                entry = touched[text] = self._entry(key, self.groups.get(text))
+            group = entry[2]
             if group is None:
                 if not is_added:
                     continue
-                group, old = [0, self.calls.create()], None
-            else:
-                group, old = [group[0], list(group[1])], self.calls.results(group[1])
+                group = entry[2] = [0, self.calls.create()]
             group[0] += 1 if is_added else -1
             self.calls.change(group[1], arguments, row, is_added=is_added)
-            if group[0] > 0:
-                self.groups.put(text, group)
-            else:
-                self.groups.remove(text)
+            if group[0] <= 0:
+                entry[2] = None
             if not self.per_batch:
-                self._emit_change(key, old, self._result(group))
-            elif text not in before:
-                before[text] = key, old
-        for text, (key, old) in before.items():
+                new = None if entry[2] is None else self.calls.results(group[1])
+                self._emit_change(key, entry[3], new)
+                entry[3] = new
+        for text, (key, old, group, _) in touched.items():
+            if group is not None:
+                self.groups.put(text, group)
+            elif old is not None:
+                self.groups.remove(text)
+            if self.per_batch:
+                new = None if group is None else self.calls.results(group[1])
+                self._emit_change(key, old, new)
+        self.flush()
+
+    def _entry(self, key: tuple[Any, ...], group: list[Any] | None) -> list[Any]:
+        """Return a group as a batch changes it."""
+        if group is None:
+            return [key, None, None, None]
+        result = self.calls.results(group[1])
+        return [key, result, [group[0], list(group[1])], result]
+
+    def _merge(self, groups: Iterator[PartialGroup]) -> None:
+        """Add the groups of a batch, and emit one change for each."""
+        # Keys that differ as values may have one text, such as 0.0 and -0.0.
+        before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
+        for found in groups:
+            text = key_text(found.key)
             group = self.groups.get(text)
-            self._emit_change(key, old, None if group is None else self._result(group))
+            if text not in before:
+                before[text] = found.key, None if group is None else self.calls.results(group[1])
+            count, values = (0, self.calls.create()) if group is None else group
+            self.groups.put(text, [count + found.rows, self.calls.merge(values, found.values)])
+        for text, (key, old) in before.items():
+            self._emit_change(key, old, self._result(self.groups.get(text)))
         self.flush()
 
     def _result(self, group: list[Any]) -> tuple[Any, ...] | None:
@@ -199,6 +239,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
         keys: tuple[int, ...],
         calls: tuple[AggregateCall, ...],
         has_kinds: bool,
+        is_one_phase: bool = False,
     ) -> None:
         """Creates the operator; see `GroupAggregateOperator`."""
         KeyedRelationalOperator.__init__(
@@ -207,11 +248,21 @@ class FinalAggregateOperator(GroupAggregateOperator):
         self.keys = keys
         self.calls = Calls(context, calls, may_retract=has_kinds)
         self.groups = keyed_rows(context, "groups", 0)
+        self.partials = None
+        if not has_kinds and not is_one_phase:
+            self.partials = PartialAggregates.of(context, input, keys, calls)
         self.is_first = context.environment.subtask == 0
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""
-        columns = [batch.column(i).to_pylist() for i in self.keys]
+        groups = None if self.partials is None else self.partials.groups(batch)
+        if groups is not None:
+            for found in groups:
+                text = key_text(found.key)
+                _, values = self.groups.get(text) or (None, self.calls.create())
+                self.groups.put(text, [found.key, self.calls.merge(values, found.values)])
+            return
+        columns = [values_of(batch.column(i)) for i in self.keys]
         keys: list[tuple[Any, ...]] = (
             list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregate import Calls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text
+from penstock.taskexecutor.operators.relational.batches import key_text, values_of
 
 if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall
@@ -57,7 +57,7 @@ class CountWindowOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""
-        columns = [batch.column(i).to_pylist() for i in self.keys]
+        columns = [values_of(batch.column(i)) for i in self.keys]
         keys = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         arguments = self.calls.arguments(batch)
         for row, key in enumerate(keys):

@@ -109,6 +109,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         start_index: int,
         time_index: int,
         size_ms: int,
+        is_one_phase: bool = False,
     ) -> None:
         """Creates the operator; see `WindowAggregateOperator`.
 
@@ -126,9 +127,19 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
             time_index: The position of window_time, -1 without it.
             size_ms: The length by which the windows of rows that are late are moved; 0 of sessions,
                 whose rows arrive when they have ended.
+            is_one_phase: Whether each row is added to its window by itself.
         """
         super().__init__(
-            context, input, output, keys, calls, end_index, has_kinds, session, is_zoned
+            context,
+            input,
+            output,
+            keys,
+            calls,
+            end_index,
+            has_kinds,
+            session,
+            is_zoned,
+            is_one_phase,
         )
         self.places = [i for i in (start_index, end_index, time_index) if i >= 0]
         self.size_ms = size_ms

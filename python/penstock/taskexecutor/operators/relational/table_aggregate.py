@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of
+from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, values_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
@@ -92,7 +92,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
 
     @staticmethod
     def _rows(batch: Any, positions: Any) -> list[tuple[Any, ...]]:
-        columns = [batch.column(i).to_pylist() for i in positions]
+        columns = [values_of(batch.column(i)) for i in positions]
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
     def _emitted(self, accumulator: Any) -> Counter[tuple[Any, ...]]:

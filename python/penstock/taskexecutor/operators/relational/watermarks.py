@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,19 +52,18 @@ class WatermarkAssigner(RelationalOperator):
                 f"column '{batch.schema.names[self.index]}'"
             )
         marks = milliseconds(self.evaluator.column(self.watermark, batch))
+        marks = marks.fill_null(MIN_TIMESTAMP).to_numpy(zero_copy_only=False)
+        # The watermark behind each row, and in front of it.
+        behind = np.maximum(np.maximum.accumulate(marks), self.current)
+        before = np.concatenate(([self.current], behind[:-1]))
         start = 0
-        current = self.current
-        for position, (time, mark) in enumerate(
-            zip(times.to_pylist(), marks.to_pylist(), strict=True)
-        ):
-            if time <= current and current != self.current:
-                self.emit(batch.slice(start, position - start))
-                start = position
-                self._advance(current)
-            if mark is not None and mark > current:
-                current = mark
+        for late in np.flatnonzero(times.to_numpy(zero_copy_only=False) <= before).tolist():
+            if before[late] > self.current:
+                self.emit(batch.slice(start, late - start))
+                start = late
+                self._advance(int(before[late]))
         self.emit(batch.slice(start))
-        self._advance(current)
+        self._advance(int(behind[-1]))
 
     def _advance(self, mark: int) -> None:
         if mark > self.current:

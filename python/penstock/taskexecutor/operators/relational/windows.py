@@ -15,7 +15,13 @@ from penstock.taskexecutor.operators.relational.base import (
     KeyedRelationalOperator,
     RelationalOperator,
 )
-from penstock.taskexecutor.operators.relational.batches import arrow_schema, key_text, kinds_of
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    key_text,
+    kinds_of,
+    values_of,
+)
+from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -164,6 +170,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         has_kinds: bool,
         session: Session,
         is_zoned: bool,
+        is_one_phase: bool = False,
     ) -> None:
         """Creates the operator.
 
@@ -177,9 +184,13 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             has_kinds: Whether batches of the input have row kinds.
             session: Settings that results depend on.
             is_zoned: Whether windows are of local time.
+            is_one_phase: Whether each row is added to its window by itself.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=False)
         self.keys = keys
+        self.partials = None
+        if not has_kinds and not is_one_phase:
+            self.partials = PartialAggregates.of(context, input, keys, calls)
         self.calls = Calls(context, calls, may_retract=has_kinds)
         self.end_index = end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
@@ -215,8 +226,17 @@ class WindowAggregateOperator(KeyedRelationalOperator):
 
     def add_rows(self, batch: Any, ends: Any) -> None:
         """Add rows to the groups of their windows, which end at an array of ms."""
+        groups = None if self.partials is None else self.partials.groups(batch, pa.array(ends))
+        if groups is not None:
+            for found in groups:
+                windows, text = self.table.map(found.extra), key_text(found.key)
+                _, count, values = windows.get(text) or (None, 0, self.calls.create())
+                merged = self.calls.merge(values, found.values)
+                windows.put(text, [found.key, count + found.rows, merged])
+                self.ends.add(found.extra)
+            return
         kinds = kinds_of(batch)
-        columns = [batch.column(i).to_pylist() for i in self.keys]
+        columns = [values_of(batch.column(i)) for i in self.keys]
         arguments = self.calls.arguments(batch)
         touched: dict[tuple[Any, ...], list[Any]] = {}
         for row, (end, key) in enumerate(

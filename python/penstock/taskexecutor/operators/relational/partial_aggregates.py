@@ -1,0 +1,179 @@
+"""Aggregates of the groups of one batch, computed on columns and merged into state afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table import types
+from penstock.table.functions import type_rules
+from penstock.taskexecutor.operators.relational.batches import values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_SUMS: Final = ("SUM", "$SUM0", "AVG")
+_EXTREMES: Final = ("MIN", "MAX")
+#: Above it a sum of integers may not fit 64 bits.
+_SAFE: Final = 1 << 62
+
+
+class PartialGroup(NamedTuple):
+    """The rows of one group in a batch.
+
+    Attributes:
+        key: The values of the key.
+        extra: The value of the column beside the key; None without it.
+        rows: The number of rows.
+        values: The accumulators of the calls.
+    """
+
+    key: tuple[Any, ...]
+    extra: Any
+    rows: int
+    values: list[Any]
+
+
+#: Batches with fewer rows are aggregated row by row, which is faster for them.
+LEAST_ROWS: Final = 32
+
+
+class PartialAggregates:
+    """Groups batches and computes accumulators that ``Calls.merge`` takes.
+
+    Floating-point and decimal sums are left to the accumulators, whose results depend on the order
+    of rows.
+
+    Attributes:
+        rows: The number of rows that were aggregated on columns, for a metric.
+    """
+
+    def __init__(self, keys: Sequence[int], calls: Sequence[AggregateCall]) -> None:
+        """Creates it for calls that can be merged; see `of`."""
+        self._keys = tuple(keys)
+        self._calls = tuple(calls)
+        self.rows = 0
+
+    @classmethod
+    def of(
+        cls,
+        context: OperatorContext,
+        input: Schema,
+        keys: Sequence[int],
+        calls: Sequence[AggregateCall],
+    ) -> PartialAggregates | None:
+        """Return the aggregates of an operator on columns, None if they need single rows."""
+        kinds = [input.fields[key].type for key in keys]
+        if not all(map(_is_plain, kinds)) or not all(map(_is_mergeable, calls)):
+            return None
+        made = cls(keys, calls)
+        context.metric_group().gauge("numRowsAggregatedInColumns", lambda: made.rows)
+        return made
+
+    def groups(self, batch: Any, extra: Any = None) -> Iterator[PartialGroup] | None:
+        """Return the groups of a batch without row kinds, in the order of their first rows.
+
+        Args:
+            batch: The rows.
+            extra: An array of one more part of the key; None for none.
+
+        Returns:
+            None if there are too few rows, or values that are too large for columns.
+        """
+        if batch.num_rows < LEAST_ROWS:
+            return None
+        columns = {f"k{i}": batch.column(key) for i, key in enumerate(self._keys)}
+        if extra is not None:
+            columns["extra"] = extra
+        names = list(columns)
+        columns["n"] = pa.repeat(1, batch.num_rows)
+        wanted = [("n", "count")]
+        for position, call in enumerate(self._calls):
+            column = self._argument(batch, call)
+            if column is None:
+                continue
+            if call.function == "AVG" and not _fits(column):
+                return None
+            columns[f"a{position}"] = column
+            if call.function in _SUMS:
+                wanted.append((f"a{position}", "sum"))
+            if call.function in _EXTREMES:
+                wanted.append((f"a{position}", call.function.lower()))
+            else:
+                wanted.append((f"a{position}", "count"))
+        table = pa.table(columns)
+        grouped = table.group_by(names, use_threads=False).aggregate(wanted)
+        self.rows += batch.num_rows
+        return self._read(grouped, has_extra=extra is not None)
+
+    def _argument(self, batch: Any, call: AggregateCall) -> Any:
+        """Return the column that a call counts or sums up, NULL where rows are left out."""
+        if call.arguments:
+            column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
+        elif call.condition is not None:
+            column = pa.repeat(1, batch.num_rows)
+        else:
+            return None
+        if call.condition is not None:
+            mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
+            column = pc.if_else(mask, column, pa.scalar(None, column.type))
+        if call.function in _SUMS:
+            column = column.cast(pa.int64())
+        return column
+
+    def _read(self, grouped: Any, *, has_extra: bool) -> Iterator[PartialGroup]:
+        def values(name: str) -> list[Any]:
+            return values_of(grouped.column(name).combine_chunks())
+
+        rows = grouped.num_rows
+        keys = [values(f"k{i}") for i in range(len(self._keys))]
+        counts = values("n_count")
+        accumulators: list[list[Any]] = []
+        for position, call in enumerate(self._calls):
+            name = f"a{position}"
+            if f"{name}_count" not in grouped.column_names and call.function == "COUNT":
+                accumulators.append(counts)
+            elif call.function == "COUNT":
+                accumulators.append(values(f"{name}_count"))
+            elif call.function in _EXTREMES:
+                accumulators.append(values(f"{name}_{call.function.lower()}"))
+            else:
+                pairs = zip(values(f"{name}_sum"), values(f"{name}_count"), strict=True)
+                accumulators.append([[total or 0, count] for total, count in pairs])
+        key_rows = zip(*keys, strict=True) if keys else [()] * rows
+        extras = values("extra") if has_extra else [None] * rows
+        value_rows = zip(*accumulators, strict=True) if accumulators else [()] * rows
+        for key, extra, count, found in zip(key_rows, extras, counts, value_rows, strict=True):
+            yield PartialGroup(key, extra, count, list(found))
+
+
+def _fits(column: Any) -> bool:
+    bounds = pc.min_max(column)
+    low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+    return max(-low, high) * len(column) < _SAFE
+
+
+def _is_plain(kind: Any) -> bool:
+    return not isinstance(kind, types.ArrayType | types.MapType | types.RowType)
+
+
+def _is_mergeable(call: AggregateCall) -> bool:
+    if len(call.arguments) > 1:
+        return False
+    kind = call.arguments[0].type if call.arguments else None
+    match call.function:
+        case "COUNT":
+            return not call.is_distinct
+        case "SUM" | "$SUM0" | "AVG":
+            return not call.is_distinct and kind is not None and type_rules.is_integer(kind)
+        case "MIN" | "MAX":
+            return isinstance(
+                kind, types.DateType | types.TimestampType | types.LocalZonedTimestampType
+            ) or (kind is not None and type_rules.is_integer(kind))
+    return False
