@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
+from penstock.errors import IllegalStateError
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.plan.schema import Field, Schema
@@ -97,6 +98,35 @@ def test_measures_are_expressions_and_aggregates_of_matched_rows():
     ]
 
 
+def test_a_later_match_waits_for_one_that_began_before_it():
+    """As in Flink: which of both counts is known when the earlier one has ended."""
+    running = query(
+        pattern="A B+ C",
+        define="B AS B.n > A.n, C AS C.n < B.n",
+        after="AFTER MATCH SKIP PAST LAST ROW",
+    )
+    # From 1, 3 still belongs to B, though a match from 5 ends there.
+    running.give("e", [("x", n, second(at)) for at, n in enumerate((1, 5, 6, 3, 0))])
+    running.end()
+    assert [row for _, row in running.changes()] == [("x", 1, 3, 0)]
+    running.close()
+
+
+def test_parts_that_do_not_fit_together_are_refused():
+    with pytest.raises(TableException, match="PATTERN cannot be matched"):
+        query(pattern="A+ B? C")
+
+
+def test_matches_end_with_the_watermark_and_leave_nothing():
+    running = query(pattern="A B C", within="WITHIN INTERVAL '3' SECOND")
+    running.give("e", rows(2, 3))
+    running.harness.process_watermark("e", 1 << 50)
+    operators = running.harness._opened().operators
+    matching = next(operator for operator in operators if hasattr(operator, "matcher"))
+    assert len(matching.entries) == 0
+    running.close()
+
+
 def test_a_match_must_end_in_time():
     assert matches(pattern="A B{2} C", within="WITHIN INTERVAL '3' SECOND") == []
     assert len(matches(pattern="A B{2} C", within="WITHIN INTERVAL '4' SECOND")) == 2
@@ -156,5 +186,5 @@ def test_what_is_refused(parts, words):
 
 
 def test_a_skip_to_the_first_row_of_a_match_is_refused():
-    with pytest.raises(ValueError, match="would match again without end"):
+    with pytest.raises(IllegalStateError, match="would match again without end"):
         matches(after="AFTER MATCH SKIP TO FIRST A")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from penstock.graph.operators import PatternCondition
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.functions.aggregates import find_aggregate
@@ -22,6 +23,8 @@ from penstock.table.types import TimeAttribute
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.cep import Pattern
+    from penstock.graph.operators import CompiledPattern
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
     from penstock.table.plan.queries import QueryBinder
@@ -360,6 +363,79 @@ def _bounds(quantifier: str) -> tuple[int, int | None]:
     if not comma:
         return int(low), int(low)
     return int(low or 0), int(high) if high else None
+
+
+class _Element:
+    """The condition of an element; a pattern only carries its position."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+    def __call__(self, row: Any, match: Any) -> bool:
+        del row, match
+        raise AssertionError("the operator has the conditions of elements")
+
+
+def automaton(specification: MatchSpecification) -> CompiledPattern:
+    """Return the automaton of a pattern, whose conditions are the positions of elements.
+
+    Raises:
+        TableException: Its elements do not fit together.
+    """
+    from penstock.cep import MalformedPatternError
+    from penstock.cep.compilation import compile_pattern
+
+    try:
+        return compile_pattern(
+            _pattern(specification),
+            lambda call: PatternCondition(call.given.position, is_iterative=True),
+        )
+    except MalformedPatternError as error:
+        raise TableException(f"PATTERN cannot be matched: {error.args[0]}") from None
+
+
+def _pattern(specification: MatchSpecification) -> Pattern:
+    """Return the elements as a pattern, as Flink translates them."""
+    from penstock.cep import Pattern, SkipStrategy
+    from penstock.common.time import Duration
+
+    skips = {
+        "PAST LAST": SkipStrategy.skip_past_last_event,
+        "NEXT": SkipStrategy.skip_to_next,
+    }
+    if specification.skip in skips:
+        strategy = skips[specification.skip]()
+    elif specification.skip == "FIRST":
+        strategy = SkipStrategy.skip_to_first(specification.skip_variable)
+        strategy = strategy.throw_exception_on_miss()
+    else:
+        strategy = SkipStrategy.skip_to_last(specification.skip_variable)
+        strategy = strategy.throw_exception_on_miss()
+    pattern: Pattern | None = None
+    for position, element in enumerate(specification.pattern):
+        name = element.variable
+        pattern = Pattern.begin(name, strategy) if pattern is None else pattern.next(name)
+        pattern = _quantified(pattern.where(_Element(position)), element)
+    assert pattern is not None, "a pattern has elements"
+    if specification.within_ms is not None:
+        pattern = pattern.within(Duration.of_millis(specification.within_ms))
+    return pattern
+
+
+def _quantified(pattern: Pattern, element: PatternElement) -> Pattern:
+    least, most = element.least, element.most
+    if (least, most) == (1, 1):
+        return pattern
+    if (least, most) == (0, 1):
+        return pattern.optional()
+    if most is not None:
+        pattern = pattern.times(least, most)
+    elif least == 0:
+        pattern = pattern.one_or_more().optional()
+    else:
+        pattern = pattern.times_or_more(least)
+    pattern = pattern.consecutive()
+    return pattern.greedy() if element.is_greedy and least != most else pattern
 
 
 def references_type(references: Sequence[Reference]) -> Schema:

@@ -16,6 +16,7 @@ from penstock.table.errors import TableException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
+from penstock.table.plan.match import automaton
 from penstock.table.plan.operator_building import OperatorBuilder, TranslationContext
 from penstock.table.plan.rules import check, optimized
 from penstock.table.plan.windows import window_function_of
@@ -494,5 +495,5 @@ class Translation(OperatorBuilder):
         return self._keyed(
             self.translate(node.input), specification.partition, "match", "Match", node,
             input=node.input.schema, output=node.schema, specification=specification,
-            session=self._context.session,
+            pattern=automaton(specification), session=self._context.session,
         )  # fmt: skip

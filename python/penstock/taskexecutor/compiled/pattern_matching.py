@@ -572,8 +572,8 @@ class PatternMatcher:
                 raise IllegalStateError(msg)
             if limit == first:
                 msg = (
-                    f"the skip strategy skips to the first record of the match itself, as a part "
-                    f"of {self.skip_to!r}: it would match again and again"
+                    f"the skip strategy skips to {self.skip_to!r}, and a match begins with that "
+                    "record: it would match again without end"
                 )
                 raise IllegalStateError(msg)
         # Those that began with the record itself stay.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.graph.operators import CompiledPattern, PatternCondition
 from penstock.table.functions.evaluation import Evaluator
 from penstock.table.plan.expressions import AggregateCall, Column
 from penstock.table.plan.match import ALWAYS, references_type
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.pattern import create_matcher
 from penstock.taskexecutor.operators.relational.aggregate import Calls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, key_texts, rows_of
@@ -27,31 +30,8 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
-#: A matched row: its number in the partition, the position of its element, and the row.
-_Matched = tuple[int, int, _Row]
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A match that has begun.
-
-    Attributes:
-        start: The number of its first row.
-        start_ms: The time of that row.
-        element: The position of the element that took the last row.
-        count: The number of rows of that element.
-        rows: The rows, in order.
-    """
-
-    start: int
-    start_ms: int
-    element: int = 0
-    count: int = 0
-    rows: tuple[_Matched, ...] = ()
-
-    def stored(self) -> tuple[Any, ...]:
-        """Return the branch as a value of state."""
-        return self.start, self.start_ms, self.element, self.count, self.rows
+#: A matched row: the position of its element, and the row.
+_Matched = tuple[int, _Row]
 
 
 class MatchValues:
@@ -100,10 +80,10 @@ class MatchValues:
         return buffer.take()
 
     def _read(self, reference: Reference, rows: tuple[_Matched, ...]) -> Any:
-        found = [row for _, _, row in rows]
+        found = [row for _, row in rows]
         if reference.variable is not None:
             wanted = self._elements[reference.variable]
-            found = [row for _, element, row in rows if element == wanted]
+            found = [row for element, row in rows if element == wanted]
         if isinstance(reference.value, AggregateCall):
             return self._calls[reference.value].result(found)
         place = reference.offset if reference.kind == "FIRST" else -1 - reference.offset
@@ -149,11 +129,7 @@ def _one_row(schema: Schema, row: _Row) -> Any:
 
 
 class MatchOperator(KeyedRelationalOperator):
-    """Follows the matches that have begun row by row, in the order of time.
-
-    A greedy element takes a row whenever it may; behind a reluctant one both ways are followed, and
-    the first to end wins, as in Flink's NFA.
-    """
+    """Offers the rows of each partition, in the order of time, to the matcher of a pattern."""
 
     def __init__(
         self,
@@ -161,6 +137,7 @@ class MatchOperator(KeyedRelationalOperator):
         input: Schema,
         output: Schema,
         specification: MatchSpecification,
+        pattern: CompiledPattern,
         session: Session,
     ) -> None:
         """Creates the operator.
@@ -170,26 +147,46 @@ class MatchOperator(KeyedRelationalOperator):
             input: The columns of the input.
             output: The columns of the partition, and the measures.
             specification: The pattern and its meaning.
+            pattern: Its automaton; the functions of its conditions are the elements' positions.
             session: Settings that results depend on.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=False)
         self.specification = specification
         self.values = MatchValues(context, input, specification, session)
+        self.variables = [element.variable for element in specification.pattern]
+        conditions = [
+            PatternCondition(partial(self._holds, condition.function), is_iterative=True)
+            for condition in pattern.conditions
+        ]
+        self.matcher = create_matcher(
+            replace(pattern, conditions=tuple(conditions)),
+            lambda function: function,
+            context.processing_time.now,
+        )
         self.key = sort_key(specification.order)
         self.time_index: int = specification.order[0].expression.index  # type: ignore[attr-defined]
         self.is_rowtime = input.fields[self.time_index].is_rowtime
         self.time = context.processing_time
-        #: By key: rows whose time has not passed; the number of rows, and the branches.
+        #: By key: rows whose time has not passed; the matcher's entry.
         self.waiting = keyed_rows(context, "waiting", 0)
-        self.branches = keyed_rows(context, "branches", 0)
+        self.entries = keyed_rows(context, "matches", 0)
+        #: Times at which rows are matched, or begun matches end.
         self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
         self.late_rows = 0
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
-        """Note the rows that wait, and open the functions of users."""
+        """Note the rows that wait and the matches that end, and open the functions of users."""
         self.due = [(time, text) for text, found in self.waiting.items() for time, _ in found]
+        window_ms = self.matcher.window_ms
+        if window_ms and self.is_rowtime:
+            self.due += [
+                (began + window_ms, text)
+                for text, entry in self.entries.items()
+                for _, first, _, began, _ in entry[2]
+                if first
+            ]
         heapq.heapify(self.due)
         self.values.functions.open()
 
@@ -204,7 +201,7 @@ class MatchOperator(KeyedRelationalOperator):
         if not self.is_rowtime:
             now = self.time.now()
             for text, row in zip(texts, rows, strict=True):
-                self._follow(text, [(now, row)])
+                self._match(text, [(now, row)], now)
             self.flush()
             return
         times = milliseconds(batch.column(self.time_index)).to_pylist()
@@ -218,7 +215,7 @@ class MatchOperator(KeyedRelationalOperator):
             heapq.heappush(self.due, (time, text))
 
     def process_watermark(self, timestamp: int) -> None:
-        """Match the rows whose time has passed."""
+        """Match the rows whose time has passed, and end matches whose window has."""
         self.watermark = timestamp
         touched: dict[str, None] = {}
         while self.due and self.due[0][0] <= timestamp:
@@ -231,86 +228,46 @@ class MatchOperator(KeyedRelationalOperator):
             else:
                 self.waiting.remove(text)
             due = [f for f in found if f[0] <= timestamp]
-            self._follow(text, sorted(due, key=lambda f: self.key(f[1])))
+            self._match(text, sorted(due, key=lambda f: self.key(f[1])), timestamp)
         self.flush()
         self.output.emit_watermark(timestamp)
 
     # One partition --------------------------------------------------------------------------------
 
-    def _follow(self, text: str, rows: list[tuple[int, _Row]]) -> None:
-        number, stored = self.branches.get(text) or (0, [])
-        branches = [Branch(*found) for found in stored]
-        for time, row in rows:
-            branches = self._next([*branches, Branch(number, time)], number, time, row)
-            number += 1
-        self.branches.put(text, (number, [branch.stored() for branch in branches]))
+    def _match(self, text: str, rows: list[tuple[int, _Row]], time: int) -> None:
+        """Offer rows of a partition to its matches, then end those whose window is over."""
+        matcher = self.matcher
+        entry = self.entries.get(text)
+        if entry is None:
+            entry = matcher.new_entry()
+        else:
+            matcher.adopt(entry)
+        for row_time, row in rows:
+            self._emit(matcher.advance(entry, row_time))
+            self._emit(matcher.process(entry, row, row_time))
+            if matcher.has_begun and matcher.window_ms and self.is_rowtime:
+                heapq.heappush(self.due, (row_time + matcher.window_ms, text))
+        self._emit(matcher.advance(entry, time))
+        if matcher.is_unused(entry):
+            self.entries.remove(text)
+        else:
+            self.entries.put(text, entry)
 
-    def _next(self, branches: list[Branch], number: int, time: int, row: _Row) -> list[Branch]:
-        """Return the branches behind a row, whose matches are emitted."""
-        within = self.specification.within_ms
-        going: list[Branch] = []
-        for branch in branches:
-            if within is None or time - branch.start_ms < within:
-                going.extend(self._steps(branch, number, row))
-        while True:
-            ended = next((branch for branch in going if self._is_complete(branch)), None)
-            if ended is None:
-                return going
-            partition = tuple(row[i] for i in self.specification.partition)
-            self.changes.add(INSERT, partition + self.values.measures(ended.rows))
-            going = [branch for branch in going if self._survives(branch, ended, number)]
+    def _holds(self, element: int, row: _Row, match: Any) -> bool:
+        """Return whether a row may belong to an element behind the rows matched so far."""
+        rows = [
+            (position, matched)
+            for position, variable in enumerate(self.variables[: element + 1])
+            for matched in match.get_events_for_pattern(variable)
+        ]
+        return self.values.holds(element, (*rows, (element, row)))
 
-    def _steps(self, branch: Branch, number: int, row: _Row) -> list[Branch]:
-        """Return the ways in which a branch goes on with a row."""
-        found: list[Branch] = []
-        pattern = self.specification.pattern
-        element, count = branch.element, branch.count
-        while element < len(pattern):
-            wanted = pattern[element]
-            rows = (*branch.rows, (number, element, row))
-            holds = self.values.holds(element, rows)
-            if holds and (wanted.most is None or count < wanted.most):
-                found.append(Branch(branch.start, branch.start_ms, element, count + 1, rows))
-            # As in Flink, what follows a greedy element takes no row that the element may take,
-            # not even when the element has all its rows.
-            is_held = holds and wanted.is_greedy and wanted.least != wanted.most
-            if is_held or count < wanted.least:
-                return found
-            element, count = element + 1, 0
-        return found
-
-    def _is_complete(self, branch: Branch) -> bool:
-        pattern = self.specification.pattern
-        return branch.count >= pattern[branch.element].least and all(
-            element.least == 0 for element in pattern[branch.element + 1 :]
-        )
-
-    def _survives(self, branch: Branch, ended: Branch, number: int) -> bool:
-        """Return whether a branch goes on behind a match that ended with a row."""
-        if branch.start == ended.start:
-            return False
-        kind = self.specification.skip
-        if kind == "NEXT":
-            return True
-        if kind == "PAST LAST":
-            return branch.start > number
-        return branch.start >= self._skipped_to(ended, kind)
-
-    def _skipped_to(self, ended: Branch, kind: str) -> int:
-        """Return the number of the row to which the matching skips.
-
-        Raises:
-            ValueError: It is the first row of the match, or there is none.
-        """
-        variable = self.specification.skip_variable
-        names = [element.variable for element in self.specification.pattern]
-        numbers = [number for number, element, _ in ended.rows if names[element] == variable]
-        if not numbers:
-            raise ValueError(f"Could not skip to {variable}: the match has no row of it")
-        place = numbers[0] if kind == "FIRST" else numbers[-1]
-        if place == ended.start:
-            raise ValueError(
-                f"Could not skip to the {kind.lower()} row of {variable}: it is the first row of "
-                "the match, which would match again without end"
+    def _emit(self, matches: list[dict[str, list[_Row]]]) -> None:
+        for match in matches:
+            rows = tuple(
+                (position, row)
+                for position, variable in enumerate(self.variables)
+                for row in match.get(variable, ())
             )
-        return place
+            partition = tuple(rows[0][1][i] for i in self.specification.partition)
+            self.changes.add(INSERT, partition + self.values.measures(rows))
