@@ -83,7 +83,7 @@ def test_keys_hold_columns():
         "value.fields-include": "EXCEPT_KEY",
     }
     layout = KafkaFactory().source(_context(options))._layout
-    assert list(layout.rows(Message(b'{"id":7}', b"x"))) == [(0, [7, "x"])]
+    assert list(layout.rows(Message(b'{"id":7}', b"x"))) == [(0, [7, "x"], [])]
     assert layout.record(0, [7, "x"]) == (b'{"id":7}', b"x")
 
 
@@ -153,3 +153,39 @@ def test_specific_offsets():
     assert [(p.partition, offset) for p, offset in found.items()] == [(0, 42), (1, 300)]
     with pytest.raises(ValidationException, match="partition:0"):
         specific_offsets("scan.startup", "0:42", "t")
+
+
+def test_metadata_of_records_and_of_their_format_stand_in_the_wanted_order():
+    source = KafkaFactory().source(_context({"format": "debezium-json"}))
+    assert {"offset", "value.source.table", "value.ingestion-timestamp"} <= set(source.metadata)
+    keys = ["value.source.table", "offset", "value.source.properties", "value.source.timestamp"]
+    read = source.with_metadata(keys)
+    message = MessageReader(["offset"])(_Record())
+    change = (
+        b'{"op":"u","before":{"id":1,"name":"a"},"after":{"id":1,"name":"b"},"ts_ms":5,'
+        b'"source":{"table":"people","ts_ms":1500,"lsn":[7,{"a":"b"}],"snapshot":null}}'
+    )
+    names = [f"$metadata${key}" for key in keys]
+    fields = [DataTypes.FIELD(n, source.metadata[k]) for n, k in zip(names, keys, strict=True)]
+    row_type = DataTypes.ROW([*read._layout.row_type.fields, *fields])
+    batches = MessageBatches(read._layout, row_type, True, keys)
+    [batch] = batches(Message(message.key, change, message.metadata))
+    assert batch.column(1).to_pylist() == ["a", "b"]
+    assert [batch.column(i).to_pylist()[1] for i in range(2, 6)] == [
+        "people",
+        42,
+        [("table", "people"), ("ts_ms", "1500"), ("lsn", '[7,{"a":"b"}]'), ("snapshot", None)],
+        datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=datetime.UTC),
+    ]
+    [(_, row)] = _rows_of_canal(["table", "pk-names", "event-timestamp"])
+    assert row == ["x", "t", ["id"], datetime.datetime(1970, 1, 1, 0, 0, 2, tzinfo=datetime.UTC)]
+
+
+def _rows_of_canal(keys):
+    from penstock.table.formats.registry import create_row_format
+
+    kind = DataTypes.ROW([DataTypes.FIELD("name", DataTypes.STRING())])
+    row_format = create_row_format("canal-json", "kafka", kind, {}).with_metadata(keys)
+    return row_format.decode(
+        b'{"type":"INSERT","table":"t","pkNames":["id"],"es":2000,"data":[{"name":"x"}]}'
+    )

@@ -49,6 +49,8 @@ METADATA: Final[dict[str, types.DataType]] = {
 }
 """The metadata columns of records."""
 
+_VALUE: Final = "value."
+
 REGISTRY_FORMATS: Final = ("avro-confluent", "debezium-avro-confluent")
 """The formats whose schemas are in a registry."""
 
@@ -124,8 +126,9 @@ class Layout:
     value_format: RowFormat
     is_upsert: bool = False
 
-    def rows(self, message: Message) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the rows of a message."""
+    def rows(self, message: Message) -> Iterator[tuple[int, list[Any], Sequence[Any]]]:
+        """Yield the kind, the physical columns and the format's metadata of a message's rows."""
+        width = len(self.value)
         values: list[Any] = [None] * len(self.row_type)
         if self.key_format is not None and message.key is not None:
             for _, key in self.key_format.decode(message.key):
@@ -133,13 +136,13 @@ class Layout:
                     values[position] = value
         if message.value is None:
             if self.is_upsert:
-                yield DELETE, values
+                yield DELETE, values, [None] * len(self.value_format.metadata_keys)
             return
         for kind, row in self.value_format.decode(message.value):
             made = list(values)
-            for position, value in zip(self.value, row, strict=True):
+            for position, value in zip(self.value, row[:width], strict=True):
                 made[position] = value
-            yield (UPDATE_AFTER if self.is_upsert else kind), made
+            yield (UPDATE_AFTER if self.is_upsert else kind), made, row[width:]
 
     def record(self, kind: int, row: Sequence[Any]) -> tuple[bytes | None, bytes | None]:
         """Return the key and the value of a row; a deleted key has no value."""
@@ -330,29 +333,37 @@ class KafkaTableSource(TableSource):
         self._keys = tuple(keys)
         self.kinds = ALL_KINDS if layout.is_upsert else layout.value_format.kinds_read
         self.is_bounded = values["scan.bounded.mode"] != "unbounded"
-        self.metadata = METADATA
+        of_format = layout.value_format.metadata.items()
+        self.metadata = METADATA | {f"{_VALUE}{key}": kind for key, kind in of_format}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
         """Return a source that reads metadata columns behind the physical ones."""
-        return KafkaTableSource(self._layout, self._options, self._values, keys)
+        of_format = [key.removeprefix(_VALUE) for key in keys if key not in METADATA]
+        value_format = self._layout.value_format.with_metadata(of_format)
+        layout = replace(self._layout, value_format=value_format)
+        return KafkaTableSource(layout, self._options, self._values, keys)
 
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that reads the topics."""
         from penstock.common.watermark_strategy import WatermarkStrategy
 
-        source = kafka_source(self._options, self._values, MessageReader(self._keys))
+        of_record = [key for key in self._keys if key in METADATA]
+        source = kafka_source(self._options, self._values, MessageReader(of_record))
         stream = context.environment.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
         if self._values.get("scan.parallelism") is not None:
             stream.set_parallelism(self._values["scan.parallelism"])
         layout = self._layout
         fields = [*layout.row_type.fields]
-        fields += [RowField(f"$metadata${key}", METADATA[key]) for key in self._keys]
+        fields += [RowField(f"$metadata${key}", self.metadata[key]) for key in self._keys]
         row_type = RowType(fields)
         with_kinds = self.kinds != INSERT_ONLY
         if layout.is_upsert:
-            rows = normalized(stream.flat_map(UpsertRows(layout)), layout.key, context.state_ttl_ms)
+            rows = normalized(
+                stream.flat_map(UpsertRows(layout, self._keys)), layout.key, context.state_ttl_ms
+            )
             return rows.map(RowBatch(row_type), batch_type(None)).transformation
-        return stream.flat_map(MessageBatches(layout, row_type, with_kinds)).transformation
+        batches = MessageBatches(layout, row_type, with_kinds, self._keys)
+        return stream.flat_map(batches).transformation
 
 
 class MessageBatches:
@@ -362,16 +373,23 @@ class MessageBatches:
         layout: The parts of records that hold the columns.
         row_type: The columns of the batches, metadata among them.
         with_kinds: Whether batches have a column of row kinds.
+        keys: The wanted metadata.
     """
 
-    def __init__(self, layout: Layout, row_type: RowType, with_kinds: bool) -> None:
+    def __init__(
+        self, layout: Layout, row_type: RowType, with_kinds: bool, keys: Sequence[str] = ()
+    ) -> None:
         self._layout = layout
         self._row_type = row_type
         self._with_kinds = with_kinds
+        self._keys = tuple(keys)
 
     def __call__(self, message: Message) -> Iterator[Any]:
         """Yield the batch of a message, unless it has no rows."""
-        rows = [(kind, [*row, *message.metadata]) for kind, row in self._layout.rows(message)]
+        rows = [
+            (kind, [*row, *_told(self._keys, message, extra)])
+            for kind, row, extra in self._layout.rows(message)
+        ]
         if rows:
             yield record_batch(rows, self._row_type, with_kinds=self._with_kinds)
 
@@ -381,16 +399,24 @@ class UpsertRows:
 
     Args:
         layout: The parts of records that hold the columns.
+        keys: The wanted metadata.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, keys: Sequence[str] = ()) -> None:
         self._layout = layout
+        self._keys = tuple(keys)
 
     def __call__(self, message: Message) -> Iterator[Row]:
         """Yield the row of a message."""
-        for kind, row in self._layout.rows(message):
+        for kind, row, extra in self._layout.rows(message):
             made = RowKind.DELETE if kind == DELETE else RowKind.UPDATE_AFTER
-            yield Row.of_kind(made, *row, *message.metadata)
+            yield Row.of_kind(made, *row, *_told(self._keys, message, extra))
+
+
+def _told(keys: Sequence[str], message: Message, extra: Sequence[Any]) -> list[Any]:
+    """Return the values of metadata columns: those of the record, and those of the format."""
+    of_record, of_format = iter(message.metadata), iter(extra)
+    return [next(of_record if key in METADATA else of_format) for key in keys]
 
 
 class RowBatch:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.errors import FormatError
-from penstock.table.formats.json import JSON_OPTIONS, JsonReader, JsonWriter, parse_json
+from penstock.table.formats.json import JSON_OPTIONS, JsonNumber, JsonReader, JsonWriter, parse_json
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
 from penstock.table.options import OptionSpec, boolean, text
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.table import types
+
+_TEXT: Final = DataTypes.STRING()
+_MOMENT: Final = DataTypes.TIMESTAMP_LTZ(3)
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 _INHERITED = {
     key: spec
@@ -45,7 +52,12 @@ class _ChangesFormat(RowFormat):
             document = parse_json(message)
             if not isinstance(document, dict):
                 raise ValueError("an object was expected")
-            return list(self._changes(document))
+            changes = self._changes(document)
+            if not self.metadata_keys:
+                return list(changes)
+            told = self._told(document)
+            extra = [told(key) for key in self.metadata_keys]
+            return [(kind, [*row, *extra]) for kind, row in changes]
         except (ValueError, KeyError, TypeError) as error:
             if self._skips:
                 return ()
@@ -57,6 +69,10 @@ class _ChangesFormat(RowFormat):
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         """Return the rows of a change."""
 
+    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
+        """Return what reads the metadata of a change by key."""
+        raise AssertionError(f"{self.identifier} has no metadata: {list(document)}")
+
     def _old_row(self, old: Any, new: Any) -> Any:
         """Return the row before a change, of which only the changed fields are told."""
         return self._read({**new, **(old or {})})
@@ -66,10 +82,37 @@ class DebeziumJsonFormat(_ChangesFormat):
     """Changes as Debezium writes them: the row before and after."""
 
     identifier = "debezium-json"
+    metadata: ClassVar[Mapping[str, types.DataType]] = {
+        "schema": _TEXT,
+        "ingestion-timestamp": _MOMENT,
+        "source.timestamp": _MOMENT,
+        "source.database": _TEXT,
+        "source.schema": _TEXT,
+        "source.table": _TEXT,
+        "source.properties": DataTypes.MAP(_TEXT, _TEXT),
+    }
     options: ClassVar[Mapping[str, OptionSpec]] = {
         **_INHERITED,
         "schema-include": OptionSpec(boolean, False),
     }
+
+    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
+        """Return what reads the metadata of a change by key."""
+        payload = document["payload"] if self.values["schema-include"] else document
+        source, schema = payload.get("source") or {}, document.get("schema")
+        values = {
+            "schema": None if schema is None else _json_text(schema),
+            "ingestion-timestamp": _moment(payload.get("ts_ms")),
+            "source.timestamp": _moment(source.get("ts_ms")),
+            "source.database": source.get("db"),
+            "source.schema": source.get("schema"),
+            "source.table": source.get("table"),
+            "source.properties": {
+                name: None if value is None else _plain_text(value)
+                for name, value in source.items()
+            },
+        }
+        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         payload = document["payload"] if self.values["schema-include"] else document
@@ -98,11 +141,31 @@ class CanalJsonFormat(_ChangesFormat):
     """Changes as Canal writes them: several rows a message, and the former values of updates."""
 
     identifier = "canal-json"
+    metadata: ClassVar[Mapping[str, types.DataType]] = {
+        "database": _TEXT,
+        "table": _TEXT,
+        "sql-type": DataTypes.MAP(_TEXT, DataTypes.INT()),
+        "pk-names": DataTypes.ARRAY(_TEXT),
+        "ingestion-timestamp": _MOMENT,
+        "event-timestamp": _MOMENT,
+    }
     options: ClassVar[Mapping[str, OptionSpec]] = {
         **_INHERITED,
         "database.include": OptionSpec(text, None),
         "table.include": OptionSpec(text, None),
     }
+
+    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
+        """Return what reads the metadata of a change by key."""
+        values = {
+            "database": document.get("database"),
+            "table": document.get("table"),
+            "sql-type": _numbers(document.get("sqlType")),
+            "pk-names": document.get("pkNames"),
+            "ingestion-timestamp": _moment(document.get("ts")),
+            "event-timestamp": _moment(document.get("es")),
+        }
+        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         for name in ("database", "table"):
@@ -134,6 +197,23 @@ class MaxwellJsonFormat(_ChangesFormat):
     """Changes as Maxwell writes them."""
 
     identifier = "maxwell-json"
+    metadata: ClassVar[Mapping[str, types.DataType]] = {
+        "database": _TEXT,
+        "table": _TEXT,
+        "primary-key-columns": DataTypes.ARRAY(_TEXT),
+        "ingestion-timestamp": _MOMENT,
+    }
+
+    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
+        """Return what reads the metadata of a change by key; its time is in seconds."""
+        seconds = document.get("ts")
+        values = {
+            "database": document.get("database"),
+            "table": document.get("table"),
+            "primary-key-columns": document.get("primary_key_columns"),
+            "ingestion-timestamp": None if seconds is None else _moment(int(seconds) * 1000),
+        }
+        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         operation, data = document["type"].lower(), document["data"]
@@ -179,6 +259,34 @@ class OggJsonFormat(_ChangesFormat):
         if kind in (INSERT, UPDATE_AFTER):
             return f'{{"before":null,"after":{written},"op_type":"I"}}'.encode()
         return f'{{"before":{written},"after":null,"op_type":"D"}}'.encode()
+
+
+def _moment(milliseconds: Any) -> datetime.datetime | None:
+    if milliseconds is None:
+        return None
+    return _EPOCH + datetime.timedelta(milliseconds=int(milliseconds))
+
+
+def _numbers(values: Mapping[str, Any] | None) -> dict[str, int] | None:
+    return None if values is None else {name: int(value) for name, value in values.items()}
+
+
+def _plain_text(value: Any) -> str:
+    """Return a text or a number as it is, and anything else as JSON."""
+    return str(value) if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: Any) -> str:
+    """Return a part of a document as JSON, with its numbers as they were written."""
+    match value:
+        case JsonNumber():
+            return str(value)
+        case dict():
+            parts = (f"{json.dumps(name)}:{_json_text(part)}" for name, part in value.items())
+            return f"{{{','.join(parts)}}}"
+        case list():
+            return f"[{','.join(map(_json_text, value))}]"
+    return json.dumps(value)
 
 
 def _matches(pattern: str, name: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -28,6 +29,7 @@ class RowFormat(ABC):
         kinds_read: The kinds of the rows that messages hold.
         kinds_written: The kinds of rows that can be written.
         metadata: The types of metadata columns that messages hold, by key.
+        metadata_keys: The metadata columns that rows have behind the others.
         is_text: Whether messages hold no line feed, so that a file may have one on each line.
     """
 
@@ -36,12 +38,19 @@ class RowFormat(ABC):
     kinds_read: ClassVar[frozenset[int]] = frozenset({INSERT})
     kinds_written: ClassVar[frozenset[int]] = frozenset({INSERT})
     metadata: ClassVar[Mapping[str, DataType]] = {}
+    metadata_keys: tuple[str, ...] = ()
     is_text: ClassVar[bool] = True
 
     def __init__(self, row_type: RowType, options: Mapping[str, Any]) -> None:
         """Make a format for rows of a type, with the values of its options."""
         self.row_type = row_type
         self.values = options
+
+    def with_metadata(self, keys: Sequence[str]) -> RowFormat:
+        """Return a format whose rows have metadata columns behind the others."""
+        made = copy.copy(self)
+        made.metadata_keys = tuple(keys)
+        return made
 
     def with_columns(self, positions: Sequence[int]) -> RowFormat:
         """Return a format that reads some of the columns; others are None in its rows."""
