@@ -28,6 +28,9 @@ REASONS = [
     ("stops", r"No module named '((?:pyflink|penstock)[\w.]*)'", "`{}` cannot be imported"),
     ("stops", r"AttributeError: '(?:\w+)' object has no attribute '(\w+)'", "`{}` is missing"),
     ("needs", r"No module named '([\w.]+)'", "the module `{}`"),
+    ("stops", r"no connector for ([\w ]+)", "there is no connector for {}"),
+    ("stops", r"Cannot discover a connector using option 'connector'='(\w+)'", "no connector `{}`"),
+    ("needs", r"(Aborted!)", "answers at a terminal"),
     ("broken", r"(SyntaxError|IndentationError|NameError|mutable default)", "its own mistake"),
     (
         "needs",
@@ -103,7 +106,8 @@ def verdict(status, output):
         if match:
             return word, reason.format(match.group(1))
     lines = output.strip().splitlines() or ["no output"]
-    return "refused", lines[-1][:120]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return "refused", (errors or lines)[-1][:160]
 
 
 def main():
