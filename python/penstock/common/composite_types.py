@@ -295,6 +295,8 @@ class RowTypeInfo(TypeInformation):
 def as_type_information(type_info: object, where: str) -> TypeInformation:
     """Checks an argument that must describe a type; a list describes the fields of a row.
 
+    Types of columns, which ``DataTypes`` of the Table API makes, describe types too.
+
     Args:
         type_info: The argument.
         where: The call for the message.
@@ -306,6 +308,11 @@ def as_type_information(type_info: object, where: str) -> TypeInformation:
         return type_info
     if isinstance(type_info, list):
         return RowTypeInfo(type_info)
+    of_table = getattr(type(type_info), "__type_information__", None)
+    if of_table is not None:
+        # A type of a column, by DataTypes.
+        found: TypeInformation = of_table(type_info)
+        return found
     raise WrongArgumentError(
         f"{where}: {type_info!r} is not a type; describe types with penstock.common.Types"
     )

@@ -160,9 +160,11 @@ class BulkWriterFactory:
 
     Attributes:
         can_be_concatenated: Whether the bytes of two files, one behind the other, are a file.
+        part_suffix: The end of the names of files, if the program chooses none.
     """
 
     can_be_concatenated = True
+    part_suffix = ""
 
     def __init__(self, j_bulk_writer_factory: None = None) -> None:
         """Makes a factory.

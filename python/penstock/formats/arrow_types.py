@@ -14,6 +14,7 @@ from penstock.common.composite_types import (
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
+    as_type_information,
 )
 from penstock.common.instants import instant_micros
 from penstock.common.optional_library import optional_library
@@ -172,6 +173,8 @@ def row_type_of(given: Any, where: str) -> RowTypeInfo:
     Raises:
         InvalidProgramError: It is neither.
     """
+    if hasattr(type(given), "__type_information__"):
+        given = as_type_information(given, where)
     given = as_row_type(given)
     if isinstance(given, RowTypeInfo):
         return given

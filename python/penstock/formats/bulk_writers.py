@@ -52,6 +52,8 @@ class ColumnWriters(RowDataBulkWriterFactory):
         """
         super().__init__(None, row_type)
         self._kind = kind
+        # Readers such as Spark and DuckDB find the files of a folder by their names.
+        self.part_suffix = ".parquet" if kind == "parquet" else ""
         self._written_type: RowTypeInfo = of_instants(row_type) if is_utc else row_type
         arrow_schema(self._written_type)
         self._options = options or {}

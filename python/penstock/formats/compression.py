@@ -119,7 +119,7 @@ _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
 
 def is_compressed(path: str) -> bool:
     """Return whether the name of a file is that of a compressed one."""
-    return path.endswith(tuple(_OPENERS))
+    return path.lower().endswith(tuple(_OPENERS))
 
 
 @contextlib.contextmanager
@@ -144,6 +144,6 @@ def decompressed(path: str, file: BinaryIO) -> BinaryIO:
         DependencyError: A package that reads such files is not installed.
     """
     for ending, opener in _OPENERS.items():
-        if path.endswith(ending):
+        if path.lower().endswith(ending):
             return cast("BinaryIO", opener(file))
     return file

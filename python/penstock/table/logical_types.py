@@ -15,6 +15,8 @@ from penstock.table.type_errors import InvalidTypeError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.common.basic_types import TypeInformation
+
 MAX_LENGTH: Final = 0x7FFFFFFF
 """The length of STRING and BYTES."""
 
@@ -37,6 +39,12 @@ class DataType:
 
     def __init__(self, nullable: bool = True) -> None:
         self._nullable = nullable
+
+    def __type_information__(self) -> TypeInformation:
+        """Return the type of a stream of its values, where ``Types`` are expected."""
+        from penstock.table.stream_types import type_info_of
+
+        return type_info_of(self)
 
     @property
     def is_nullable(self) -> bool:

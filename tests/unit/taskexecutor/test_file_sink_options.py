@@ -147,6 +147,29 @@ def test_what_files_are_called(tmp_path, kind):
     assert name.endswith("-0.txt")
 
 
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (None, "-0.parquet"),
+        (OutputFileConfig.builder().with_part_prefix("part").build(), "-0.parquet"),
+        (OutputFileConfig.builder().with_part_suffix(".pq").build(), "-0.pq"),
+        (OutputFileConfig.builder().with_part_suffix("").build(), "-0"),
+        (OutputFileConfig("part", ""), "-0"),
+    ],
+)
+def test_parts_of_parquet_are_called_so_unless_the_program_says_otherwise(
+    tmp_path, config, expected
+):
+    row = Types.ROW_NAMED(["n"], [Types.LONG()])
+    builder = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(row))
+    builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    if config is not None:
+        builder.with_output_file_config(config)
+    name, _ = written(builder, tmp_path, Row(n=1))
+    assert name.startswith("part-")
+    assert name.endswith(expected)
+
+
 @pytest.mark.parametrize(("charset", "data"), [("UTF-8", b"\xc3\xa9\n"), ("latin-1", b"\xe9\n")])
 def test_the_charset_of_an_encoder(tmp_path, charset, data):
     builder = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder(charset))

@@ -151,12 +151,17 @@ def _check_name(method: str, part: str) -> None:
 
 @checks_arguments
 class OutputFileConfig(NoJavaMembers):
-    """Names of part files: prefix, subtask and number, suffix."""
+    """Names of part files: prefix, subtask and number, suffix.
+
+    Attributes:
+        has_own_suffix: False if the program chose no suffix, so that it is that of the format.
+    """
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
         """Makes a configuration."""
         self._part_prefix = part_prefix
         self._part_suffix = part_suffix
+        self.has_own_suffix = True
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
@@ -181,7 +186,7 @@ class OutputFileConfig(NoJavaMembers):
 
         def __init__(self) -> None:
             self._part_prefix = "part"
-            self._part_suffix = ""
+            self._part_suffix: str | None = None
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
             """Sets what stands before.
@@ -205,4 +210,6 @@ class OutputFileConfig(NoJavaMembers):
 
         def build(self) -> OutputFileConfig:
             """The configuration."""
-            return OutputFileConfig(self._part_prefix, self._part_suffix)
+            made = OutputFileConfig(self._part_prefix, self._part_suffix or "")
+            made.has_own_suffix = self._part_suffix is not None
+            return made

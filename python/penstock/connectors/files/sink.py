@@ -116,7 +116,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
             self._bucket_check_interval_ms = 60_000
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
-            self._output_file_config = OutputFileConfig("part", "")
+            self._output_file_config = OutputFileConfig.builder().build()
             self._compaction: tuple[Any, Any] | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
@@ -188,6 +188,12 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
                 operators.FileCompactor(sink=operator, strategy=strategy, compactor=compactor),
             )
 
+        def _part_suffix(self) -> str:
+            config, factory = self._output_file_config, self._bulk_writer_factory
+            if config.has_own_suffix or factory is None:
+                return config.get_part_suffix()
+            return factory.part_suffix
+
         def _operator(self, *, named_by_subtask: bool = False) -> operators.FileSink:
             return operators.FileSink(
                 base_path=self._base_path,
@@ -197,7 +203,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
                 bucket_check_interval_ms=self._bucket_check_interval_ms,
                 rolling_policy=self._rolling_policy,
                 part_prefix=self._output_file_config.get_part_prefix(),
-                part_suffix=self._output_file_config.get_part_suffix(),
+                part_suffix=self._part_suffix(),
                 named_by_subtask=named_by_subtask,
             )
 
