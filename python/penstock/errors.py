@@ -85,7 +85,7 @@ class CheckpointStorageError(PenstockError, OSError):
 
 
 class CorruptCheckpointError(CheckpointStorageError):
-    """A file of a checkpoint is not what was written; names it and what is wrong with it."""
+    """A file of a checkpoint differs from what was written; names it and what is wrong with it."""
 
 
 class NetworkError(PenstockError):

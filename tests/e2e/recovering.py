@@ -55,7 +55,7 @@ class Parallelisms(logging.Handler):
         self.told = queue.SimpleQueue()
 
     def emit(self, record):
-        if "goes on with other parallelisms" in record.msg:
+        if "continues with another parallelism" in record.msg:
             self.told.put(max(record.args[1].values()))
 
     def await_(self, parallelism):

@@ -211,6 +211,6 @@ def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
     )
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
-    assert "python.executable '/nowhere/python' is no file that this worker can" in lines[0]
+    assert "python.executable '/nowhere/python' is not a file that this worker can" in lines[0]
     assert "pip could not install the requirements from the folder of packages" in lines[1]
     assert lines[2:] == ["['1']"]

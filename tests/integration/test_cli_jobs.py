@@ -353,7 +353,7 @@ def test_who_watches_is_told_that_the_driver_was_killed(program, tmp_path, monke
     watching.stdout.readline()
     os.kill(int(pid), signal.SIGKILL)
     os.waitpid(int(pid), 0)
-    assert "is gone without a word" in watching.communicate(timeout=240)[1]
+    assert "ended without a message" in watching.communicate(timeout=240)[1]
     assert watching.returncode == 3
 
 
@@ -423,10 +423,10 @@ def test_an_adaptive_job_says_what_it_goes_on_with(tmp_path):
 def test_what_prints_no_json_by_itself_is_asked_for_it(tmp_path):
     assert json.loads(penstock("completion", "--json", "bash"))["shell"] == "bash"
     assert "def build(env" in json.loads(penstock("demo", "--source", "--json"))["source"]
-    assert "--json goes with" in penstock("demo", "--json", code=2)
+    assert "--json needs" in penstock("demo", "--json", code=2)
     path = tmp_path / "nothing.py"
     path.write_text("print('no job')")
-    assert "--json goes with -d" in penstock("run", "--json", str(path), code=2)
+    assert "--json needs -d" in penstock("run", "--json", str(path), code=2)
     found = json.loads(penstock("run", "-d", "--json", "--target", "local", str(path)))
     assert found["job"] is None
     assert Path(found["log"]).read_text() == "no job\n"

@@ -172,7 +172,7 @@ def test_files_that_were_vacuumed_are_an_error(tmp_path):
     )
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "delta")
-    with pytest.raises(PenstockError, match=r"of version 1 of .* is not there any more"):
+    with pytest.raises(PenstockError, match=r"of version 1 of .* no longer exists"):
         list(stream.execute_and_collect())
 
 

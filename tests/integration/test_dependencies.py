@@ -318,10 +318,10 @@ def test_an_interpreter_without_penstock_is_named(environment, tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("/nowhere/python", "is no file that this worker can execute"),
+        ("/nowhere/python", "is not a file that this worker can execute"),
         ("env/bin/python", "is relative, and there is no archive"),
         ("no-such-python", "is not on the PATH"),
-        ("/bin/true", "is no Python that works"),
+        ("/bin/true", "is not a working Python"),
     ],
 )
 def test_an_interpreter_that_cannot_be_used_is_named(environment, name, message):
@@ -371,7 +371,7 @@ def test_what_one_process_cannot_have_is_refused(environment, tmp_path, option):
     path = zipped(tmp_path / "a.zip", {"b": "c"})
     env = environment("in-process")
     env.get_configuration().set_string(option, path)
-    with pytest.raises(ConfigurationError, match=f"{option} .* cannot be had by the target"):
+    with pytest.raises(ConfigurationError, match=f"{option} .* is not available on target"):
         results(env, str)
 
 

@@ -38,7 +38,7 @@ def elements(stream):
 
 
 def test_malformed_bytes_fail_the_job_and_name_the_field(bad_and_good):
-    with pytest.raises(FormatError, match="the field 'a': 'x' is no whole number"):
+    with pytest.raises(FormatError, match="the field 'a': 'x' is not a whole number"):
         elements(bad_and_good.process(DeserializeFunction(SCHEMA), DECLARED))
 
 
@@ -59,7 +59,7 @@ def test_malformed_bytes_are_dead_letters(bad_and_good):
     assert sorted(elements(both)) == [
         "Row(a=1)",
         "Row(a=2)",
-        "b'{\"a\":\"x\"}' FormatError: the field 'a': 'x' is no whole number; the JSON is "
+        "b'{\"a\":\"x\"}' FormatError: the field 'a': 'x' is not a whole number; the JSON is "
         '\'{"a":"x"}\'',
     ]
 

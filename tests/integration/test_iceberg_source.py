@@ -162,10 +162,10 @@ def test_wrong_arguments_are_refused(lake, table, monkeypatch):
         snapshot(lake, ["m"])
     with pytest.raises(InvalidProgramError, match="has no snapshot 7, it has"):
         snapshot(lake, snapshot_id=7)
-    with pytest.raises(InvalidProgramError, match="'n >>> 1' is no filter"):
+    with pytest.raises(InvalidProgramError, match="'n >>> 1' is not a filter"):
         snapshot(lake, row_filter="n >>> 1")
     for wrong in ("nosuch > 1", "n > 'a'"):
-        with pytest.raises(InvalidProgramError, match=f"{wrong!r:.5}.* is no filter of"):
+        with pytest.raises(InvalidProgramError, match=f"{wrong!r:.5}.* is not a filter of"):
             snapshot(lake, row_filter=wrong)
     with pytest.raises(InvalidProgramError, match="an interval must be positive"):
         appends(lake, discovery_interval_ms=0)

@@ -286,7 +286,7 @@ def test_functions_that_return_no_list_are_named(parameters, result, name, runti
 
 def test_what_is_no_query_is_refused():
     asks = JdbcLookup("CREATE TABLE x (a)", lambda n: (), lambda n, rows: rows, SQLITE)
-    with pytest.raises((SourceError, InvalidProgramError), match="is no query"):
+    with pytest.raises((SourceError, InvalidProgramError), match="is not a query"):
         looked_up(in_process(), asks, [1])
 
 

@@ -401,11 +401,11 @@ def test_users_and_rights(broker):
         env.execute()
     env = environment()
     env.from_collection(["x"]).sink_to(MqttSink(ann.replace("p%20w", "wrong"), "open/a"))
-    with pytest.raises(SinkError, match="does not let us in: Not authorized") as raised:
+    with pytest.raises(SinkError, match="rejects the credentials: Not authorized") as raised:
         env.execute()
     assert "wrong" not in str(raised.value)
     source = MqttSource(ann.replace("p%20w", "wrong"), "open/a", "job")
-    with pytest.raises(SourceError, match="does not let us in"):
+    with pytest.raises(SourceError, match="rejects the credentials"):
         taken(stream_of(environment(), source), 1)
 
 

@@ -519,7 +519,7 @@ def test_a_slot_that_has_gone_on(server, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"slot": "Wrong-Name"}, "no name of a slot"),
+        ({"slot": "Wrong-Name"}, "not a name of a slot"),
         ({"row_type": Types.LONG()}, "takes a row type"),
         ({"row_type": Types.ROW_NAMED(["a"], [Types.LIST(Types.INT())])}, "map it"),
         ({"url": "secret word"}, "neither"),

@@ -516,9 +516,9 @@ def test_a_sink_whose_queue_is_deleted_fails_the_job(broker, client):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"password": "wrong"}, "does not let us in: .*ACCESS_REFUSED"),
-        ({"user": "nobody"}, "does not let us in: .*access to vhost"),
-        ({"host": "none"}, "does not let us in: .*vhost none not found"),
+        ({"password": "wrong"}, "rejects the credentials: .*ACCESS_REFUSED"),
+        ({"user": "nobody"}, "rejects the credentials: .*access to vhost"),
+        ({"host": "none"}, "rejects the credentials: .*vhost none not found"),
         ({"user": "reader"}, "refuses queue 'private': ACCESS_REFUSED"),
     ],
 )

@@ -172,11 +172,13 @@ def test_a_server_that_is_away_for_a_while(server):
         env.execute()
     finally:
         logger.removeHandler(starts_again)
-    assert "is away for SET k2 and 1 more" in starts_again.told[0]
+    assert "is unreachable for SET k2 and 1 more" in starts_again.told[0]
     assert "trying again in 20 ms" in starts_again.told[0]
     assert server.ask("DBSIZE") == 6
     server.halt()
-    with pytest.raises(SinkError, match=r"Redis at .*socket is away for SET a, tried 2 times"):
+    with pytest.raises(
+        SinkError, match=r"Redis at .*socket is unreachable for SET a, tried 2 times"
+    ):
         write(server.url, ["a"], lambda key: ("SET", key, 1), max_retries=1)
     server.start()
 
@@ -249,7 +251,7 @@ def test_a_server_that_says_nothing_is_given_up(use, error):
             asks = RedisLookup(url, lambda key: ("GET", key), lambda key, found: key, **settings)
             AsyncDataStream.ordered_wait(stream, asks, Time.hours(1), 1, Types.STRING()).print()
             name = "GET a"
-        with pytest.raises(error, match=f"is away for {name}, tried 1 times: Timeout"):
+        with pytest.raises(error, match=f"is unreachable for {name}, tried 1 times: Timeout"):
             stream.get_execution_environment().execute()
 
 
@@ -280,9 +282,9 @@ def test_users_and_rights(server, use, error):
     server.ask("CONFIG", "SET", "requirepass", "hidden")
     user = f"{server.url}?username=reader&password=p%20w"
     for url, command, message in (
-        (server.url, ("GET", "a"), "does not let us in: .*; the URL says who we are"),
-        (f"{server.url}?password=wrong", ("GET", "a"), "does not let us in: invalid"),
-        (user.replace("p%20w", "wrong"), ("GET", "a"), "does not let us in: invalid"),
+        (server.url, ("GET", "a"), "rejects the credentials: .*; set them in the URL"),
+        (f"{server.url}?password=wrong", ("GET", "a"), "rejects the credentials: invalid"),
+        (user.replace("p%20w", "wrong"), ("GET", "a"), "rejects the credentials: invalid"),
         (user, ("SET", "open:a", 1), "refuses SET open:a: .*'set' command"),
         (user, ("GET", "a"), "refuses GET a: .*no permissions to access one of the keys"),
         (f"{user}&db=99", ("GET", "open:a"), "refuses the connection: DB index is out of range"),

@@ -92,7 +92,7 @@ def test_a_failure_that_comes_again_and_again_is_told_as_such(caplog):
     )
 
     def poisoned(value):
-        raise ArithmeticError(f"{object()} is no number: {value}")
+        raise ArithmeticError(f"{object()} is not a number: {value}")
 
     env.from_collection([7], Types.LONG()).map(poisoned).name("Parse").print()
     job = env.execute_async("poisoned")

@@ -111,7 +111,7 @@ def test_what_cannot_be_used_is_named(tmp_path):
         tls_context({**enabled, "security.ssl.rest.keystore": str(tmp_path / "none")})
     path = tmp_path / "store.jks"
     path.write_bytes(b"a store of Java's")
-    with pytest.raises(ConfigurationError, match="is no PEM file with a private key"):
+    with pytest.raises(ConfigurationError, match="is not a PEM file with a private key"):
         tls_context({**enabled, "security.ssl.rest.keystore": str(path)})
     path.write_bytes(pem(b"hush"))
     for password in ({}, {"security.ssl.rest.key-password": "wrong"}):

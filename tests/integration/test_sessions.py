@@ -506,8 +506,9 @@ def test_a_session_is_started_and_stopped_by_name(session):
         assert "runs already" in penstock("cluster", "start", "--name", "another", code=1)
         assert "another" in penstock("cluster", "list")
         refused = penstock("cluster", "stop", code=1)
-        assert "which session? running are another, test; name one by `penstock cluster stop" in (
-            refused
+        assert (
+            "several sessions: running are another, test; name one by `penstock cluster stop"
+            in (refused)
         )
         pid = find_session("another").pid
         env = session.environment(**{"penstock.session": "another"})
@@ -529,7 +530,7 @@ def test_a_session_is_started_and_stopped_by_name(session):
         (["taskexecutor", "--jobmanager", "nowhere"], "host:port, not 'nowhere'"),
         (
             ["cluster", "start", "--target", "standalone", "--slots", "1"],
-            "goes with --target local",
+            "needs --target local",
         ),
         (["cluster", "start", "--name", "a/b"], "the name of a session has"),
         (["jobmanager", "-D", "high-availability.type=filesystem"], "needs high-availability"),

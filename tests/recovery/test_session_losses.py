@@ -218,4 +218,4 @@ def test_a_taskexecutor_without_a_jobmanager_gives_up(session):
     served = session.taskexecutor(1, "-D", "taskmanager.registration.timeout=300 ms")
     master.signal(signal.SIGKILL)
     assert served.end() == 3
-    assert "no jobmanager answers" in served.log
+    assert "no jobmanager has answered" in served.log

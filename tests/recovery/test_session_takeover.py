@@ -412,7 +412,7 @@ def test_jobs_that_cannot_be_taken_up_are_refused(cluster, tmp_path):
     ("arguments", "token", "words"),
     [
         (["jobmanager"], None, "hold the same token"),
-        (["jobmanager", "--host", "0.0.0.0"], TOKEN, "tells nobody where this jobmanager is"),
+        (["jobmanager", "--host", "0.0.0.0"], TOKEN, "is not an address that others can reach"),
         (["taskexecutor"], None, "is given the session's token"),
         (["cluster", "start"], None, "hold the same token"),
     ],
@@ -429,7 +429,7 @@ def test_what_others_could_not_find_is_refused(cluster, monkeypatch, arguments, 
 def test_a_taskexecutor_is_told_of_a_jobmanager_in_some_way():
     outcome = run_program(["-m", "penstock", "taskexecutor"])
     assert outcome.code == 2
-    assert "which jobmanager?" in outcome.err
+    assert "name the jobmanager by" in outcome.err
 
 
 def test_a_lost_job_of_a_session_without_high_availability_is_lost_at_once(tmp_path, monkeypatch):

@@ -118,7 +118,7 @@ def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(tmp_path, 
     """Without this check, each checkpoint would fail, and restart the job in turn."""
     (tmp_path / "file").touch()
     stream = job_in(tmp_path / checkpoints, tmp_path)
-    what = rf"execution.checkpointing.dir: '.*{checkpoints}' cannot have the job's files: .*; name"
+    what = rf"execution.checkpointing.dir: '.*{checkpoints}' cannot store the job's files: .*; name"
     with pytest.raises(ConfigurationError, match=what):
         list(stream.execute_and_collect())
 

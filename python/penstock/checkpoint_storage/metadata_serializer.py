@@ -69,16 +69,16 @@ def deserialize_metadata(data: bytes, location: str) -> CheckpointMetadata:
     reader = _Reader(data[:-4], location)
     if len(data) < 12 or reader.u32() != MAGIC:
         raise reader.corrupt(
-            "it does not begin as metadata does; is it the file of another program, or of state?"
+            "it is not a metadata file: it may belong to another program, or contain state"
         )
     version = reader.i32()
     if version != VERSION:
-        raise reader.corrupt(f"its version is {version}; this penstock reads {VERSION}")
+        raise reader.corrupt(f"its version is {version}; this version of penstock reads {VERSION}")
     if zlib.crc32(data[:-4]) != _U32.unpack(data[-4:])[0]:
-        raise reader.corrupt("its checksum does not fit: it is torn, or was changed")
+        raise reader.corrupt("its checksum is wrong: it is torn, or was changed")
     checkpoint_id = reader.i64()
     if reader.count() != 0:
-        raise reader.corrupt("it has master states, which this penstock does not know")
+        raise reader.corrupt("it has master states, which this version of penstock does not know")
     operators = {}
     for _ in range(reader.count()):
         operator = _read_operator(reader)

@@ -92,7 +92,7 @@ def make_directories(
         except OSError as error:
             if is_lasting(error):
                 raise ConfigurationError(
-                    f"{option.key}: {directory!r} cannot have the job's files: {error}; name a "
+                    f"{option.key}: {directory!r} cannot store the job's files: {error}; name a "
                     "folder that the driver and all workers may create and write, and, of a store, "
                     "keys that may do that"
                 ) from error

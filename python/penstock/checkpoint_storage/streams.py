@@ -138,7 +138,7 @@ class StateOutputStream:
         try:
             self._fs.delete_file(self._path)
         except OSError as error:
-            logger.warning("%s is of no use any more, and was not deleted: %s", self._path, error)
+            logger.warning("%s is no longer used, and could not be deleted: %s", self._path, error)
 
     @cached_property
     def _name(self) -> str:
@@ -211,7 +211,7 @@ def read_stream(handle: StreamHandle, files: FileSystems, copies: Copies | None 
         copies: Where they are read if they are there; None for nowhere.
 
     Raises:
-        CorruptCheckpointError: The file is not what was written.
+        CorruptCheckpointError: The file differs from what was written.
         CheckpointStorageError: It cannot be read.
     """
     if isinstance(handle, ByteStreamHandle):
@@ -234,7 +234,7 @@ def read_part(
     A copy is read as a whole.
 
     Raises:
-        CorruptCheckpointError: What was read is not what was written.
+        CorruptCheckpointError: What was read differs from what was written.
         CheckpointStorageError: It cannot be read.
     """
     if isinstance(handle, ByteStreamHandle):
@@ -257,7 +257,7 @@ def _reading(handle: FileHandle) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise CorruptCheckpointError(f"{handle.path}: the file of a checkpoint is gone") from error
+        raise CorruptCheckpointError(f"{handle.path}: the checkpoint's file is missing") from error
     except CheckpointStorageError:
         raise
     except OSError as error:
@@ -279,4 +279,4 @@ def _check(handle: FileHandle, data: bytes, start: int, end: int) -> None:
             f"{handle.path} has {start + len(data)} bytes, {end} were written"
         )
     if not is_as_written(handle, data, start):
-        raise CorruptCheckpointError(f"{handle.path}: its content is not what was written")
+        raise CorruptCheckpointError(f"{handle.path}: its content differs from what was written")

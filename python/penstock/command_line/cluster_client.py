@@ -80,7 +80,7 @@ class ClusterClient:
         try:
             return json.loads(self._answer(path, method, body)[0])
         except ValueError as error:
-            raise UnreachableError(f"{self.url} gives no JSON: {error}") from None
+            raise UnreachableError(f"{self.url} did not return JSON: {error}") from None
 
     def _answer(
         self, path: str, method: str, body: Mapping[str, Any] | None
@@ -89,7 +89,7 @@ class ClusterClient:
             try:
                 return answer.read(MAX_ANSWER_BYTES), answer.headers
             except OSError as error:
-                raise UnreachableError(f"{self.url} answers no more: {error}") from None
+                raise UnreachableError(f"{self.url} stopped answering: {error}") from None
 
     def _opened(self, path: str, method: str, body: Mapping[str, Any] | None) -> Any:
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
@@ -131,9 +131,9 @@ class ClusterClient:
                     if line.startswith(b"data: {"):
                         yield json.loads(line[6:])
             except (OSError, http.client.HTTPException) as error:
-                raise UnreachableError(f"{self.url} answers no more: {error}") from None
+                raise UnreachableError(f"{self.url} stopped answering: {error}") from None
         raise UnreachableError(
-            f"{self.url} is gone without a word: its process was killed, or its host is away"
+            f"{self.url} ended without a message: its process was killed, or its host is away"
         )
 
     def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:

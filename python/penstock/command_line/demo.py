@@ -46,7 +46,7 @@ def demo(
     """Run an example that never ends on this machine, and open its dashboard; Ctrl-C ends it."""
     program = Path(demo_job.__file__)
     if as_json and not show:
-        raise click.UsageError("--json goes with --source: else the job prints")
+        raise click.UsageError("--json needs --source: otherwise the job prints")
     if show:
         text = program.read_text("utf-8")
         click.echo(json.dumps({"source": text}) if as_json else text, nl=as_json)

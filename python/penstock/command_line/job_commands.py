@@ -231,7 +231,7 @@ def trigger(
         click.echo(f"--jarfile {jarfile}: has no effect, no code is needed", err=True)
     if dispose is not None:
         if directory is not None or detached:
-            raise click.UsageError("--dispose deletes a savepoint, and takes none")
+            raise click.UsageError("--dispose deletes a savepoint and cannot take one")
         from penstock.command_line.savepoint_commands import dispose as delete
 
         click.get_current_context().invoke(delete, path=dispose, options=())

@@ -30,7 +30,7 @@ def logs(
 ) -> None:
     """Print the last of what SOURCE has logged: driver, or the id of a TaskExecutor, or all."""
     if follow and as_json:
-        raise click.UsageError("--json prints one answer: it does not go with -f")
+        raise click.UsageError("--json prints one answer and cannot be combined with -f")
     found = [
         (client, name, path)
         for client in clients(jobmanager, token)

@@ -70,7 +70,7 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
     if not chosen:
         nearest = nearest_key(words[0]) if len(words) == 1 else None
         hint = f": did you mean {nearest}?" if nearest else ""
-        raise click.ClickException(f"no option has to do with {' '.join(words)!r}{hint}")
+        raise click.ClickException(f"no option matches {' '.join(words)!r}{hint}")
     for one in chosen:
         click.echo(str(one["key"]))
         if one["alternate_keys"]:

@@ -101,7 +101,7 @@ def run(as_json: bool, **given: Any) -> None:
     program = program_of(given)
     detached = given["detached"]
     if as_json and not detached:
-        raise click.UsageError("--json goes with -d: else what PROGRAM prints is all there is")
+        raise click.UsageError("--json needs -d: otherwise the output is that of PROGRAM")
     try:
         configuration = {**options_of_variable(), **configuration_of(given)}
         outside = {**process_configuration().to_dict(), **configuration}
@@ -110,7 +110,7 @@ def run(as_json: bool, **given: Any) -> None:
     chosen = choose_target(outside, master=given["master"], cluster=given["cluster"])
     if chosen == "session" and detached:
         if as_json:
-            raise click.UsageError("--json with -d is not for a session: PROGRAM runs here")
+            raise click.UsageError("--json with -d is not possible in a session: PROGRAM runs here")
         configuration[ATTACHED.key] = "false"
         detached = False
     if detached and program.is_read:

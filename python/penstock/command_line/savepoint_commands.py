@@ -64,7 +64,7 @@ def dispose(path: str, options: tuple[str, ...]) -> None:
         discard_checkpoint_state(metadata, files)
         discard_location(location, files)
     except OSError as error:
-        raise click.ClickException(f"{location} is not deleted as a whole: {error}") from None
+        raise click.ClickException(f"{location} was not deleted completely: {error}") from None
     click.echo(f"{location} is deleted")
 
 

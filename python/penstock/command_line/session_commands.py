@@ -224,7 +224,7 @@ def _leadership(
     host = BIND_HOST.read(configuration)
     if host in EVERY_ADDRESS and RPC_ADDRESS.read(configuration) is None:
         raise ConfigurationError(
-            f"{BIND_HOST.key}: {host} tells nobody where this jobmanager is: with "
+            f"{BIND_HOST.key}: {host} is not an address that others can reach: with "
             f"{high_availability.TYPE.key} name the address by which others reach it, as "
             f"{RPC_ADDRESS.key}"
         )
@@ -296,8 +296,8 @@ def _jobmanager_and_token(
     services = HighAvailabilityServices.configured(configuration)
     if services is None:
         raise click.UsageError(
-            f"which jobmanager? --jobmanager HOST:PORT, or {high_availability.TYPE.key}, by which "
-            "the one that leads is found"
+            "name the jobmanager by --jobmanager HOST:PORT, or set "
+            f"{high_availability.TYPE.key}, by which the one that leads is found"
         )
     if token is None:
         raise ConfigurationError(
@@ -354,10 +354,10 @@ def start(
     """Start a session in the background; returns when it takes jobs."""
     if target == "standalone" and slots is not None:
         raise click.UsageError(
-            "--slots goes with --target local and spark; else taskexecutors have them"
+            "--slots needs --target local or spark; other taskexecutors have their own"
         )
     if target == "spark" and slots is None:
-        raise click.UsageError("--target spark needs --slots: how many Spark is asked for")
+        raise click.UsageError("--target spark needs --slots: the number that Spark is asked for")
     arguments = ["--name", name, "--token-file", "-"]
     if target != "standalone":
         arguments += ["--slots", str(slots or os.cpu_count() or 1)]

@@ -56,7 +56,7 @@ def state(
         raise (
             click.exceptions.Exit(1)
             if as_json
-            else click.ClickException(f"{name!r} has nothing of {key}")
+            else click.ClickException(f"{name!r} has no value for {key}")
         )
 
 

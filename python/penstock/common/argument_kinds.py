@@ -71,7 +71,7 @@ def checks_arguments(cls: C) -> C:
 
     Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
     dictionary or as one of a few classes of the API, or as one of these or None, are looked at; the
-    module must postpone the evaluation of annotations.  True is no number here.
+    module must postpone the evaluation of annotations.  True is not a number here.
     """
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":

@@ -86,7 +86,7 @@ class Configuration(MissingMethods):
         """The value as a number, or the default.
 
         Raises:
-            ConfigurationError: The value is no number.
+            ConfigurationError: The value is not a number.
         """
         return self._number(key, float) if key in self._values else float(default_value)
 

@@ -46,7 +46,7 @@ def instant_of_text(text: str, *, is_before_christ: bool = False) -> Instant:
     """
     found = _TEXT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no instant as 2020-01-31T23:59:00Z")
+        raise ValueError(f"{text!r} is not an instant such as 2020-01-31T23:59:00Z")
     part = found.groupdict("0")
     cycles, year = divmod(int(part["year"]), _CYCLE_YEARS)
     if is_before_christ:

@@ -19,10 +19,10 @@ def micros_of(moment: datetime.datetime) -> int:
     """Return the microseconds since the epoch of a moment.
 
     Raises:
-        TypeError: It is ``NaT`` of pandas, which is no moment.
+        TypeError: It is ``NaT`` of pandas, which is not a moment.
     """
     if moment != moment:
-        raise TypeError(f"{moment!r} is no moment")
+        raise TypeError(f"{moment!r} is not a moment")
     if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return (moment - _EPOCH) // _MICROSECOND
@@ -42,12 +42,12 @@ def instant_micros(value: Any) -> int:
 
     Raises:
         TypeError: It is neither.
-        ValueError: It is no whole number of microseconds.
+        ValueError: It is not a whole number of microseconds.
     """
     if isinstance(value, datetime.datetime):
         return micros_of(value)
     if not isinstance(value, Instant):
-        raise TypeError(f"{value!r} is no Instant and no datetime")
+        raise TypeError(f"{value!r} is neither an Instant nor a datetime")
     micros, nanos = divmod(value.nanos, 1000)
     if nanos:
         raise ValueError(f"{value!r} has nanoseconds, of which a column of microseconds has none")

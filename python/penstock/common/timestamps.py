@@ -72,15 +72,15 @@ def _millis(given: Any) -> int:
     # Neither texts nor whatever else has an __int__: addresses and UUIDs have one.
     if isinstance(given, (numbers.Real, decimal.Decimal)) or hasattr(type(given), "__index__"):
         return int(given)
-    raise TypeError("it is no number")
+    raise TypeError("it is not a number")
 
 
 def _millis_of_numpy(numpy: Any, given: Any) -> int:
     """Return the milliseconds of a datetime64: by Python's integers, which do not overflow."""
     if isinstance(given, numpy.timedelta64):  # numpy takes it for an integer
-        raise TypeError("a span is no timestamp")
+        raise TypeError("a duration is not a timestamp")
     if numpy.isnat(given):
-        raise TypeError("it is no moment")
+        raise TypeError("it is not a moment")
     if numpy.datetime_data(given.dtype)[0] in ("Y", "M"):
         given = given.astype("datetime64[D]")
     unit, count = numpy.datetime_data(given.dtype)

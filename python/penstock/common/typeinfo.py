@@ -170,7 +170,7 @@ class Types:
             InvalidProgramError: The element type is not a number or boolean.
         """
         if not (isinstance(element_type, BasicTypeInfo) and element_type.basic_type in _PRIMITIVE):
-            raise InvalidProgramError(f"{element_type} is no element type of a primitive array")
+            raise InvalidProgramError(f"{element_type} is not an element type of a primitive array")
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
@@ -181,7 +181,7 @@ class Types:
             InvalidProgramError: The element type is not a scalar.
         """
         if not (isinstance(element_type, BasicTypeInfo) and element_type.basic_type in _BASIC):
-            raise InvalidProgramError(f"{element_type} is no element type of a basic array")
+            raise InvalidProgramError(f"{element_type} is not an element type of a basic array")
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod

@@ -69,7 +69,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
         elements.extend(map(encode, source))
     except (Misfit, SerializationError) as error:
         raise SerializationError(
-            f"from_collection: element {len(elements)}: {error}; mend it or the type\n"
+            f"from_collection: element {len(elements)}: {error}; correct it or the type\n"
             f"  at {user_location()}"
         ) from without_own_frames(error)
     return elements

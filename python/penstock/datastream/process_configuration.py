@@ -90,7 +90,7 @@ def _from_folder(variable: str) -> dict[str, Any]:
     if not path.is_file():
         older = Path(folder) / "flink-conf.yaml"
         hint = f"; {older.name} is the form before Flink 2, write {FILE}" if older.exists() else ""
-        raise ConfigurationError(f"{variable} is {folder!r}, where there is no {FILE}{hint}")
+        raise ConfigurationError(f"{variable} is {folder!r}, which has no {FILE}{hint}")
     return dict(read_configuration_file(path))
 
 
@@ -98,7 +98,7 @@ def options_of_variable() -> dict[str, Any]:
     """The options in PENSTOCK_CONFIGURATION.
 
     Raises:
-        ConfigurationError: It is no JSON object of plain values.
+        ConfigurationError: It is not a JSON object of plain values.
     """
     text = os.environ.get(CONFIGURATION_VARIABLE)
     if not text:
@@ -106,7 +106,7 @@ def options_of_variable() -> dict[str, Any]:
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is no JSON: {error}") from None
+        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise ConfigurationError(f"{CONFIGURATION_VARIABLE} must be a JSON object")
     for key, value in values.items():

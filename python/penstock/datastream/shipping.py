@@ -32,7 +32,7 @@ def shipped(function: T, where: str) -> T:
     except Exception as error:
         raise InvalidProgramError(
             f"{where}: {function!r} cannot be sent to the workers because it cannot be pickled "
-            f"({type(error).__name__}: {error}); make what it captures in open() instead"
+            f"({type(error).__name__}: {error}); create what it captures in open() instead"
         ) from error
     result: T = copy
     return result

@@ -40,7 +40,7 @@ class MemorySize(NoJavaMembers):
             bytes_size: The number of bytes.
 
         Raises:
-            InvalidProgramError: There is no number of bytes, or it is negative.
+            InvalidProgramError: There is not a number of bytes, or it is negative.
         """
         if j_memory_size is not None:
             requires_jvm("MemorySize(j_memory_size)", "use MemorySize(bytes_size=…)")
@@ -193,7 +193,7 @@ class SlotSharingGroup(NoJavaMembers):
             return
         raise InvalidProgramError(
             f"slot sharing group {self._name!r} asks for {', '.join(asked)}, but the slots of a "
-            "TaskExecutor share all it has: leave the resources out, and size the TaskExecutors, "
+            "TaskExecutor share its resources: leave them out, and size the TaskExecutors, "
             "on Spark by spark.task.cpus, spark.executor.memoryOverhead or "
             "spark.task.resource.gpu.amount"
         )

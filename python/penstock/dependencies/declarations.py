@@ -197,7 +197,7 @@ def python_archive(path: object, target: object, where: str) -> Archive:
     if not found.is_file() or not found.name.lower().endswith(ZIP_ARCHIVES + TAR_ARCHIVES):
         raise _refusal(
             where,
-            f"{str(found)!r} is no archive: {' '.join(ZIP_ARCHIVES + TAR_ARCHIVES)} are known",
+            f"{str(found)!r} is not an archive: {' '.join(ZIP_ARCHIVES + TAR_ARCHIVES)} are known",
         )
     folder = found.name if target is None else target
     if not isinstance(folder, str) or not folder or "," in folder or "#" in folder:
@@ -218,10 +218,10 @@ def python_requirements(file: object, packages: object, where: str) -> Requireme
     """
     found = existing_path(file, where)
     if not found.is_file():
-        raise _refusal(where, f"{str(found)!r} is no requirements file")
+        raise _refusal(where, f"{str(found)!r} is not a requirements file")
     folder = None if packages is None else existing_path(packages, where)
     if folder is not None and not folder.is_dir():
-        raise _refusal(where, f"{str(folder)!r} is no folder of packages")
+        raise _refusal(where, f"{str(folder)!r} is not a folder of packages")
     return Requirements(found, folder)
 
 

@@ -65,7 +65,8 @@ def _located(name: str, working_directory: Path | None) -> str:
         )
     if not path.is_file() or not os.access(path, os.X_OK):
         raise DependencyError(
-            f"python.executable {name!r} is no file that this worker can execute (looked at {path})"
+            f"python.executable {name!r} is not a file that this worker can execute "
+            f"(looked at {path})"
         )
     return str(path)
 
@@ -87,7 +88,7 @@ def _check(name: str, path: str, manifest: DependencyManifest) -> None:
     except (IndexError, ValueError):
         text = probe.stderr.decode(errors="replace").strip()[-1000:]
         raise DependencyError(
-            f"{who} is no Python that works (exit code {probe.returncode}): {text}"
+            f"{who} is not a working Python (exit code {probe.returncode}): {text}"
         ) from None
     if found["python"] != manifest.python_version:
         raise DependencyError(

@@ -96,7 +96,7 @@ def core_versions(interpreter: str) -> dict[str, str]:
         )
         found: dict[str, str] = json.loads(asked.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise DependencyError(f"{interpreter} does not tell its packages: {error}") from error
+        raise DependencyError(f"{interpreter} did not list its packages: {error}") from error
     return found
 
 
@@ -115,8 +115,8 @@ def keep_core_packages(target: Path, own: Mapping[str, str]) -> None:
         if name not in own or own[name] == distribution.version:
             continue
         logger.warning(
-            "the requirements bring %s %s, but penstock on the workers works with %s %s, which "
-            "stays: functions see the latter",
+            "the requirements contain %s %s, but penstock on the workers uses %s %s, which "
+            "stays: functions get the latter",
             name,
             distribution.version,
             name,

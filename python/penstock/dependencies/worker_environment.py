@@ -94,7 +94,7 @@ def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
     try:
         folder = JobFolder(Path(parent).absolute() / f"penstock-job-{manifest.job}")
     except OSError as error:
-        raise DependencyError(f"the job's files have no place in {parent}: {error}") from error
+        raise DependencyError(f"the job's files cannot be stored in {parent}: {error}") from error
     try:
         with folder.publishing():
             host, port = specification["driver"]
@@ -103,7 +103,7 @@ def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
                 return _Preparation(manifest, folder, blobs).environment()
     except (OSError, CorruptStreamError) as error:
         folder.leave()
-        raise DependencyError(f"the job's files cannot be had: {error}") from error
+        raise DependencyError(f"the job's files cannot be fetched: {error}") from error
     except BaseException:
         folder.leave()
         raise

@@ -137,7 +137,7 @@ class _Checker:
                 return n.MakeRow(node.names, _nodes(typed)), row
             case n.Call():
                 return self._call(node)
-        raise TypeError(f"{type(node).__name__} is no part of an expression")
+        raise TypeError(f"{type(node).__name__} cannot be part of an expression")
 
     def _argument(self, node: n.Argument) -> Typed:
         if node.index >= len(self._types):

@@ -89,7 +89,7 @@ class _Writer:
             case n.Call():
                 operands = ", ".join(map(self.written, node.operands))
                 return f"{self._kept(FUNCTIONS[node.function].call)}({operands})"
-        raise TypeError(f"{type(node).__name__} is no part of an expression")
+        raise TypeError(f"{type(node).__name__} cannot be part of an expression")
 
     def _coalesced(self, node: n.Coalesce) -> str:
         *before, last = node.items

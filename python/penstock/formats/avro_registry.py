@@ -75,7 +75,7 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
 
         Raises:
             FormatError: The message is no record, or its schema does not fit.
-            SourceError: The registry refuses, or is away for too long.
+            SourceError: The registry refuses, or is unreachable for too long.
         """
         return None if message is None else self._convert(self.read_value(message))
 
@@ -179,7 +179,7 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
 
         Raises:
             FormatError: A field does not fit.
-            SourceError: The registry refuses the schema, or is away for too long.
+            SourceError: The registry refuses the schema, or is unreachable for too long.
         """
         return self._header + self._records.serialize(element)
 

@@ -274,7 +274,7 @@ class AvroTypes:
             return self._writable_record(schema, value)
         if kind == "array":
             if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-                raise Misfit(f"{value!r:.100} is no array")
+                raise Misfit(f"{value!r:.100} is not an array")
             return [self._writable(schema["items"], each) for each in value]
         if kind == "map" and isinstance(value, dict):
             return {key: self._writable(schema["values"], each) for key, each in value.items()}

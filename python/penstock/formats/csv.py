@@ -46,7 +46,7 @@ class CsvBulkWriters:
         """Writes rows as a schema says, behind a header if it has one.
 
         Raises:
-            InvalidProgramError: It is no schema, or CSV has no form of a type.
+            InvalidProgramError: It is no schema, or CSV cannot represent a type.
         """
         given: Any = schema
         if not isinstance(given, CsvSchema):
@@ -201,7 +201,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             """The schema.
 
             Raises:
-                InvalidProgramError: CSV has no form of the type.
+                InvalidProgramError: CSV cannot represent the type.
             """
             schema = CsvRowDeserializationSchema()
             schema._type_info = self._type_info
@@ -303,7 +303,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             """The schema.
 
             Raises:
-                InvalidProgramError: CSV has no form of the type.
+                InvalidProgramError: CSV cannot represent the type.
             """
             schema = CsvRowSerializationSchema()
             schema._type_info = self._type_info

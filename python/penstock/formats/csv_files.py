@@ -74,7 +74,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             dead_letters: The side output that takes such lines (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: It is no schema, CSV has no form of a type, or both policies are
+            InvalidProgramError: It is no schema, CSV cannot represent a type, or both policies are
                 given.
             DependencyError: pyarrow is not installed.
         """

@@ -105,7 +105,7 @@ class CsvRowReader:
         """Reads rows of a type.
 
         Raises:
-            InvalidProgramError: CSV has no form of the type.
+            InvalidProgramError: CSV cannot represent the type.
         """
         self._names = declared.get_field_names()
         self._misfits_are_none = misfits_are_none
@@ -153,7 +153,7 @@ def text_reader(
     """Return the function that parses a field's text; it raises `Misfit`.
 
     Raises:
-        InvalidProgramError: CSV has no form of the type.
+        InvalidProgramError: CSV cannot represent the type.
     """
     null = dialect.null
     read: Callable[[str], Any]
@@ -223,7 +223,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
     }
     reader = readers.get(kind)
     if reader is None:
-        raise InvalidProgramError(f"CSV has no form of {declared!r}")
+        raise InvalidProgramError(f"CSV cannot represent {declared!r}")
     return reader
 
 
@@ -232,14 +232,14 @@ def _read_date(text: str) -> datetime.date:
     if len(parts) == 3 and len(parts[0]) == 4 and all(part.isdigit() for part in parts):
         # As in Java, a month and a day may be a digit alone.
         return read_date("-".join(part.zfill(2) for part in parts))
-    raise Misfit(f"{text!r} is no date as 2020-01-31")
+    raise Misfit(f"{text!r} is not a date such as 2020-01-31")
 
 
 def _read_time(text: str) -> datetime.time:
     try:
         return datetime.time.fromisoformat(text.strip())
     except ValueError:
-        raise Misfit(f"{text!r} is no time as 23:59:00") from None
+        raise Misfit(f"{text!r} is not a time such as 23:59:00") from None
 
 
 def _read_timestamp(text: str) -> datetime.datetime:
@@ -248,7 +248,7 @@ def _read_timestamp(text: str) -> datetime.datetime:
         if found.tzinfo is not None:
             raise ValueError
     except ValueError:
-        raise Misfit(f"{text!r} is no time as 2020-01-31 23:59:00") from None
+        raise Misfit(f"{text!r} is not a time such as 2020-01-31 23:59:00") from None
     return found
 
 
@@ -256,7 +256,7 @@ def _binary(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise Misfit(f"{text!r} is no base64") from None
+        raise Misfit(f"{text!r} is not base64") from None
 
 
 class CsvRowWriter:
@@ -266,7 +266,7 @@ class CsvRowWriter:
         """Writes rows of a type.
 
         Raises:
-            InvalidProgramError: CSV has no form of the type.
+            InvalidProgramError: CSV cannot represent the type.
         """
         self._dialect = dialect
         self.names = declared.get_field_names()
@@ -323,7 +323,7 @@ def text_writer(
     """Return the function that formats a value, and whether its texts may need quotes.
 
     Raises:
-        InvalidProgramError: CSV has no form of the type.
+        InvalidProgramError: CSV cannot represent the type.
     """
     null = dialect.null or ""
     if declared == _BYTES:
@@ -376,17 +376,17 @@ def _scalar_writer(declared: TypeInformation) -> tuple[Callable[[Any], str], boo
     }
     found = writers.get(kind)
     if found is None:
-        raise InvalidProgramError(f"CSV has no form of {declared!r}")
+        raise InvalidProgramError(f"CSV cannot represent {declared!r}")
     return found
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Misfit(f"{value!r:.100} is no text")
+        raise Misfit(f"{value!r:.100} is not a text")
     return value
 
 
 def _whole_text(value: Any) -> str:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Misfit(f"{value!r:.100} is no whole number")
+        raise Misfit(f"{value!r:.100} is not a whole number")
     return str(value)

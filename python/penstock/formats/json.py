@@ -67,7 +67,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         """The row of a message; None of ``null``, and of what is malformed if that is ignored.
 
         Raises:
-            FormatError: The message is no JSON object, or a member does not fit its field.
+            FormatError: The message is not a JSON object, or a member does not fit its field.
         """
         if message is None:
             return None
@@ -159,7 +159,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             """The schema.
 
             Raises:
-                InvalidProgramError: There is no type, JSON has no form of it, or errors are both
+                InvalidProgramError: There is no type, JSON cannot represent it, or errors are both
                     to be ignored and to fail.
             """
             if self._type_info is None:
@@ -232,7 +232,7 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
             """The schema.
 
             Raises:
-                InvalidProgramError: There is no type, or JSON has no form of it.
+                InvalidProgramError: There is no type, or JSON cannot represent it.
             """
             if self._type_info is None:
                 raise InvalidProgramError("Typeinfo should be set: call with_type_info")

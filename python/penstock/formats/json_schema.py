@@ -25,7 +25,7 @@ def type_of_json_schema(text: str) -> TypeInformation:
     """The type of a JSON schema: numbers are decimals, and arrays of several types are rows.
 
     Raises:
-        InvalidProgramError: It is no JSON schema, or says something that has no type.
+        InvalidProgramError: It is not JSON schema, or says something that has no type.
     """
     try:
         schema = json.loads(text)
@@ -53,7 +53,7 @@ class _SchemaReader:
 
     def _type_of(self, schema: Any, where: str) -> TypeInformation:
         if not isinstance(schema, dict):
-            raise InvalidProgramError(f"the JSON schema describes nothing at {where}: {schema!r}")
+            raise InvalidProgramError(f"the JSON schema has no type at {where}: {schema!r}")
         if "$ref" in schema:
             return self.type_of(self._referred(schema["$ref"], where), where)
         if "oneOf" in schema:

@@ -153,7 +153,7 @@ def _row_reader(
 
     def read(value: Any) -> Row:
         if not isinstance(value, dict):
-            raise Misfit(f"{_shown(value)} is no JSON object")
+            raise Misfit(f"{_shown(value)} is not a JSON object")
         values = []
         for name, convert in fields:
             if missing_fails and name not in value:
@@ -170,7 +170,7 @@ def _row_reader(
 def _list_reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> list[Any]:
         if not isinstance(value, list):
-            raise Misfit(f"{_shown(value)} is no JSON array")
+            raise Misfit(f"{_shown(value)} is not a JSON array")
         values = []
         for position, element in enumerate(value):
             try:
@@ -185,7 +185,7 @@ def _list_reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _map_reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Misfit(f"{_shown(value)} is no JSON object")
+            raise Misfit(f"{_shown(value)} is not a JSON object")
         values = {}
         for key, element in value.items():
             try:
@@ -211,7 +211,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[Any], Any]:
     elif isinstance(declared, TimestampTypeInfo):
         reader = _read_timestamp
     if reader is None:
-        raise InvalidProgramError(f"JSON has no form of {declared!r}")
+        raise InvalidProgramError(f"JSON cannot represent {declared!r}")
     return reader
 
 
@@ -229,7 +229,7 @@ def whole_reader(bits: int) -> Callable[[Any], int]:
                 raise ValueError
             number = int(value.strip(_BLANKS) if isinstance(value, str) else value)
         except (TypeError, ValueError, OverflowError):
-            raise Misfit(f"{_shown(value)} is no whole number") from None
+            raise Misfit(f"{_shown(value)} is not a whole number") from None
         if not low <= number <= high:
             raise Misfit(f"{number} does not fit into {bits} bits")
         return number
@@ -265,7 +265,7 @@ def read_double(value: Any) -> float:
                 raise ValueError
         return number
     except (TypeError, ValueError):
-        raise Misfit(f"{_shown(value)} is no number") from None
+        raise Misfit(f"{_shown(value)} is not a number") from None
 
 
 def read_float(value: Any) -> float:
@@ -285,9 +285,9 @@ def read_decimal(value: Any) -> Decimal:
             raise InvalidOperation
         number = value if isinstance(value, Decimal) else Decimal(str(value).strip())
     except InvalidOperation:
-        raise Misfit(f"{_shown(value)} is no number") from None
+        raise Misfit(f"{_shown(value)} is not a number") from None
     if not number.is_finite():
-        raise Misfit(f"{_shown(value)} is no finite number")
+        raise Misfit(f"{_shown(value)} is not a finite number")
     return number
 
 
@@ -299,7 +299,7 @@ def read_big_int(value: Any) -> int:
             raise ValueError
         return int(value)
     except (TypeError, ValueError):
-        raise Misfit(f"{_shown(value)} is no whole number") from None
+        raise Misfit(f"{_shown(value)} is not a whole number") from None
 
 
 def read_date(value: Any) -> datetime.date:
@@ -309,7 +309,7 @@ def read_date(value: Any) -> datetime.date:
             raise ValueError
         return datetime.date.fromisoformat(value)
     except ValueError:
-        raise Misfit(f"{_shown(value)} is no date as 2020-01-31") from None
+        raise Misfit(f"{_shown(value)} is not a date such as 2020-01-31") from None
 
 
 def _read_time(value: Any) -> datetime.time:
@@ -318,7 +318,7 @@ def _read_time(value: Any) -> datetime.time:
             raise ValueError
         return datetime.time.fromisoformat(value[:-1])
     except ValueError:
-        raise Misfit(f"{_shown(value)} is no time as 23:59:00Z") from None
+        raise Misfit(f"{_shown(value)} is not a time such as 23:59:00Z") from None
 
 
 def _read_timestamp(value: Any) -> datetime.datetime:
@@ -327,7 +327,7 @@ def _read_timestamp(value: Any) -> datetime.datetime:
             raise ValueError
         return datetime.datetime.fromisoformat(value[:-1])
     except ValueError:
-        raise Misfit(f"{_shown(value)} is no time as 2020-01-31T23:59:00Z") from None
+        raise Misfit(f"{_shown(value)} is not a time such as 2020-01-31T23:59:00Z") from None
 
 
 def _binary(value: Any) -> bytes:
@@ -336,7 +336,7 @@ def _binary(value: Any) -> bytes:
             raise ValueError
         return base64.b64decode(value, validate=True)
     except ValueError:
-        raise Misfit(f"{_shown(value)} is no base64") from None
+        raise Misfit(f"{_shown(value)} is not base64") from None
 
 
 def _plain_numbers(value: Any) -> Any:
@@ -395,7 +395,7 @@ def to_json(declared: TypeInformation) -> Callable[[Any], Any]:
     elif isinstance(declared, PickledBytesTypeInfo):
         write = _any_writer
     elif isinstance(declared, LocalTimeTypeInfo):
-        raise InvalidProgramError(f"JSON has no form of {declared!r}")
+        raise InvalidProgramError(f"JSON cannot represent {declared!r}")
     else:
         write = _scalar_writer(declared)
     return lambda value: None if value is None else write(value)
@@ -445,7 +445,7 @@ def field_values(value: Any, names: list[str]) -> list[Any]:
     try:
         return values_in_order(value, names) if is_row else list(value)
     except ValueError as error:
-        raise Misfit(f"{_shown(value)} is another row: {error}") from None
+        raise Misfit(f"{_shown(value)} does not match the row: {error}") from None
 
 
 def _has_more(value: Any, names: list[str]) -> bool:
@@ -454,7 +454,7 @@ def _has_more(value: Any, names: list[str]) -> bool:
 
 def _fields_of_record(value: Any, names: list[str]) -> list[Any]:
     if not is_record(value):
-        raise Misfit(f"{_shown(value)} is no row")
+        raise Misfit(f"{_shown(value)} is not a row")
     try:
         return plain_fields(value, names)
     except AttributeError as error:
@@ -484,7 +484,7 @@ def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
     }
     writer = writers.get(kind)
     if writer is None:
-        raise InvalidProgramError(f"JSON has no form of {declared!r}")
+        raise InvalidProgramError(f"JSON cannot represent {declared!r}")
     return writer
 
 
@@ -511,7 +511,7 @@ def _single(value: Any) -> Any:
 
 def _instant_text(value: Any) -> str:
     if not isinstance(value, Instant):
-        raise Misfit(f"{_shown(value)} is no Instant")
+        raise Misfit(f"{_shown(value)} is not an Instant")
     return instant_text(value)
 
 

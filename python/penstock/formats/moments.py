@@ -29,7 +29,7 @@ def read_instant(value: Any) -> Instant:
             return instant_of_text(value.strip())
     except (ArithmeticError, ValueError):
         pass
-    raise Misfit(f"{value!r:.100} is no instant as 2020-01-31T23:59:00Z") from None
+    raise Misfit(f"{value!r:.100} is not an instant such as 2020-01-31T23:59:00Z") from None
 
 
 def moment_reader(between: str) -> Callable[[Any], datetime.datetime]:
@@ -45,7 +45,7 @@ def moment_reader(between: str) -> Callable[[Any], datetime.datetime]:
             return datetime_of(micros_of(found))
         except (ValueError, OverflowError):
             raise Misfit(
-                f"{value!r:.100} is no time with a zone as 2020-01-31{between}23:59:00Z"
+                f"{value!r:.100} is not a time with a zone such as 2020-01-31{between}23:59:00Z"
             ) from None
 
     return read

@@ -61,7 +61,7 @@ class OrcBulkWriters:
         }
         if settings:
             raise InvalidProgramError(
-                "OrcBulkWriters.for_row_type heeds orc.compress and orc.stripe.size, not "
+                "OrcBulkWriters.for_row_type supports orc.compress and orc.stripe.size, not "
                 f"{sorted(settings)}"
             )
         _check_fields(declared)

@@ -72,7 +72,7 @@ class SchemaRegistry:
 
         Raises:
             FormatError: There is none.
-            SourceError: The registry refuses, or is away for too long.
+            SourceError: The registry refuses, or is unreachable for too long.
         """
         answer = self._asked("GET", f"/schemas/ids/{number}", None)
         if answer is None:
@@ -92,13 +92,13 @@ class SchemaRegistry:
         """The number of a schema, which gets one if it has none.
 
         Raises:
-            SourceError: The registry refuses, or is away for too long.
+            SourceError: The registry refuses, or is unreachable for too long.
         """
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = self._asked("POST", path, json.dumps({"schema": schema}).encode())
         number = None if answer is None else answer.get("id")
         if not isinstance(number, int):
-            raise self._failure(f"gives no number for the schema of {subject}: {answer!r:.200}")
+            raise self._failure(f"returned no number for the schema of {subject}: {answer!r:.200}")
         return number
 
     def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
@@ -145,9 +145,9 @@ class SchemaRegistry:
         try:
             found = json.loads(answer.body)
         except ValueError as error:
-            raise self._failure(f"answers what is no JSON: {answer}") from error
+            raise self._failure(f"does not return JSON: {answer}") from error
         if not isinstance(found, dict):
-            raise self._failure(f"answers what is no object: {answer}")
+            raise self._failure(f"does not return a JSON object: {answer}")
         return found
 
     def _failure(self, what: str) -> SourceError:

@@ -169,7 +169,7 @@ class JobRecords:
         except PenstockError as error:
             raise self._damaged(name, error) from error
         if not isinstance(kept, tuple):
-            raise self._damaged(name, f"it is no result, but {kept!r}")
+            raise self._damaged(name, f"it is not a result, but {kept!r}")
         try:
             return JobResult(*_RESULT.read(kept))
         except SerializationError as error:

@@ -106,7 +106,7 @@ class HighAvailabilityServices:
         parts = urlsplit(folder)
         if kind == "filesystem" and parts.scheme not in ("", "file"):
             raise ConfigurationError(
-                f"{key}: {folder}: who leads is decided by renaming a directory, which object "
+                f"{key}: {folder}: leaders are elected by renaming a directory, which object "
                 "stores cannot do: name a folder of a file system that all drivers mount, or use "
                 "a ZooKeeper"
             )
@@ -215,21 +215,22 @@ def _zookeeper(configuration: Mapping[str, str]) -> ZooKeeperSettings:
         )
     if high_availability.LEASE.is_set(configuration):
         raise ConfigurationError(
-            f"{high_availability.LEASE.key} is not for zookeeper: there a driver is waited for "
-            f"as long as {high_availability.ZOOKEEPER_SESSION_TIMEOUT.key} says"
+            f"{high_availability.LEASE.key} has no effect with zookeeper: set "
+            f"{high_availability.ZOOKEEPER_SESSION_TIMEOUT.key}"
         )
     root = high_availability.ZOOKEEPER_ROOT.read(configuration)
     if not root.startswith("/") or "//" in root:
         raise ConfigurationError(
-            f"{high_availability.ZOOKEEPER_ROOT.key}: {root!r} is no path of a node, as /penstock"
+            f"{high_availability.ZOOKEEPER_ROOT.key}: {root!r} is not a path such as /penstock"
         )
     acl = high_availability.ZOOKEEPER_ACL.read(configuration)
     authorization = high_availability.ZOOKEEPER_AUTHORIZATION.read(configuration)
     if acl == "creator" and not authorization:
         raise ConfigurationError(
             f"{high_availability.ZOOKEEPER_ACL.key}: creator needs "
-            f"{high_availability.ZOOKEEPER_AUTHORIZATION.key}, as digest:'user:password': to the "
-            "ZooKeeper a client without one is nobody"
+            f"{high_availability.ZOOKEEPER_AUTHORIZATION.key}, such as digest:'user:password': "
+            "without "
+            "it, the ZooKeeper does not know its client"
         )
     return ZooKeeperSettings(
         quorum,

@@ -437,7 +437,7 @@ class JobMaster:
     def _log_undone(self, action: actions.Action, error: Exception) -> None:
         if isinstance(action, actions.RestoreState) and isinstance(error, InvalidProgramError):
             logger.error(
-                "job %s cannot go on from its last checkpoint: %s", self._graph.name, error
+                "job %s cannot continue from its last checkpoint: %s", self._graph.name, error
             )
         else:
             what = type(action).__name__
@@ -503,7 +503,7 @@ class JobMaster:
 
     def _parallelism_changed(self, action: actions.ParallelismChanged) -> None:
         logger.info(
-            "job %s goes on with other parallelisms: %s",
+            "job %s continues with another parallelism: %s",
             self._graph.name,
             {self._graph.vertices[id_].name: n for id_, n in action.parallelisms.items()},
         )

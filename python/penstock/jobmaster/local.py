@@ -63,7 +63,7 @@ def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
         value = option.read(configuration)
         if value and value != sys.executable:
             raise ConfigurationError(
-                f"{option.key} ({value}) cannot be had by the target in-process: {reason}; "
+                f"{option.key} ({value}) is not available on target in-process: {reason}; "
                 "use the target local"
             )
 

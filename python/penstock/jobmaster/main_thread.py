@@ -145,7 +145,7 @@ class QueueUser:
             elif self._waiting >= self._limit:
                 raise QueueFullError(
                     f"{self._name}: {self._limit} wait for the thread {self._thread.name!r} "
-                    "already, which does not keep up with them or is stuck"
+                    "already, which is too slow or stuck"
                 )
             self._waiting += 1
 

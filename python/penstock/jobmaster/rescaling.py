@@ -120,7 +120,10 @@ def slots_by_group(job: JobGraph, changed: Mapping[bytes, int]) -> dict[str, int
 def _check_tied(group: list[JobVertex], wanted: Mapping[bytes, int]) -> None:
     if len({wanted[vertex.id] for vertex in group}) > 1:
         names = ", ".join(f"{vertex.name!r}: {wanted[vertex.id]}" for vertex in group)
-        raise RescalingError(f"these hand on elements without a shuffle and must be equal: {names}")
+        raise RescalingError(
+            "these vertices exchange records without a shuffle and must have equal parallelism: "
+            f"{names}"
+        )
 
 
 def _check_bounds(vertex: JobVertex, parallelism: int, present: int) -> None:
@@ -202,7 +205,7 @@ class Rescaling:
             )
         if job.checkpoint_interval_ms is None:
             raise RescalingError(
-                f"job {job.name!r} takes no checkpoints, from which its tasks could go on: set "
+                f"job {job.name!r} takes no checkpoints to continue from: set "
                 "execution.checkpointing.interval, or stop it with a savepoint and start it from "
                 "there (penstock run -p N -s PATH)"
             )

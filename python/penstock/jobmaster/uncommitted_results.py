@@ -42,8 +42,8 @@ class UncommittedResults:
         shown = self._next - len(self._batches)
         if not shown <= offset <= self._next:
             raise CorruptStreamError(
-                f"a collect sink goes on with batch {offset}, but {self._next} have come, and "
-                f"{shown} were shown"
+                f"a collect sink continues with batch {offset}, but {self._next} have arrived, and "
+                f"{shown} were returned"
             )
         while self._next > offset:
             self._batches.pop()

@@ -153,7 +153,7 @@ class RestApplication:
         try:
             body = await asyncio.wait_for(self._read(request), BODY_TIMEOUT_S)
         except TimeoutError:
-            raise RestError(408, "the body did not come in time") from None
+            raise RestError(408, "the body did not arrive in time") from None
         if not body:
             return {}
         # What a web page can send without asking first is never JSON by its type; curl says that
@@ -161,13 +161,13 @@ class RestApplication:
         kind = request.headers.get("content-type", "").split(";")[0].strip()
         of_curl = kind == "application/x-www-form-urlencoded" and "origin" not in request.headers
         if kind != "application/json" and not of_curl:
-            raise RestError(415, "a body is of the type application/json")
+            raise RestError(415, "a body must have the type application/json")
         try:
             found = json.loads(body)
         except (ValueError, RecursionError):
-            raise RestError(400, "the body is no JSON") from None
+            raise RestError(400, "the body is not JSON") from None
         if not isinstance(found, dict):
-            raise RestError(400, "the body is no JSON object")
+            raise RestError(400, "the body is not a JSON object")
         if endpoint.takes_any_body:
             return found
         known = {field for field, _ in endpoint.body} | _ALIASES

@@ -26,7 +26,7 @@ Json = dict[str, Any] | list[Any]
 
 @dataclass(frozen=True)
 class Text:
-    """An answer that is no JSON.
+    """An answer that is not JSON.
 
     Attributes:
         text: The whole of it.

@@ -180,7 +180,7 @@ class Archives:
                 continue
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
                 self._broken.add(job_id)
-                logger.warning("%s is no archive of a job: %r", path, error)
+                logger.warning("%s is not an archive of a job: %r", path, error)
                 continue
             return entries
         return None

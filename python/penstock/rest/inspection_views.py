@@ -87,7 +87,7 @@ def no_stdout(call: Call) -> Text:
     if "taskmanagerid" in call.path:
         call.worker()
     raise RestError(
-        404, "standard output is kept nowhere: workers write to that of the process that runs them"
+        404, "standard output is not stored: workers write to that of the process that runs them"
     )
 
 

@@ -171,7 +171,7 @@ def _indices(chosen: Sequence[str]) -> set[int]:
     for part in chosen:
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise RestError(400, f"subtasks: {part!r} is no number and no range of numbers")
+            raise RestError(400, f"subtasks: {part!r} is neither a number nor a range of numbers")
         found.update(range(int(match[1]), min(int(match[2] or match[1]), _LAST_SUBTASK) + 1))
     return found
 

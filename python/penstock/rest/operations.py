@@ -208,7 +208,7 @@ def rescaling_status(call: Call) -> Json:
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
     """Refused: a program makes its job, and its cluster, by itself."""
-    raise RestError(501, "jobs are submitted by running their program: penstock run PROGRAM")
+    raise RestError(501, "submit a job by running its program: penstock run PROGRAM")
 
 
 def trigger_savepoint(call: Call) -> Json:

@@ -58,6 +58,6 @@ def _dispose(path: str, files: FileSystems, in_use: set[str]) -> None:
     if not metadata.properties.get("kind", "").startswith("SAVEPOINT"):
         raise CheckpointError(f"{location} is a checkpoint, which its job deletes")
     if location in in_use:
-        raise CheckpointError(f"{location} is what a running job may go back to")
+        raise CheckpointError(f"{location} may still be needed by a running job")
     discard_checkpoint_state(metadata, files)
     discard_location(location, files)

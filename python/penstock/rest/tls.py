@@ -28,8 +28,8 @@ def tls_context(options: Mapping[str, str]) -> ssl.SSLContext | None:
         context.load_cert_chain(key_store, password=password or "")
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
-            f"{security.REST_KEY_STORE.key}: {key_store} is no PEM file with a private key and its "
-            f"certificate: {error}"
+            f"{security.REST_KEY_STORE.key}: {key_store} is not a PEM file with a private key and "
+            f"its certificate: {error}"
         ) from None
     if security.REST_CLIENTS_AUTHENTICATED.read(options):
         trust_store = _file(security.REST_TRUST_STORE.key, security.REST_TRUST_STORE.read(options))

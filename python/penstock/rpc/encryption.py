@@ -130,7 +130,7 @@ class EncryptedSocket(socket.socket):
                 self.settimeout(left_s)
                 data = super().recv(_READ_BYTES)
                 if not data:
-                    raise AuthenticationError("the peer broke off when it was to speak TLS")
+                    raise AuthenticationError("the peer disconnected before the TLS handshake")
                 self._received += session.open(memoryview(data))
         except AuthenticationError:
             if alert := session.take_outgoing():

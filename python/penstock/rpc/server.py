@@ -74,7 +74,7 @@ class _Guest:
             except (BlockingIOError, InterruptedError):
                 return None
             if not data:
-                raise AuthenticationError("the peer broke off while authenticating")
+                raise AuthenticationError("the peer disconnected while authenticating")
             if proof := self.handshake.receive(data):
                 self._send(proof)
         return self.handshake.role
@@ -82,7 +82,7 @@ class _Guest:
     def _send(self, data: bytes) -> None:
         # The first bytes of a connection always find room.
         if self.socket.send(data) < len(data):
-            raise AuthenticationError("the peer takes nothing while authenticating")
+            raise AuthenticationError("the peer reads nothing while authenticating")
 
 
 class RpcServer:

@@ -14,6 +14,6 @@ def loaded_numpy() -> Any:
 
 
 def is_numpy_bool(value: Any) -> bool:
-    """Return whether a value is a `numpy.bool_`, which is no number for numpy."""
+    """Return whether a value is a `numpy.bool_`, which is not a number for numpy."""
     numpy = loaded_numpy()
     return numpy is not None and isinstance(value, numpy.bool_)

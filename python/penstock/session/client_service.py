@@ -130,7 +130,7 @@ class ClientService:
             )
         if not self._has_taken_up.wait(TAKE_UP_TIMEOUT_S):
             raise JobExecutionError(
-                f"the session {self.name} is still reading what the former jobmanager has left"
+                f"the session {self.name} is still reading what the former jobmanager left"
             )
         with self._lock:
             job = self._jobs.get(job_id)
@@ -152,7 +152,7 @@ class ClientService:
         try:
             graph = deserialize_job_graph(blobs.read(message.graph, owner))
         except OSError as error:
-            raise JobExecutionError(f"the job did not come whole: {error}") from error
+            raise JobExecutionError(f"the job arrived incomplete: {error}") from error
         if self.stored is None:
             return self._start(graph, message)
         HighAvailabilityServices.check_job(

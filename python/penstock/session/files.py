@@ -176,7 +176,7 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
         if len(known) == 1:
             return known[0]
         raise ConfigurationError(
-            f"which session? {_listed(known)}; name one by `{how_to_name}`, or start one "
+            f"several sessions: {_listed(known)}; name one by `{how_to_name}`, or start one "
             "by `penstock cluster start`"
         )
     own = next((one for one in known if one.name == named), None)

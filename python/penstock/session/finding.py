@@ -62,7 +62,7 @@ def leading_jobmanager(services: HighAvailabilityServices) -> tuple[str, int] | 
     try:
         address = finder.find()
     except (OSError, PenstockError) as error:
-        raise ConfigurationError(f"it cannot be read who leads {services}: {error}") from error
+        raise ConfigurationError(f"the leader cannot be read: {services}: {error}") from error
     finally:
         finder.close()
     return None if address is None else (address.host, address.port)

@@ -127,7 +127,7 @@ class SavepointWriter:
             OSError: It cannot be written; nothing is left of it then.
         """
         if not self._operators:
-            raise InvalidProgramError("a savepoint without states is of no use: add some first")
+            raise InvalidProgramError("a savepoint needs at least one state: add some first")
         files = FileSystems((configuration or process_configuration()).to_dict())
         storage = CheckpointStorage(secrets.token_bytes(16), files)
         location = storage.create_savepoint(absolute(directory))

@@ -281,8 +281,8 @@ def test_nobody_answers(place):
     ("options", "words"),
     [
         ({"high-availability.zookeeper.quorum": None}, "needs high-availability.zookeeper.quorum"),
-        ({"penstock.high-availability.lease": "1 s"}, "is not for zookeeper"),
-        ({"high-availability.zookeeper.path.root": "x"}, "is no path of a node"),
+        ({"penstock.high-availability.lease": "1 s"}, "has no effect with zookeeper"),
+        ({"high-availability.zookeeper.path.root": "x"}, "is not a path such as"),
         ({"high-availability.storageDir": None}, "zookeeper needs high-availability.storageDir"),
     ],
 )

@@ -131,7 +131,9 @@ def test_garbage_is_no_metadata(data):
 def test_another_version_is_refused():
     data = bytearray(serialize_metadata(CheckpointMetadata(1, 1, {}), HERE))
     data[7] = 9
-    with pytest.raises(CorruptCheckpointError, match="its version is 9; this penstock reads 7"):
+    with pytest.raises(
+        CorruptCheckpointError, match="its version is 9; this version of penstock reads 7"
+    ):
         deserialize_metadata(bytes(data), HERE)
 
 

@@ -281,7 +281,7 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
         "state.backend.rocksdb.log.level": "INFO_LEVEL",
     }
     assert warnings_of(caplog, keys) == [
-        f"options of Flink that mean nothing in penstock: {', '.join(sorted(keys))}"
+        f"options of Flink that have no effect in penstock: {', '.join(sorted(keys))}"
     ]
 
 
@@ -351,7 +351,8 @@ def test_a_log_that_is_to_be_written_ahead_is_refused(no_cluster, key):
         ),
         (
             {"dstl.dfs.preemptive-persist-threshold": "1 mb"},
-            "options of Flink that mean nothing in penstock: dstl.dfs.preemptive-persist-threshold",
+            "options of Flink that have no effect in penstock: "
+            "dstl.dfs.preemptive-persist-threshold",
         ),
     ],
 )

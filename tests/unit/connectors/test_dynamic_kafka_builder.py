@@ -63,9 +63,9 @@ def test_the_properties_of_a_cluster_come_before_those_of_the_source():
         (lambda: KafkaStreamSetSubscriber(set()), "set of names"),
         (lambda: KafkaStreamSetSubscriber({1}), "set of names"),
         (lambda: StreamPatternSubscriber("("), "regular expression"),
-        (lambda: SingleClusterTopicMetadataService("", SERVERS), "has a name"),
+        (lambda: SingleClusterTopicMetadataService("", SERVERS), "needs a name"),
         (lambda: SingleClusterTopicMetadataService("a", {}), r"bootstrap\.servers"),
-        (lambda: complete().set_stream_pattern("s.*"), "and once"),
+        (lambda: complete().set_stream_pattern("s.*"), "call one of .* once"),
         (lambda: complete().set_kafka_metadata_service("a"), "KafkaMetadataService"),
         (lambda: complete().set_kafka_stream_subscriber("a"), "KafkaStreamSubscriber"),
     ],
@@ -95,7 +95,7 @@ def test_streams_that_share_a_cluster():
 
     found = clusters_of([stream("one", ["t"]), stream("two", ["u", "t"])])
     assert found["a"].topics == {"t", "u"}
-    with pytest.raises(SourceError, match="reaches the cluster a in another way"):
+    with pytest.raises(SourceError, match="has other properties for the cluster a"):
         clusters_of([stream("one", ["t"]), stream("two", ["u"], "b:1")])
     with pytest.raises(SourceError, match="gives KafkaStreams"):
         clusters_of(["one"])
@@ -107,7 +107,7 @@ def test_streams_that_share_a_cluster():
         (lambda: ClusterMetadata("orders", SERVERS), "takes a set of topics, got 'orders'"),
         (lambda: ClusterMetadata({"a b"}, SERVERS), "takes names of topics"),
         (lambda: ClusterMetadata({"t"}, {"a": 5}), "takes a dictionary of texts"),
-        (lambda: KafkaStream("", {}), "a stream has a name"),
+        (lambda: KafkaStream("", {}), "a stream needs a name"),
         (lambda: KafkaStream("s", {"a": SERVERS}), "a dictionary of ClusterMetadata"),
         (lambda: SingleClusterTopicMetadataService("a", 5), "takes a dictionary of texts, got 5"),
         (

@@ -76,7 +76,7 @@ def test_defaults_of_a_source():
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda b: b.set_topics("other"), "is called, and once"),
+        (lambda b: b.set_topics("other"), "call one of .* once"),
         (lambda b: b.set_topic_pattern("("), "takes a regular expression"),
         (lambda b: b.set_partitions({"t-0"}), "KafkaTopicPartitions"),
         (lambda b: b.set_topics(), "names of topics"),
@@ -208,7 +208,7 @@ def test_what_a_record_serializer_needs():
         builder.build()
     with pytest.raises(InvalidProgramError, match="set_value_serialization_schema"):
         builder.set_topic("t").build()
-    with pytest.raises(InvalidProgramError, match="and once"):
+    with pytest.raises(InvalidProgramError, match=r"call one of .* once"):
         builder.set_topic_selector(lambda _: "t")
     record = serializer().set_key_serialization_schema(SimpleStringSchema()).build()
     assert record.serialize_record("v") == KafkaProducerRecord("t", b"v", b"v")

@@ -121,7 +121,7 @@ def test_an_empty_file_sets_nothing(folder, text):
 
 def test_a_folder_without_the_file_is_named(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CONF_DIR", str(tmp_path))
-    with pytest.raises(ConfigurationError, match=r"PENSTOCK_CONF_DIR is .* there is no config"):
+    with pytest.raises(ConfigurationError, match=r"PENSTOCK_CONF_DIR is .* which has no config"):
         options()
     (tmp_path / "flink-conf.yaml").touch()
     with pytest.raises(ConfigurationError, match=r"flink-conf.yaml is the form before Flink 2"):

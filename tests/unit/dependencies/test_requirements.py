@@ -44,10 +44,10 @@ def test_the_workers_own_core_packages_win(folder, caplog):
         "requests",
         "shared",
     }
-    assert "bring cloudpickle 2.2.0, but penstock on the workers works with cloudpickle 3.1.3" in (
+    assert "contain cloudpickle 2.2.0, but penstock on the workers uses cloudpickle 3.1.3" in (
         caplog.text
     )
-    assert "bring msgspec 0.18" in caplog.text
+    assert "contain msgspec 0.18" in caplog.text
     assert len(caplog.records) == 2
     caplog.clear()
     keep_core_packages(folder, own)

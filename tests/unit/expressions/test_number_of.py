@@ -1,7 +1,7 @@
 """Timestamps that a program computes are the whole numbers that the function gives.
 
 The element's own timestamp goes in as a number and no object is made of it; fractions, truth values
-and whatever is no number mean what they mean when the function is called.
+and whatever is not a number mean what they mean when the function is called.
 """
 
 from decimal import Decimal

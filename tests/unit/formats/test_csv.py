@@ -60,7 +60,7 @@ def test_lines_become_rows(text, fields):
         ("1,a,2", "4 fields are expected, but there are 3", (1, "a", 2.0, None)),
         ("1,a,2,true,5", "4 fields are expected, but there are 5", None),
         ("", "it is empty", None),
-        (",a,2,true", "the field 'i': '' is no whole number", (None, "a", 2.0, True)),
+        (",a,2,true", "the field 'i': '' is not a whole number", (None, "a", 2.0, True)),
         ("1.5,a,2,true", "the field 'i'", (None, "a", 2.0, True)),
         ("3000000000,a,2,true", "the field 'i': 3000000000 does not", (None, "a", 2.0, True)),
         ('1,"ab,2,true', "field 2 begins with a quote that is not closed", None),
@@ -152,7 +152,7 @@ def test_times_decimals_and_bytes():
 
 
 def test_what_is_refused():
-    with pytest.raises(FormatError, match="the field 'f1': 'x' is no whole number; the row is"):
+    with pytest.raises(FormatError, match="the field 'f1': 'x' is not a whole number; the row is"):
         writer(TEXTS).serialize(("a", "x", 1.0, True))
     with pytest.raises(InvalidProgramError, match="one character"):
         CsvRowDeserializationSchema.Builder(FIELDS).set_field_delimiter("ab")
@@ -160,7 +160,7 @@ def test_what_is_refused():
         CsvRowSerializationSchema.Builder(FIELDS).set_line_delimiter("x")
     with pytest.raises(InvalidProgramError, match="lines of rows"):
         CsvRowDeserializationSchema.Builder(Types.INT())
-    with pytest.raises(InvalidProgramError, match="CSV has no form"):
+    with pytest.raises(InvalidProgramError, match="CSV cannot represent"):
         reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))
     with pytest.raises(InvalidProgramError, match="call set_use_header, too"):
         CsvSchema.builder().add_string_column("s").set_strict_headers().build()

@@ -63,8 +63,8 @@ READ = {
 #: What does not fit, with a part of the reason.
 MISFITS = {
     '{"i":3000000000}': "the field 'i': 3000000000 does not fit into 32 bits",
-    '{"i":true}': "the field 'i': True is no whole number",
-    '{"i":"x"}': "the field 'i': 'x' is no whole number",
+    '{"i":true}': "the field 'i': True is not a whole number",
+    '{"i":"x"}': "the field 'i': 'x' is not a whole number",
     '{"bi":1.5}': "the field 'bi'",
     '{"d":"x"}': "the field 'd'",
     '{"bd":"x"}': "the field 'bd'",
@@ -75,7 +75,7 @@ MISFITS = {
     '{"ts":"2020-01-02T10:11:12+02:00"}': "the field 'ts'",
     '{"arr":5}': "the field 'arr'",
     '{"arr":[1,"x"]}': "the field 'arr.1'",
-    '{"nest":{"x":"y"}}': "the field 'nest.x': 'y' is no whole number",
+    '{"nest":{"x":"y"}}': "the field 'nest.x': 'y' is not a whole number",
     '{"m":{"a":"x"}}': "the field 'm.a'",
     '{"by":5}': "the field 'by'",
     '{"sh":70000}': "the field 'sh'",
@@ -203,7 +203,7 @@ def test_what_builders_refuse():
         schema(fail_on_missing_field=1, ignore_parse_errors=1)
     with pytest.raises(InvalidProgramError, match="keys of JSON objects"):
         schema({"a": Types.MAP(Types.INT(), Types.INT())})
-    with pytest.raises(InvalidProgramError, match="no form"):
+    with pytest.raises(InvalidProgramError, match="cannot represent"):
         schema({"a": LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE)})
     with pytest.raises(InvalidProgramError, match="Typeinfo should be set"):
         JsonRowSerializationSchema.builder().build()

@@ -221,7 +221,7 @@ def test_wrong_settings_are_refused():
     with pytest.raises(InvalidProgramError, match=r"between 0 and 1, got 1\.5"):
         sink.enable_transaction_timeout_warnings(1.5)
     sink.enable_transaction_timeout_warnings(0.5)
-    with pytest.raises(InvalidProgramError, match="say set_transaction_timeout"):
+    with pytest.raises(InvalidProgramError, match="call set_transaction_timeout"):
         started(sink)
 
 
@@ -288,7 +288,7 @@ def test_what_was_not_sent_waits_and_holds_up_what_is_later(caplog, answer):
         test.snapshot(number)
     test.notify_checkpoint_complete(2)
     assert outside.sent == []
-    assert "could not send what checkpoint 1 held" in caplog.text
+    assert "could not send the records of checkpoint 1" in caplog.text
     test.snapshot(3)
     test.notify_checkpoint_complete(3)
     assert outside.sent == [(1, [1]), (2, [2])]
@@ -312,7 +312,7 @@ def test_values_that_cannot_be_sent_at_the_end_fail_the_job():
     test.process_element(1)
     test.end_input()
     test.snapshot(1)
-    with pytest.raises(SinkError, match="could not send what checkpoint 1 held, and no other"):
+    with pytest.raises(SinkError, match="could not send the records of checkpoint 1, and no other"):
         test.notify_checkpoint_complete(1)
 
 

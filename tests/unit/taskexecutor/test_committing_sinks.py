@@ -208,7 +208,7 @@ def test_retries_come_to_an_end():
 
 def test_a_known_failure_is_logged_and_an_unknown_one_fails(caplog):
     assert commit(lambda r: r.signal_failed_with_known_reason(ValueError("why"))) == [["a", "b"]]
-    assert "gave up the commit of 'a': ValueError('why')" in caplog.text
+    assert "dropped the commit of 'a': ValueError('why')" in caplog.text
     with pytest.raises(SinkError, match="cannot commit 'a'") as caught:
         commit(lambda r: r.signal_failed_with_unknown_reason(ValueError("why")))
     assert repr(caught.value.__cause__) == "ValueError('why')"

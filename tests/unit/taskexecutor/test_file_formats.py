@@ -271,8 +271,8 @@ def test_types_of_columns(tmp_path):
 @pytest.mark.parametrize(
     ("make", "data", "message"),
     [
-        (json_lines, b'{"n":1}\n\n{"n":"x"}\n', "line 3 of .*a: the field 'n': 'x' is no whole"),
-        (csv_format, b'1,"a\nb"\nx,c\n', "line 3 of .*a: the field 'n': 'x' is no whole number"),
+        (json_lines, b'{"n":1}\n\n{"n":"x"}\n', "line 3 of .*a: the field 'n': 'x' is not a whole"),
+        (csv_format, b'1,"a\nb"\nx,c\n', "line 3 of .*a: the field 'n': 'x' is not a whole number"),
         (csv_format, b"1,a\n2\n", "line 2 of .*a: 2 fields are expected, but there are 1"),
         (csv_format, b'1,a\n2,"a\n', "line 2 of .*a: field 2 begins with a quote"),
         (
@@ -281,7 +281,7 @@ def test_types_of_columns(tmp_path):
             r"line 1 of .*a: the columns are \['a', 'b'\], not \['n', 's'\]",
         ),
         (lambda: ParquetColumnarRowInputFormat(DECLARED), b"no parquet", "a: Parquet"),
-        (lambda: AvroReaderFormat.for_generic_record(AVRO), b"no avro", "a is no file of Avro"),
+        (lambda: AvroReaderFormat.for_generic_record(AVRO), b"no avro", "a is not a file of Avro"),
         (lambda: ArrowColumnarRowInputFormat(DECLARED), b"no arrow" * 9, "a: .*Arrow"),
     ],
 )
@@ -308,7 +308,7 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
     avro = AvroReaderFormat.for_generic_record(AVRO)
     for wrong, message in (
         (data[:-1], "a: the block at [0-9]+ is cut off"),
-        (data + b"\x02\x01", "a: what is at [0-9]+ is no block of Avro"),
+        (data + b"\x02\x01", "a: what is at [0-9]+ is not a block of Avro"),
         (data + b"\x02\x02x" + b"m" * 16, "a, block at [0-9]+, record 1: "),
     ):
         (tmp_path / "a").write_bytes(wrong)
@@ -516,9 +516,9 @@ def test_files_of_a_store(tmp_path, name):
         assert elements(operator, server.options).values == ROWS * 2
         one = source(make(), f"s3://{BUCKET}/in/a.{name}")
         assert elements(one, server.options).values == ROWS
-        with pytest.raises(FileNotFoundError, match="nothing is there"):
+        with pytest.raises(FileNotFoundError, match="it does not exist"):
             elements(source(make(), f"s3://{BUCKET}/no"), server.options)
-        with pytest.raises(FileNotFoundError, match="'s3://nowhere/x': nothing is there"):
+        with pytest.raises(FileNotFoundError, match="'s3://nowhere/x': it does not exist"):
             elements(source(make(), "s3://nowhere/x"), server.options)
         refused = pytest.raises(SourceError, match=r"cannot read 's3://.*what their user may do")
         with refused, server.locked():

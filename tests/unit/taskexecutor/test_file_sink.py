@@ -157,7 +157,7 @@ def test_a_committed_file_may_be_moved_away(tmp_path, caplog):
     (committed,) = tmp_path.iterdir()
     committed.unlink()
     Sink(tmp_path, restored=restored).close()
-    assert f"nor {committed} is there any more" in caplog.text
+    assert f"nor {committed} exists any more" in caplog.text
 
 
 def test_a_pending_file_that_lost_its_end_is_no_whole_file(tmp_path):

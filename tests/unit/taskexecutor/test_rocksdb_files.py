@@ -61,7 +61,7 @@ __all__ = ["make"]
 
 def test_files_of_a_checkpoint_for_which_there_is_no_room_are_named(make, tmp_path):
     state, _ = Storage(tmp_path / "checkpoints").written(filled(make()))
-    words = "cannot be brought to .*/penstock-rocksdb-.*File too large; make room there"
+    words = "cannot be copied to .*/penstock-rocksdb-.*File too large; make room there"
     new = make()
     new.table("pairs", "map")  # Its own database is there before.
     with pytest.raises(StateBackendError, match=words), disk_for(16):

@@ -169,7 +169,7 @@ def warn_of_idle_options(
     own = [key for key in unknown if is_own(key) and not metrics.is_reporter_key(key)]
     flink = [key for key in unknown if key not in spark and key not in own]
     if flink:
-        logger.warning("options of Flink that mean nothing in penstock: %s", ", ".join(flink))
+        logger.warning("options of Flink that have no effect in penstock: %s", ", ".join(flink))
     if own:
         logger.warning(
             "options of neither penstock nor Flink, left to the program: %s",

@@ -205,7 +205,7 @@ class _ChangedRows:
             self._opened = parquet.ParquetFile(log.files.open_input_file(file.path))
         except FileNotFoundError as error:
             raise SourceError(
-                f"DeltaSource: {self._where} is not there any more, and its rows were not read "
+                f"DeltaSource: {self._where} no longer exists, and its rows were not read "
                 "yet; keep files that were removed for longer before the table is vacuumed, and "
                 "start from a snapshot"
             ) from error

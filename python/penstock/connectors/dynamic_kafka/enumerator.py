@@ -128,7 +128,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
             self._parts[name] = self._part(name, cluster, held)
             begun.append(name)
         for name, part in former.items():
-            logger.info("the cluster %s is read no more", name)
+            logger.info("the cluster %s is no longer read", name)
             part.close()
         event = self._event()
         for subtask in self._context.registered_readers():

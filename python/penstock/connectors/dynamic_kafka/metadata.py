@@ -66,7 +66,7 @@ class KafkaStream:
         """
         name: Any = self.stream_id
         if not isinstance(name, str) or not name:
-            raise InvalidProgramError(f"KafkaStream: a stream has a name, got {name!r}")
+            raise InvalidProgramError(f"KafkaStream: a stream needs a name, got {name!r}")
         held: Any = self.cluster_metadata_map
         if not isinstance(held, Mapping) or not all(
             isinstance(cluster, str) and isinstance(metadata, ClusterMetadata)
@@ -131,7 +131,7 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         super().__init__()
         given: Any = kafka_cluster_id
         if not isinstance(given, str) or not given:
-            raise InvalidProgramError(f"a cluster has a name, got {given!r}")
+            raise InvalidProgramError(f"a cluster needs a name, got {given!r}")
         user = "SingleClusterTopicMetadataService"
         _check_properties(user, properties)
         if not properties.get("bootstrap.servers"):
@@ -272,7 +272,8 @@ def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
             properties = dict(held.properties)
             if name in found and found[name].properties != properties:
                 raise SourceError(
-                    f"the stream {stream.stream_id} reaches the cluster {name} in another way than "
+                    f"the stream {stream.stream_id} has other properties for the cluster {name} "
+                    "than "
                     "other streams do"
                 )
             topics = found[name].topics if name in found else frozenset()

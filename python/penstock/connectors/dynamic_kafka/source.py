@@ -224,8 +224,8 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
     def _subscribe(self, subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
         if self._subscriber is not None:
             raise InvalidProgramError(
-                "one of set_stream_ids, set_stream_pattern and set_kafka_stream_subscriber is "
-                "called, and once"
+                "call one of set_stream_ids, set_stream_pattern and set_kafka_stream_subscriber, "
+                "once"
             )
         self._subscriber = subscriber
         return self

@@ -100,7 +100,7 @@ class FileCommitter(Committer["PendingFile"]):
                 # A name belongs to one file: either this was committed before, and may have been
                 # moved on since, or somebody has removed what belongs to the sink.
                 if not final_path.exists():
-                    logger.warning("neither %s nor %s is there any more", path, final_path)
+                    logger.warning("neither %s nor %s exists any more", path, final_path)
                 of_no_use.extend(pending.segments)
                 request.signal_already_committed()
                 continue
@@ -127,7 +127,7 @@ class FileCommitter(Committer["PendingFile"]):
             if size_bytes is None:
                 if final_bytes is None:
                     logger.warning(
-                        "neither %s nor %s is there any more", pending.path, pending.final_path
+                        "neither %s nor %s exists any more", pending.path, pending.final_path
                     )
                 request.signal_already_committed()
             elif size_bytes != pending.size_bytes:

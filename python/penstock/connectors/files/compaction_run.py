@@ -61,7 +61,7 @@ class Compaction:
             path = Path(file.path)
             size_bytes = path.stat().st_size if path.exists() else None
         if size_bytes is None:
-            logger.warning("%s is not there any more: it was committed before", file.path)
+            logger.warning("%s no longer exists: it was committed before", file.path)
         elif size_bytes != file.size_bytes:
             raise SinkError(
                 f"the file sink cannot put {file.path} and others together: it has {size_bytes} "

@@ -101,7 +101,7 @@ def find_files(
                 below = store.files_below(name)
                 missing = None if below or must_exist else store.missing_bucket(name)
             if not below and must_exist:
-                raise FileNotFoundError(f"the file source cannot read {name!r}: nothing is there")
+                raise FileNotFoundError(f"the file source cannot read {name!r}: it does not exist")
             if missing is not None:
                 raise SourceError(
                     f"the file source cannot monitor {name!r}: there is no bucket {missing!r}; "

@@ -241,11 +241,11 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
             )
             found = answer if source.records is None else answer[source.records]
             if not isinstance(found, list):
-                raise TypeError(f"an array is wanted, not {found!r:.100}")
+                raise TypeError(f"expected an array, got {found!r:.100}")
             cursor = self._cursor_behind(answer, found)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise FormatError(
-                f"HttpSource: the answer of {url} is not what it should be: "
+                f"HttpSource: the answer of {url} is invalid: "
                 f"{type(error).__name__}: {error}; it begins with {body[:100]!r}"
             ) from error
         if len(found) < split.taken:

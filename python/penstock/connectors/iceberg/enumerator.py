@@ -141,7 +141,7 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             if operation in (Operation.OVERWRITE, Operation.DELETE):
                 raise SourceError(
                     f"IcebergSource: snapshot {snapshot.snapshot_id} of {source.table} is no "
-                    f"append ({operation.value}): rows that are gone cannot be told; start "
+                    f"append ({operation.value}): deleted rows cannot be emitted; start "
                     "without a checkpoint, from that snapshot"
                 )
         scan = table.incremental_append_scan(

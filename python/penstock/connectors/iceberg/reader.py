@@ -114,7 +114,7 @@ class IcebergReader(SourceReader[TableFile]):
                 left = 0
         except FileNotFoundError as error:
             raise SourceError(
-                f"IcebergSource: {file.name} of {source.table} is not there any more, and its rows "
+                f"IcebergSource: {file.name} of {source.table} no longer exists, and its rows "
                 "were not read yet; expire snapshots later, and start from a snapshot"
             ) from error
 

@@ -235,7 +235,7 @@ class _IcebergCommitter(Committer[Committable]):
             except CommitFailedException as error:
                 if tries_left == 0:
                     raise SinkError(
-                        f"{self._name} does not take a commit in {_TRIES} attempts: {error}"
+                        f"{self._name} rejected all commits in {_TRIES} attempts: {error}"
                     ) from error
                 logger.info("committing to %s again: %s", self._name, error)
                 time.sleep(pause_s)

@@ -54,7 +54,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             self.row_filter = AlwaysTrue() if row_filter is None else parse(row_filter)
         except Exception as error:
             raise InvalidProgramError(
-                f'IcebergSource: {row_filter!r} is no filter of Iceberg, as "price > 2": {error}'
+                f'IcebergSource: {row_filter!r} is not a filter such as "price > 2": {error}'
             ) from error
         found = self.opened()
         snapshot = found.current_snapshot()
@@ -78,7 +78,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
             bind(schema, self.row_filter, case_sensitive=True)
         except (ValueError, TypeError) as error:
             raise InvalidProgramError(
-                f"IcebergSource: {row_filter!r} is no filter of {table}, which has {names}: {error}"
+                f"IcebergSource: {row_filter!r} is not a filter of {table} with {names}: {error}"
             ) from error
         self.schema = schema if columns is None else schema.select(*columns)
         arrow = schema_to_pyarrow(self.schema, include_field_ids=False)

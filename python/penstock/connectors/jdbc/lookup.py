@@ -187,7 +187,7 @@ class _Asking:
         cursor = connection.cursor()
         cursor.execute(self._styled, parameters)
         if cursor.description is None:
-            raise InvalidProgramError(f"{self._sql!r} is no query")
+            raise InvalidProgramError(f"{self._sql!r} is not a query")
         names = [column[0] for column in cursor.description]
         try:
             rows = cursor.fetchall()

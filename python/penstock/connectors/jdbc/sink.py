@@ -57,7 +57,7 @@ class JdbcSink(SinkFunction):
                 unless given.
 
         Raises:
-            InvalidProgramError: The type is no row, or the statement has not one ``?`` for each
+            InvalidProgramError: The type is not a row, or the statement has not one ``?`` for each
                 field.
             DependencyError: The database's package is not installed.
         """

@@ -163,7 +163,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
 
     def _require_no_topic(self) -> None:
         if self._topic is not None or self._selector is not None:
-            raise InvalidProgramError("one of set_topic and set_topic_selector is called, and once")
+            raise InvalidProgramError("call one of set_topic and set_topic_selector, once")
 
 
 class Composed(KafkaRecordSerializationSchema):

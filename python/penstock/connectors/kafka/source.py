@@ -330,7 +330,7 @@ class KafkaSourceBuilder(NoJavaMembers):
     def _subscribe(self, subscriber: Subscriber) -> KafkaSourceBuilder:
         if self._subscriber is not None:
             raise InvalidProgramError(
-                "one of set_topics, set_topic_pattern and set_partitions is called, and once"
+                "call one of set_topics, set_topic_pattern and set_partitions, once"
             )
         self._subscriber = subscriber
         return self

@@ -209,7 +209,7 @@ class MqttConnection:
         del client, userdata, properties
         if reason.is_failure:
             if reason.value not in _PASSING:
-                self.fail(f"does not let us in: {reason}")
+                self.fail(f"rejects the credentials: {reason}")
             return
         with self.condition:
             self._deadline_s = None

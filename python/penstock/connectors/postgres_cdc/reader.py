@@ -233,7 +233,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
             case decoding.Truncate():
                 if any(map(self._rows.is_of_table, message.relation_ids)):
                     logger.warning(
-                        "%s was truncated, which no row says: what is downstream keeps its rows",
+                        "%s was truncated, and no row reports that: downstream keeps its rows",
                         self._shown,
                     )
             case (int() as number, decoding.Relation() as relation):
@@ -312,7 +312,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         """Has the changes come from a position on.
 
         Raises:
-            SourceError: The server refuses, or is away for too long.
+            SourceError: The server refuses, or is unreachable for too long.
         """
         deadline_s = time.monotonic() + self._source.retry_timeout_ms / 1000
         pause_s = _FIRST_PAUSE_S
@@ -490,7 +490,7 @@ class _Rows:
                 text = change.old[columns.index(name)]
             if not isinstance(text, str):
                 raise SourceError(
-                    f"{table}: its replica identity is another one than when the job began to "
+                    f"{table}: its replica identity has changed since the job began to "
                     f"read its rows: a change has no {name!r}; start the job anew, without its "
                     "checkpoints"
                 )

@@ -85,7 +85,7 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
             )
         if not _SLOT_NAME.fullmatch(slot):
             raise InvalidProgramError(
-                f"PostgresCdcSource: {slot!r} is no name of a slot: up to 63 of a-z, 0-9 and _"
+                f"PostgresCdcSource: {slot!r} is not a name of a slot: up to 63 of a-z, 0-9 and _"
             )
         if retry_timeout_ms < 0:
             raise InvalidProgramError(

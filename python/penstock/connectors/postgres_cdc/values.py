@@ -26,13 +26,13 @@ _INSTANT_BOUNDS: Final = {
 
 def _boolean(text: str) -> bool:
     if text not in ("t", "f"):
-        raise ValueError(f"{text!r} is no boolean")
+        raise ValueError(f"{text!r} is not a boolean")
     return text == "t"
 
 
 def _bytes(text: str) -> bytes:
     if not text.startswith("\\x"):
-        raise ValueError("it is no bytea")
+        raise ValueError("it is not a bytea")
     return bytes.fromhex(text[2:])
 
 

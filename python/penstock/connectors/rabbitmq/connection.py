@@ -148,7 +148,7 @@ class BrokerThread(ABC):
                 return
             except exceptions.ConnectionClosedByBroker as error:
                 if error.reply_code not in _PASSING:
-                    self.fail(f"does not let us in: {_said(error)}", error)
+                    self.fail(f"rejects the credentials: {_said(error)}", error)
                     return
                 lost: Exception = error
             except (
@@ -156,7 +156,7 @@ class BrokerThread(ABC):
                 exceptions.ProbableAccessDeniedError,
                 exceptions.AuthenticationError,
             ) as error:
-                self.fail(f"does not let us in: {_said(error)}", error)
+                self.fail(f"rejects the credentials: {_said(error)}", error)
                 return
             except (exceptions.AMQPError, OSError) as error:
                 lost = error

@@ -164,7 +164,7 @@ class _RedisWriter(SinkWriter[Any]):
         """Sends what is kept, and waits for the answers.
 
         Raises:
-            SinkError: The server refuses a command, or is away for too long.
+            SinkError: The server refuses a command, or is unreachable for too long.
         """
         del end_of_input
         if self._commands:
@@ -227,7 +227,7 @@ class _Server:
         """The answers to commands that are sent together.
 
         Raises:
-            SinkError, SourceError: The server refuses one, or is away for too long.
+            SinkError, SourceError: The server refuses one, or is unreachable for too long.
         """
         errors = redis_library(self._user).exceptions
         delay_ms = self._retry_delay_ms
@@ -243,17 +243,18 @@ class _Server:
                     raise refused[0]
             except errors.AuthenticationError as error:
                 raise self._error(
-                    f"does not let us in: {error}; the URL says who we are, as "
+                    f"rejects the credentials: {error}; set them in the URL, such as "
                     "redis://user:password@host or unix://path?username=user&password=password"
                 ) from error
             except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
                 if tries_left == 0 or closed.is_set():
                     raise self._error(
-                        f"is away for {_named(commands)}, tried {self._max_retries + 1} times: "
+                        f"is unreachable for {_named(commands)}, "
+                        f"tried {self._max_retries + 1} times: "
                         f"{error}"
                     ) from error
                 logger.warning(
-                    "%s: Redis at %s is away for %s: %s; trying again in %d ms",
+                    "%s: Redis at %s is unreachable for %s: %s; trying again in %d ms",
                     self._user,
                     self._shown,
                     _named(commands),

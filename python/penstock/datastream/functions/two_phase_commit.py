@@ -243,7 +243,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
                 raise
             logger.exception(
                 "transaction %r is %d ms old, beyond its timeout of %s ms, and cannot be "
-                "committed; it is given up, and what it held may be lost",
+                "committed; it is dropped, and its records may be lost",
                 *(transaction, age_ms, self._timeout_ms),
             )
         return transaction
@@ -263,7 +263,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         asks = self._warning_ratio is not None or self._ignores_failures_after_timeout
         if self._timeout_ms is None and asks:
             raise InvalidProgramError(
-                f"{type(self).__name__} wants to know of transactions beyond their timeout: say "
+                f"{type(self).__name__} needs the timeout of transactions: call "
                 "set_transaction_timeout(milliseconds)"
             )
 

@@ -186,10 +186,11 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         name = type(self).__name__
         if self._is_finished:
             raise SinkError(
-                f"{name} could not send what checkpoint {checkpoint_id} held, and no other follows"
+                f"{name} could not send the records of checkpoint {checkpoint_id}, "
+                "and no other follows"
             ) from failure
         logger.warning(
-            "%s could not send what checkpoint %d held; it tries again with the next one",
+            "%s could not send the records of checkpoint %d; it tries again with the next one",
             *(name, checkpoint_id),
             exc_info=failure,
         )

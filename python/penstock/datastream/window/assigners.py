@@ -444,7 +444,7 @@ def whole_millis(time_ms: int, what: str) -> int:
     """The whole milliseconds of an argument; a fraction is cut off.
 
     Raises:
-        InvalidProgramError: It is no number, or one of more than 64 bits.
+        InvalidProgramError: It is not a number, or one of more than 64 bits.
     """
     try:
         return timestamp_of(time_ms, what)

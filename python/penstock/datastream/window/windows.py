@@ -62,7 +62,7 @@ class TimeWindow(Window):
         """Makes a window; fractions are cut off.
 
         Raises:
-            TypeError: A time is no number.
+            TypeError: A time is not a number.
             OverflowError: A time needs more than 64 bits: such a window could not be written, and
                 its end would never come.
         """

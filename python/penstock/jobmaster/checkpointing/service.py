@@ -303,7 +303,7 @@ class CheckpointService:
         return _restored(latest, assigned, subtasks)
 
     def damaged(self, checkpoint_id: int, detail: str) -> bool:
-        """A file of the checkpoint that the job restarts from is not what was written.
+        """A file of the checkpoint that the job restarts from differs from what was written.
 
         Returns:
             Whether the job can go on from an older one, which is the latest then.
@@ -312,7 +312,7 @@ class CheckpointService:
         dropped = store.drop(checkpoint_id)
         if dropped is None:
             logger.error(
-                "job %s cannot go on: its only checkpoint, %d, is damaged: %s; "
+                "job %s cannot continue: its only checkpoint, %d, is damaged: %s; "
                 "execution.checkpointing.num-retained says how many are kept",
                 self._job.name,
                 checkpoint_id,

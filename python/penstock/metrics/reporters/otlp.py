@@ -90,7 +90,7 @@ class OtlpMetricsSender:
         scope_metrics = ScopeMetrics(InstrumentationScope(_SCOPE, __version__), found, "")
         report = MetricsData([ResourceMetrics(self._resource, [scope_metrics], "")])
         if self._exporter.export(report) is not MetricExportResult.SUCCESS:
-            raise ConnectionError("the collector of OpenTelemetry has not taken the metrics")
+            raise ConnectionError("the collector of OpenTelemetry rejected the metrics")
 
     def close(self) -> None:
         """Closes the connection."""
@@ -148,7 +148,7 @@ class OtlpTraceSender:
         if spans:
             if self._exporter.export(spans) is not SpanExportResult.SUCCESS:
                 del spans[:-MAX_REMEMBERED]
-                raise ConnectionError("the collector of OpenTelemetry has not taken the spans")
+                raise ConnectionError("the collector of OpenTelemetry rejected the spans")
             spans.clear()
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ def _connection(settings: ReporterSettings) -> dict[str, Any]:
     parts = urllib.parse.urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(
-            f"{settings.key('exporter.endpoint')}: {address!r} is no URL, as "
+            f"{settings.key('exporter.endpoint')}: {address!r} is not a URL such as "
             "http://localhost:4318/v1/metrics"
         )
     return {"endpoint": address, "timeout": settings.values["exporter.timeout"] / 1000}

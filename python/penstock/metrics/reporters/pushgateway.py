@@ -33,7 +33,7 @@ class PushgatewaySender:
         parts = urllib.parse.urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise ConfigurationError(
-                f"{settings.key('hostUrl')}: {address!r} is no URL, as http://localhost:9091"
+                f"{settings.key('hostUrl')}: {address!r} is not a URL such as http://localhost:9091"
             )
         name = settings.values["jobName"]
         if settings.values["randomJobNameSuffix"]:

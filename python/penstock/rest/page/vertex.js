@@ -133,7 +133,7 @@ function keyedState({ lookup }, plan, id) {
     found && found.key ? table([["Key", (one) => h("code", {}, one.key)],
       ["Window", (one) => h("code", {}, one.namespace || "–")],
       ["Value", (one) => h("code", { class: "record" }, one.text)]], found.values,
-    { caption: "Values", empty: "The state has nothing of this key." })
+    { caption: "Values", empty: "The state has no value for this key." })
       : found && table([["State", (one) => one.name], ["Kind", (one) => one.kind]], found.states,
         { key: (one) => one.name, caption: "States", empty: "The operator has no keyed state." }));
 }

@@ -300,7 +300,7 @@ def row_values(value: Any, field_names: list[str], type_name: str) -> tuple[int,
     """The row kind and the fields, in declared order, of a row.
 
     Raises:
-        Misfit: it is no row, or the declared names are not among its own.
+        Misfit: it is not a row, or the declared names are not among its own.
     """
     if not isinstance(value, Row):
         raise Misfit(value, type_name, "not a Row")

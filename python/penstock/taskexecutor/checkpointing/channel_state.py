@@ -188,7 +188,7 @@ class InFlightRecovery:
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It is not what was written.
+            CorruptCheckpointError: It differs from what was written.
         """
         for piece in self._pieces(lambda state: state.result_subpartitions):
             partitions[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
@@ -198,7 +198,7 @@ class InFlightRecovery:
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It is not what was written.
+            CorruptCheckpointError: It differs from what was written.
         """
         for piece in self._pieces(lambda state: state.input_channels):
             gates[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
@@ -208,7 +208,7 @@ class InFlightRecovery:
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It is not what was written.
+            CorruptCheckpointError: It differs from what was written.
         """
         for state in self._states:
             for channel in state.rescaled_channels:

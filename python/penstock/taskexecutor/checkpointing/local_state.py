@@ -162,7 +162,9 @@ class TaskLocalStateStore:
         else:
             if len(data) == handle.size and is_as_written(handle, data):
                 return data
-            logger.warning("%s, the local copy of %s, is not what was written", path, handle.path)
+            logger.warning(
+                "%s, the local copy of %s, differs from what was written", path, handle.path
+            )
         self.forget(name)
         return None
 

@@ -254,7 +254,7 @@ class OperatorSnapshotReader:
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It is not what was written.
+            CorruptCheckpointError: It differs from what was written.
         """
         keyed: _Groups = {}
         timers: _Groups = {}
@@ -348,8 +348,8 @@ class OperatorSnapshotReader:
         if meta.get("format") != FILES_FORMAT or meta.get("version") not in FILES_VERSIONS:
             raise CorruptCheckpointError(
                 f"{_named(handle.meta)}: keyed state of format {meta.get('format')!r}, version "
-                f"{meta.get('version')}; this penstock reads {FILES_FORMAT!r}, up to version "
-                f"{FILES_VERSION}"
+                f"{meta.get('version')}; this version of penstock reads {FILES_FORMAT!r}, "
+                f"up to version {FILES_VERSION}"
             )
         for name, (kind, groups) in meta["timers"].items():
             known = timers.setdefault(str(name), (str(kind), {}))[1]
@@ -378,7 +378,7 @@ class OperatorSnapshotReader:
 
         Raises:
             CheckpointStorageError: The stream cannot be read.
-            CorruptCheckpointError: It is not what was written.
+            CorruptCheckpointError: It differs from what was written.
         """
         buffers = []
         for offset in handle.offsets:
@@ -394,8 +394,8 @@ class OperatorSnapshotReader:
         version = start.take(1)[0]
         if version not in (FORMAT_VERSION, COMPRESSED_VERSION):
             raise CorruptCheckpointError(
-                f"{_named(handle.stream)}: keyed state of format {version}; this penstock reads "
-                f"{FORMAT_VERSION} and {COMPRESSED_VERSION}"
+                f"{_named(handle.stream)}: keyed state of format {version}; this version of "
+                f"penstock reads {FORMAT_VERSION} and {COMPRESSED_VERSION}"
             )
         head_bytes = start.u32()
         start = self._part(handle.stream, _U8.size + _U32.size, start.position + head_bytes)

@@ -227,7 +227,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
 
         Raises:
             CorruptStreamError: The entries are not what was serialised.
-            CorruptCheckpointError: A file is not what was written.
+            CorruptCheckpointError: A file differs from what was written.
             InvalidProgramError: They are of another type than is declared.
         """
         if files:

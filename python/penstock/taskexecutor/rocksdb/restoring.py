@@ -78,7 +78,7 @@ def restore_files(
 
     Raises:
         CheckpointStorageError: A file cannot be read.
-        CorruptCheckpointError: It is not what was written.
+        CorruptCheckpointError: It differs from what was written.
         InvalidProgramError: A state is not kept in the same way in all of them.
         StateBackendError: The files are no database.
     """
@@ -149,7 +149,7 @@ def fetch_files(files: DatabaseFiles, folder: str, threads: int) -> None:
 
     Raises:
         CheckpointStorageError: A file cannot be read.
-        CorruptCheckpointError: It is not what was written.
+        CorruptCheckpointError: It differs from what was written.
         StateBackendError: It cannot be written here.
     """
     Path(folder).mkdir(parents=True)
@@ -178,7 +178,7 @@ def _fetch(files: DatabaseFiles, handle: StreamHandle, target: str) -> None:
         put()
     except OSError as error:
         raise StateBackendError(
-            f"a file of {handle.size} bytes of a checkpoint cannot be brought to {target}: "
+            f"a file of {handle.size} bytes of a checkpoint cannot be copied to {target}: "
             f"{error.strerror or error}; make room there, or name other folders by "
             f"{LOCAL_FOLDERS.key}"
         ) from error
@@ -193,7 +193,7 @@ def _check(handle: FileHandle, source: str) -> None:
                 size += len(block)
                 checksums.append(zlib.crc32(block))
     except FileNotFoundError as error:
-        raise CorruptCheckpointError(f"{source}: the file of a checkpoint is gone") from error
+        raise CorruptCheckpointError(f"{source}: the checkpoint's file is missing") from error
     except OSError as error:
         raise CheckpointStorageError(
             f"{source}: the file of a checkpoint cannot be read: {error.strerror or error}"
@@ -201,7 +201,7 @@ def _check(handle: FileHandle, source: str) -> None:
     if size != handle.size:
         raise CorruptCheckpointError(f"{source} has {size} bytes, {handle.size} were written")
     if tuple(checksums) != handle.checksums:
-        raise CorruptCheckpointError(f"{source}: its content is not what was written")
+        raise CorruptCheckpointError(f"{source}: its content differs from what was written")
 
 
 def _overlap(one: range, other: range) -> int:

@@ -76,7 +76,7 @@ class _Request(CommitRequest[Any]):
 
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
         """Gives it up."""
-        logger.warning("gave up the commit of %r: %r", self.committable, error)
+        logger.warning("dropped the commit of %r: %r", self.committable, error)
 
     def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
         """Fails the job."""

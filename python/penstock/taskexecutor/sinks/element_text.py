@@ -122,7 +122,7 @@ def row_text(row: Row) -> str:
     """
     given: Any = row
     if not isinstance(given, Row):
-        raise SerializationError(f"{given!r:.200} is no Row, as the declared type of the stream")
+        raise SerializationError(f"{given!r:.200} is not a Row, the declared type of the stream")
     return f"{row.get_row_kind()}[{','.join(map(python_text, row))}]"
 
 

@@ -164,7 +164,7 @@ class TaskExecutorHost:
                 break
             if time.monotonic() - last_seen_s >= self._timeout_s:
                 logger.error(
-                    "no jobmanager answers at %s for %g s: %s", where, self._timeout_s, reason
+                    "no jobmanager has answered at %s for %g s: %s", where, self._timeout_s, reason
                 )
                 return EXIT_LOST_DRIVER
             logger.warning("no jobmanager at %s (%s); tried again in %g s", where, reason, pause_s)
@@ -184,7 +184,7 @@ class TaskExecutorHost:
         try:
             found = self.find()
         except (OSError, CheckpointStorageError) as error:
-            logger.debug("it is not known which jobmanager leads: %s", error)
+            logger.debug("the leading jobmanager is unknown: %s", error)
             return None
         return None if found == address else found
 

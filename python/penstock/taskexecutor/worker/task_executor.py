@@ -368,7 +368,7 @@ class TaskExecutor:
             with self._lock:
                 host, port = self._networks.open(message.job_id).address
         except (PenstockError, OSError) as error:
-            logger.exception("the network of job %s cannot be set up", message.job_id.hex())
+            logger.exception("the network of job %s could not be created", message.job_id.hex())
             self.fatal_error(f"its network cannot be set up: {error}")
             return
         with self._changed:

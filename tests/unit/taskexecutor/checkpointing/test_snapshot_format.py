@@ -104,7 +104,7 @@ def test_other_formats_and_torn_streams_are_refused():
     (handle,) = written(SNAPSHOT).managed_keyed
     data = handle.stream.data
     for changed, match in (
-        (b"\x01" + data[1:], "of format 1; this penstock reads 2 and 3"),
+        (b"\x01" + data[1:], "of format 1; this version of penstock reads 2 and 3"),
         (data[:-4], "bytes are wanted at"),
     ):
         torn = KeyGroupsHandle(

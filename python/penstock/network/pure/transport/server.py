@@ -228,7 +228,7 @@ class PartitionRequestQueue:
             case wire.SegmentId():
                 logger.warning("ignoring a SegmentId: nothing here keeps segments")
             case _:
-                raise CorruptStreamError(f"{type(message).__name__} is no client's message")
+                raise CorruptStreamError(f"{type(message).__name__} is not a client's message")
 
     def _on_progress(self, message: wire.AddCredit | wire.ResumeConsumption) -> None:
         reader = self._readers.get(message.receiver)
