@@ -23,7 +23,7 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 #: Stores in which a directory is but what the keys of objects begin with.
 _WITHOUT_DIRECTORIES: Final = ("s3", "gcs")
 
-#: What S3 answers when it is not going to do what is asked, as pyarrow writes it.
+#: Errors with which S3 refuses a request for good, as pyarrow writes them.
 _S3_ERROR: Final = re.compile(r"AWS Error ([A-Z_]+) ")
 _REFUSALS: Final = {
     "NO_SUCH_BUCKET": errno.ENOENT,

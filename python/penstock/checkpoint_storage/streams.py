@@ -54,7 +54,7 @@ class _Names:
         """One that was not given before; any thread."""
         pid = os.getpid()
         if pid != self._pid:
-            # A forked process has what its parent had.
+            # A forked process inherits the streams of its parent.
             self._prefix, self._pid = uuid.uuid4().hex, pid
         return f"{self._prefix}-{next(self._numbers)}"
 

@@ -19,7 +19,7 @@ from penstock.session.files import TOKEN_VARIABLE, sessions
 START_TIMEOUT_S: Final = 60.0
 MAX_LOG_CHARACTERS: Final = 4000
 
-#: By which a jobmanager in the background tells who leads while it stands by.
+#: The line by which a background jobmanager reports the leader while it stands by.
 _STANDBY_DESCRIPTOR: Final = 3
 
 
@@ -98,7 +98,7 @@ def _wait_for(pid: int, log: str, leaders: int, name: str) -> StartedJobmanager:
             if leader:
                 return StartedJobmanager(pid, log, None, leader)
         time.sleep(0.05)
-    # It would come to be a session that nobody expects.
+    # Otherwise it would become a session that nobody expects.
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     raise click.ClickException(f"no session after {START_TIMEOUT_S:.0f} s: {log}")

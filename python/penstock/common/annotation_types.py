@@ -48,7 +48,7 @@ _WRAPPERS: Final = frozenset(
 _LISTS: Final = frozenset({list, collections.abc.Sequence, collections.abc.MutableSequence})
 _MAPS: Final = frozenset({dict, collections.abc.Mapping, collections.abc.MutableMapping})
 
-#: Generic classes whose argument is the class of what they contain, one after the other.
+#: Generic classes whose arguments are the classes of their contents, in order.
 _STREAMS: Final = frozenset(
     {
         list,

@@ -28,7 +28,7 @@ def _maps_texts(value: Any) -> bool:
     return isinstance(value, Mapping) and _are_texts([*value.keys(), *value.values()])
 
 
-#: What a declaration takes, and how an error calls it.
+#: The values that a declaration accepts, and their name in errors.
 _SPANS: Final = frozenset({"Duration", "Time"})
 _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "int": (_is_whole, "a whole number of 64 bits"),

@@ -41,7 +41,7 @@ _WAIT_S: Final = 0.1
 #: When so many are kept nothing is taken until a checkpoint is complete.
 _MOST_KEPT: Final = 1_000_000
 
-#: What the program gives its jobs, by number; there is nothing in other processes.
+#: The queues that the program passes to its jobs, by number; other processes have none.
 _FEEDS: dict[int, Feed] = {}
 _numbers = itertools.count(1)
 

@@ -34,7 +34,7 @@ _LITERALS: Final = {
     float: Types.DOUBLE(),
 }
 
-#: What may stand where a function or operator asks for a kind.
+#: The types that a function or operator accepts for each kind of operand.
 _MEMBERS: Final = {
     "number": ("integer", "float", "decimal"),
     "integer or null": ("integer", "null"),

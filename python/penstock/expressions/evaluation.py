@@ -212,7 +212,7 @@ class Evaluation:
         if position is not None:
             return selector, position
         if part_of(selector) is not None:
-            # Who reads keys takes it without a call.
+            # Readers of keys access it without a call.
             return selector, -1
         return self.without_call(selector, 1, (element_type,)), -1
 

@@ -41,7 +41,7 @@ ACTIONS: Final = (
     "delete_processing_time_timer",
 )
 
-#: Stand on the stack for what is no value: the context, its timer service, and the methods of both.
+#: Placeholders on the stack for the context, its timer service, and the methods of both.
 _CONTEXT: Final = -1
 _TIMERS: Final = -2
 _FIRST_METHOD: Final = -3

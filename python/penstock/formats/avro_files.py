@@ -109,7 +109,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
 
 def _field_of_record(library: Any, data: bytes, number: int) -> str:
     """Which field of a record of a block it is that cannot be read, if the block can be."""
-    with suppress(Exception):  # what is wrong is said by who asks
+    with suppress(Exception):  # the caller names the error
         blocks = library.block_reader(io.BytesIO(data))
         records = next(blocks).bytes_
         for _ in range(number):

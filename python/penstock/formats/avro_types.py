@@ -159,7 +159,7 @@ class AvroTypes:
         changed = [(i, read) for i, read in enumerate(fields) if read is not _as_it_is]
 
         def read(value: dict[str, Any]) -> Row:
-            # The dictionary has the order of who wrote the record, whose schema may be another.
+            # The dictionary has the order of the writer's schema, which may differ.
             values = list(map(value.__getitem__, names))
             for position, convert in changed:
                 values[position] = convert(values[position])
@@ -260,7 +260,7 @@ class AvroTypes:
         if not isinstance(schema, dict):
             least_and_most = _RANGES.get(schema)
             if least_and_most is not None and value is not None:
-                # fastavro cuts off fractions, and writes what no other reader takes.
+                # fastavro truncates fractions, and writes values that other readers reject.
                 _check_whole(value, schema, *least_and_most)
             return value
         if value is None:

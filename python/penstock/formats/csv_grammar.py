@@ -15,7 +15,7 @@ from penstock.formats.misfit import Misfit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What an escaped letter stands for; any other escaped character stands for itself.
+#: The characters of escaped letters; any other escaped character stands for itself.
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 _END: Final = r"(?:\r\n|\r|\n)"

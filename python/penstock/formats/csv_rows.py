@@ -276,7 +276,7 @@ class CsvRowWriter:
             for name, kind in zip(self.names, declared.get_field_types(), strict=True)
         ]
         special = [dialect.separator, *dialect.line_end, *(dialect.quote or "")]
-        # What Jackson takes for harmless: so the bytes are Flink's.
+        # Characters that Jackson does not escape: the bytes are the same as Flink's.
         self._first_harmless = chr(max(map(ord, special)) + 1)
 
     def line(self, value: Any) -> str:

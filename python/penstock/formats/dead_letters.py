@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DEAD_LETTER_TYPE", "DeserializeFunction", "dead_letter", "dead_letter_tag"]
 
-#: The fields of a dead letter: the topic and partition or the file, the offset or the number of the
-#: line from 1 (None where there is none), what is wrong, and the bytes.  The others are those of a
-#: record of Kafka, its timestamp in ms; they are None elsewhere.
+#: The fields of a dead letter: the topic and partition or the file, the offset or the line number
+#: from 1 (None without lines), the error, and the bytes.  The others are those of a Kafka record,
+#: with its timestamp in ms; they are None for other sources.
 DEAD_LETTER_TYPE: Final = Types.ROW_NAMED(
     [
         *("origin", "position", "error", "data"),

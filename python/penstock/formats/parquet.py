@@ -79,7 +79,7 @@ def _record_type(schema: AvroSchema, where: str) -> RowTypeInfo:
     given: Any = schema
     declared = None
     if isinstance(given, AvroSchema):
-        # Parquet tells times of UTC from those without a zone.
+        # Parquet distinguishes times of UTC from those without a zone.
         declared = AvroTypes(given.parsed, has_zones=True).type_info
     if not isinstance(declared, RowTypeInfo):
         raise InvalidProgramError(f"{where} takes an AvroSchema of a record, got {schema!r}")

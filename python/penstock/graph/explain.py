@@ -102,7 +102,7 @@ def _counted(
         texts = [
             f"{counted[key]:,} {what}"
             for key, what in _COUNTS.items()
-            # Where no batch of columns arrived, nobody wants to know.
+            # If no batch of columns arrived, the number is not shown.
             if key in counted and (counted[key] or not key.startswith("numBatches"))
         ]
         if texts:

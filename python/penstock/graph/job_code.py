@@ -58,8 +58,8 @@ class JobCode:
         try:
             return self._dumped(whole)
         except Exception as error:
-            # Pickling runs the user's own reduce functions, so any exception may come out of it;
-            # find the operator to blame, because the whole chain's error does not name it.
+            # Pickling runs the user's own reduce functions, so it may raise any exception.  Find
+            # the operator to blame, because the error of the whole chain does not name it.
             self._blame(chain)
             raise InvalidProgramError(f"a chain cannot be pickled: {error}") from error
 

@@ -17,8 +17,8 @@ from penstock.graph.chaining import is_chainable
 if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamGraph, StreamNode
 
-#: The uid of the sink of execute-and-collect, of which a job has one at most.  What it keeps
-#: belongs to the program that reads the results, so that nobody misses it in another job.
+#: The uid of the sink of execute-and-collect; a job has at most one.  Its state belongs to the
+#: program that reads the results, so another job does not miss it.
 COLLECT_SINK_UID: Final = "penstock: results of execute-and-collect"
 
 _MASK: Final = 0xFFFFFFFFFFFFFFFF

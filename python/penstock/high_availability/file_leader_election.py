@@ -44,7 +44,7 @@ _LEADER: Final = "leader"
 
 _EPOCH: Final = re.compile(r"epoch-(\d+)")
 
-#: Renewals, and looks of those who wait, in the time of one lease.
+#: The number of renewals, and of polls by standbys, within one lease.
 _RENEWALS: Final = 5
 _LOOKS: Final = 20
 

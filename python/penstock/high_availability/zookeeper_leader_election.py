@@ -50,7 +50,7 @@ _MAX_INLINE_BYTES: Final = 16 << 10
 _INLINE: Final = b"="
 _IN_FILE: Final = b"@"
 
-#: Looks of those who wait in the time of a session's timeout, and the longest time between two.
+#: The number of polls by standbys within a session timeout, and the longest time between two.
 _LOOKS: Final = 20
 _LOOK_S: Final = 0.5
 
@@ -140,7 +140,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             value = _IN_FILE + file.encode()
         # If this fails the file stays: an attempt that was cut off may have had its effect.
         if node is None:
-            # If it is there, one had.
+            # If the node exists, there was a leader.
             with contextlib.suppress(self._session.errors.NodeExistsError):
                 self._change(lambda transaction: transaction.create(path, value))
                 return
@@ -346,7 +346,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         with self._state:
             self._is_expired = False
         if not any(self._is_own(name) for name in self._candidates()):
-            return False  # the session was over before; what comes later is told
+            return False  # the session had ended before; a later loss is reported
         with self._lock:
             self._epoch, self._is_leader = record.epoch, True
         logger.info("this driver leads %s in epoch %d", self, record.epoch)

@@ -464,7 +464,7 @@ class Dispatcher:
             self._inspections.worker_lost(executor_id)
         self._extras_of.pop(job_id, None)
         self._driver.forget_job(job_id)
-        # Those that do not end by themselves; of the others there are none left to kill.
+        # Workers that do not exit by themselves; the others have already gone.
         grace_s = self.settings.shutdown_grace_ms / 1000
         self._ends.schedule(grace_s, lambda: self._kill_workers(job_id))
 

@@ -58,7 +58,7 @@ class RestartPipelinedRegionFailoverStrategy:
         """Returns the subtasks of all regions that must restart."""
         missing = self._missing(failed, failure)
         chosen: set[PipelinedRegion] = set()
-        # What every subtask of a vertex reads, or is read by, is looked at for one of them.
+        # All subtasks of a vertex share these neighbours, so one of them is checked.
         seen: set[tuple[bytes, bool]] = set()
         queue = [self._regions.of(failed.id)]
         while queue:

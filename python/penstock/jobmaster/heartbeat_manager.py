@@ -191,8 +191,8 @@ class HeartbeatManager:
         while not self._closed:
             with self._lock:
                 deadline_s = self._monitor.next_deadline_s()
-            # Who is judged is judged by the time before the look at what has come: a driver that
-            # stood still for longer than the timeout finds the beats that came meanwhile.
+            # The time is read before the received beats: a driver that stood still for longer than
+            # the timeout counts the beats that arrived meanwhile.
             now_s = time.monotonic()
             wait_s = None if deadline_s is None else max(0.0, deadline_s - now_s)
             events = self._selector.select(wait_s)

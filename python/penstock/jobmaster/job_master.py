@@ -336,7 +336,7 @@ class JobMaster:
         if latest is None or subtask is None:
             return failure
         if subtask.current.restored_from != latest.checkpoint_id:
-            return failure  # it began without one, or another subtask has told of it
+            return failure  # it began without one, or another subtask has reported it
         if not self.checkpoints.damaged(latest.checkpoint_id, failure.message):
             return replace(failure, recoverable=False)
         # The report comes after this, as that of a task which is being cancelled.
@@ -425,7 +425,7 @@ class JobMaster:
                 unsent.append(action.attempt_id)
         if failure is not None and not self._ended:
             self._run(self._scheduler.fail(failure, self._now_ms()))
-            for attempt_id in unsent:  # no worker knows of them, so none will say that they ended
+            for attempt_id in unsent:  # no worker knows them, so no report of their end will arrive
                 if not self._ended:
                     self._run(self._scheduler.cancellation_failed(attempt_id, self._now_ms()))
             self._tasks_changed = True

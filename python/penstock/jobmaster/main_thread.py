@@ -96,7 +96,7 @@ class QueueUser:
 
         def run() -> None:
             if not future.set_running_or_notify_cancel():
-                return  # who asked has given up
+                return  # the caller has given up
             try:
                 future.set_result(action())
             except BaseException as error:
@@ -219,7 +219,7 @@ class MainThread:
     def _keep(self, due_s: float, timer: Timer) -> None:
         heapq.heappush(self._timers, (due_s, next(self._sequence), timer))
         if len(self._timers) > self._tidy_at:
-            # Those that were cancelled would lie there until they are due.
+            # Cancelled timers would stay in the queue until they are due.
             self._timers = [entry for entry in self._timers if not entry[2].ended]
             heapq.heapify(self._timers)
             self._tidy_at = max(FEW_TIMERS, 2 * len(self._timers))

@@ -84,7 +84,7 @@ class Monitoring:
         )
         self._archive_folder = history.ARCHIVE_FOLDER.read(configuration)
         if self._archive_folder is not None:
-            # What cannot be reached is told now rather than at the end of the job.
+            # An unreachable archive is reported now rather than at the end of the job.
             self._archive_files = FileSystems(configuration).of(self._archive_folder)
         intervals = [
             reporter.values.get("interval", SCRAPED_INTERVAL_MS)

@@ -104,7 +104,7 @@ class ProgressLine:
             if self._rows:
                 steps.append(self._row_given_back())
             self._rows = size.lines
-            # Down and up again: what stands in the last row scrolls, and the cursor with it.
+            # Down and up again: the text in the last row scrolls, and the cursor with it.
             steps += ["\x1bD\x1b[A", _SAVE, f"\x1b[1;{size.lines - 1}r", _RESTORE]
         shown = "".join(c if c.isprintable() else "?" for c in text)[: size.columns - 1]
         steps += [_SAVE, f"\x1b[{size.lines};1H\x1b[0m{shown}\x1b[K", _RESTORE]

@@ -244,7 +244,7 @@ class Rescaling:
         self._under_way, self._has_restarted = done, False
 
         def taken(checkpoint: Future[CompletedCheckpoint]) -> None:
-            # What the coordinator does with a completed checkpoint comes first.
+            # The coordinator handles a completed checkpoint first.
             self._post(lambda: self._go_on(done, checkpoint, changed))
 
         self._take_checkpoint().add_done_callback(taken)

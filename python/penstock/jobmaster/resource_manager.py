@@ -429,7 +429,7 @@ class ResourceManager:
             for allocation_id in executor.allocations:
                 self._requested.pop(allocation_id, None)
             if executor.allocations and not (executor.has_served or self._stopped):
-                # It has come up, and could do nothing of what it was asked for.
+                # The worker has started and failed to do anything that it was asked for.
                 self._start_failed(executor.epoch)
             self._serve()
 

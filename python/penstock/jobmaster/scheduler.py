@@ -442,7 +442,7 @@ class Scheduler:
         subtasks = [self.graph.subtask(id_) for id_ in sorted(tasks)]
         self._cancel_tasks(subtasks, now_ms)
         self._release_partitions(self._partitions.restarting(subtasks))
-        # What this restart takes over, the earlier ones need not do any more.
+        # Subtasks that this restart takes over are no longer part of earlier ones.
         for restart in self._restarts:
             restart.subtasks -= tasks
             restart.waiting_for -= tasks

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.slot_pool import SlotPool
     from penstock.jobmaster.slots import SlotOffer
 
-#: A subtask that reads from more producers than this is near none of them.
+#: A subtask with more producers than this is placed near none of them.
 MAX_PREFERRED_PRODUCERS: Final = 8
 
 

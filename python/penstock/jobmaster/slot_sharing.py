@@ -58,8 +58,8 @@ class LocalInputPreferredSlotSharingStrategy:
     def _assign(
         self, vertex: ExecutionJobVertex, candidates: list[ExecutionSlotSharingGroup]
     ) -> None:
-        # First those that must or would like to be somewhere, then the others into what is left:
-        # one that does not care must not take the place of one that does.
+        # Subtasks with a required or preferred place first, then the others into the remaining
+        # slots: a subtask without a preference must not take the place of one that has it.
         remaining = []
         for index in range(vertex.parallelism):
             group = self._co_located(vertex, index) or self._with_producer(vertex, index)

@@ -314,7 +314,7 @@ def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
 class _EnumeratorContext(SplitEnumeratorContext[Any]):
     def __init__(self, coordinator: SourceCoordinator) -> None:
         self._coordinator = coordinator
-        #: Whether the enumerator is gone, so that what it had asked for is not wanted.
+        #: Whether the enumerator is gone, so that its requests are obsolete.
         self.has_ended = False
 
     def current_parallelism(self) -> int:

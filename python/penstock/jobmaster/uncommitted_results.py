@@ -36,7 +36,8 @@ class UncommittedResults:
         is_first = self._attempt < 0
         self._attempt = attempt
         if is_first:
-            # With an offset, of a job that goes on from a savepoint: others have seen those before.
+            # An offset means that the job continues from a savepoint: earlier results were returned
+            # to another program.
             self._next = offset
             return []
         shown = self._next - len(self._batches)

@@ -33,8 +33,8 @@ _HOPELESS: Final = frozenset(
 _NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
 _PARTITION: Final = re.compile(r"\bpartition ([0-9a-f]{120})\b")
 
-#: Exceptions that steer the interpreter, and what to say of them.  Raised by `execute()` they would
-#: do so in the driver: end it without a word, look like Ctrl-C, or end a loop of the program's.
+#: Exceptions that steer the interpreter, and their descriptions.  If `execute()` raised them, they
+#: would act in the driver: end it silently, look like Ctrl-C, or end a loop of the program.
 _CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
     SystemExit: "sys.exit() ends neither a job nor its worker; return, or raise what went wrong",
     KeyboardInterrupt: "it was user code that raised it, not Ctrl-C",

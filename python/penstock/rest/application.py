@@ -156,8 +156,8 @@ class RestApplication:
             raise RestError(408, "the body did not arrive in time") from None
         if not body:
             return {}
-        # What a web page can send without asking first is never JSON by its type; curl says that
-        # what it sends is a form, and browsers say where a form comes from.
+        # A web page cannot send JSON by its type without asking first.  curl declares its bodies as
+        # forms, and browsers say where a form comes from.
         kind = request.headers.get("content-type", "").split(";")[0].strip()
         of_curl = kind == "application/x-www-form-urlencoded" and "origin" not in request.headers
         if kind != "application/json" and not of_curl:

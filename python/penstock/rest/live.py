@@ -98,8 +98,8 @@ class LiveFeed:
                     turn.cancel()
 
     async def _run(self, job_id: str) -> None:
-        # The first picture is of what workers told when nobody looked; the second soon after it,
-        # when they have answered.
+        # The first snapshot contains metrics from before anybody looked; the second follows soon,
+        # when workers have answered.
         pause_s = _ANSWERS_S
         while True:
             event = await self._event(job_id)

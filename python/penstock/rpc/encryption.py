@@ -184,7 +184,7 @@ def encrypted_by_client(
 
 
 def _contexts(identity: tuple[bytes, bytes]) -> Any:
-    # Most processes need none of it.
+    # Most processes do not need it.
     from penstock.network.pure.transport.tls import TlsContexts
 
     return TlsContexts(*identity)

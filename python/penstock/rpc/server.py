@@ -176,7 +176,7 @@ class RpcServer:
                 accepting = True
             elif isinstance(key.data, _Guest):
                 self._hear(key.data)
-        # Last: whoever has said something by now is not dropped for those that come.
+        # Last: a connection that has sent something by now is not dropped for new ones.
         if accepting:
             self._accept()
 

@@ -33,7 +33,7 @@ class _Noted(local):
 
 _noted: Final = _Noted()
 
-#: Told whether any thread wants to know what it writes; codecs need not ask until then.
+#: Notified when any thread records what it writes; codecs need not ask before.
 on_noting: Final[list[Callable[[bool], None]]] = []
 _noting_threads: int = 0
 

@@ -37,8 +37,8 @@ def import_for_value(name: str) -> ModuleType:
     """
     name = present_name(name)
     with IMPORT_LOCK:
-        # Where another thread imports the package, this waits until all of it is there.  One that
-        # cannot be imported fails below as well, unless the module does without it.
+        # If another thread is importing the package, this waits until the import is complete.  A
+        # package that cannot be imported fails below as well, unless the module does without it.
         with contextlib.suppress(ImportError):
             importlib.import_module(name.partition(".")[0])
         module = importlib.import_module(name)

@@ -66,7 +66,7 @@ _numbers: Final[dict[type, int]] = {}
 #: By signature, the layouts that were asked for.
 _signed: Final[dict[str, Layout]] = {}
 
-#: Called with a class when what is known of it has changed.
+#: Called with a class when its layouts have changed.
 on_change: Final[list[Callable[[type], None]]] = []
 
 

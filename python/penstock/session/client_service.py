@@ -197,7 +197,7 @@ class ClientService:
         self._has_taken_up.set()
 
     def _taken_up_ended(self, owner: object, job: JobGateway) -> None:
-        # Who asks for it from now on is told what is recorded.
+        # Later requests for the job get the recorded result.
         self.forget(job.job_id)
         self.dispatcher.blobs.release(owner)
 
@@ -230,7 +230,7 @@ class ClientService:
         return job
 
     def _stored_ended(self, job: LocalJobGateway) -> None:
-        # Another jobmanager takes up what was suspended.
+        # Another jobmanager resumes suspended jobs.
         if self.stored is not None and job.status().is_globally_terminal:
             self.stored.ended(job.job_id)
 

@@ -70,8 +70,8 @@ def stream_of_spark(
     folder = _folder(path, frame.sparkSession, "from_spark")
     goes_on = path is not None and _goes_on(env)
     if not goes_on or not _has(env, folder, "_SUCCESS"):
-        # What a former program has left in the middle has no reader yet; what Spark has not begun
-        # is somebody else's.
+        # Files of an earlier program that ended midway have no reader yet; files that Spark has not
+        # begun belong to somebody else.
         is_left = goes_on and _has(env, folder, "_temporary")
         frame.write.mode("overwrite" if path is None or is_left else "error").parquet(folder)
     source = FileSource.for_bulk_file_format(format_of_spark(row_type), folder)

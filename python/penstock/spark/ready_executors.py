@@ -72,7 +72,8 @@ class ReadyExecutors:
             except Exception as error:
                 if self._stopping.is_set() or is_stopped(self._context):
                     return
-                # Who is to host there says what is wrong, if anything is; or takes longer.
+                # The task that is to host a worker reports an error if there is one; or it takes
+                # longer.
                 why = str(error)[:_LONGEST_ERROR]
                 logger.info("idle executors of Spark are not made ready: %s", why)
 

@@ -201,7 +201,8 @@ def control_plane_options(
     if BIND_HOST.read(defaults | dict(configuration)) in EVERY_ADDRESS:
         defaults[RPC_ADDRESS.key] = address
     if encrypts_its_network(context):
-        # Who has Spark encrypt does not expect a job's records beside it in the clear.
+        # A user who encrypts Spark's traffic does not expect the job's records to travel in the
+        # clear.
         defaults[TLS_ENABLED.key] = "true"
     return defaults
 

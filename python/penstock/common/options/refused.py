@@ -224,7 +224,7 @@ REFUSALS: Final = (
         "workers have the environment variables of their host: unset those that they must not see",
         ("true",),
     ),
-    # Who may do what.
+    # Permissions.
     *(
         Refusal((key, *older), _NO_KERBEROS)
         for key, *older in (

@@ -42,7 +42,7 @@ def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> N
         if option is None:
             differs, found = running.get(key) != text, running.get(key, "not set")
         else:
-            # By what holds: a key may be given beside an older one of the same option.
+            # Options by effect: a key may be set beside an older key of the same option.
             differs = option.read(configuration) != option.read(running)
             found = next((running[name] for name in option.keys if name in running), "not set")
         if differs:

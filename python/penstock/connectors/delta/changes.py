@@ -42,7 +42,7 @@ _STEP: Final = 1000
 
 _CHANGE_TYPE: Final = "_change_type"
 
-#: The kinds of rows that files of changes have, by what is read of them.
+#: The kinds of rows in files of changes, by the kind of file.
 _KINDS: Final = {
     CHANGED_FROM: {"update_preimage": RowKind.UPDATE_BEFORE, "delete": RowKind.DELETE},
     CHANGED_TO: {"update_postimage": RowKind.UPDATE_AFTER, "insert": RowKind.INSERT},

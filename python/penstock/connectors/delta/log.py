@@ -16,13 +16,13 @@ from penstock.errors import InvalidProgramError, SourceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Features of tables whose files do not hold what their rows are.
+#: Features of tables whose data files do not contain their rows as they are.
 _NOT_READ: Final = frozenset({"columnMapping", "deletionVectors"})
 
 #: What rows of a whole file are, and of one that holds changes, which says so for each.
 INSERTED: Final = "insert"
 DELETED: Final = "delete"
-#: Of a file that says of each row what became of it: those that go, and those that come.
+#: Change types in a change data file: rows that are removed, and rows that are added.
 CHANGED_FROM: Final = "change from"
 CHANGED_TO: Final = "change to"
 
@@ -113,8 +113,8 @@ class DeltaLog:
                 elif kind in ("add", "remove") and action.get("dataChange", True):
                     what = INSERTED if kind == "add" else DELETED
                     found.files.append(self._change(action, what, number))
-        # Where the table keeps changes, they say more than the files that were written anew.  Their
-        # rows are in no order: as everywhere, what goes is told before what comes.
+        # If the table stores changes, they contain more than the rewritten files.  Their rows have
+        # no order: as elsewhere, removed rows are emitted before added ones.
         found.files = sorted(changes or found.files, key=lambda file: file.what)
         return found
 

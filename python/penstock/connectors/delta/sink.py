@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 8192
 #: Files of partitions that are open at a time; the one that was opened first is finished before.
 _MOST_OPEN: Final = 64
-#: Types whose values can be those of a partition.
+#: Types that partition columns can have.
 _PARTITION_TYPES: Final = ("string", "bool", "int8", "int16", "int32", "int64", "date32[day]")
 
-#: What makes visible what a writer wrote: its transactions' id, the number of this one, and the
-#: files, each with path, bytes, values of the partition, time in ms, and rows.
+#: The committable of a writer: the id of its transactions, the number of this one, and its files,
+#: each with path, bytes, partition values, time in ms, and number of rows.
 Committable = tuple[str, int, list[tuple[str, int, dict[str, str | None], int, int]]]
 
 

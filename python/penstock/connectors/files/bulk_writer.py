@@ -84,7 +84,7 @@ class BulkFileSinkOperator(FileSinkOperator):
         while self.writers:
             writer, stream = self.writers.popitem()[1]
             stream.is_given_up = True
-            # Whatever is wrong with what nobody will read is nobody's concern.
+            # An error in data that nobody will read does not matter.
             with suppress(Exception):
                 writer.abandon()
         super().close()

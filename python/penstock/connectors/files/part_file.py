@@ -165,7 +165,7 @@ class PartFile:
 
     def dispose(self, *, is_kept: bool) -> None:
         """Gives the file up; it stays where it is when a checkpoint may go on with it."""
-        # Closing writes what is buffered, which a full disk refuses; nobody wants it any more.
+        # Closing flushes the buffer, which fails on a full disk; the data is not needed any more.
         with suppress(OSError):
             self.file.close()
         if not is_kept:

@@ -184,7 +184,7 @@ class ContinuousFileElements(FileElements):
         self.interval_s = interval_s
         self.wait = SourceWait()
         self.next_discovery = 0.0
-        # One subtask tells what all of them see.
+        # All subtasks see the same; one of them logs it.
         self.has_told = context.environment.subtask > 0
 
     def divide(self, share: Share) -> Iterable[FileSplit]:

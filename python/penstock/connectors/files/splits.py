@@ -28,8 +28,9 @@ _BLOCK_BYTES = BLOCK_BYTES
 #: Smaller files are not cut: opening one twice costs more than it gains.
 _SMALLEST_SPLIT_BYTES = 4 * 1024 * 1024
 
-#: Of a file that several subtasks read.  The splits of a file whose records are in order of time
-#: are read side by side: what is ahead of event time waits in windows, and is no more than these.
+#: The splits of one file that several subtasks read.  If the records of a file are in order of
+#: time, its splits are read side by side: the data ahead of event time waits in windows, and is at
+#: most that of these splits.
 _SPLIT_BYTES = 8 * 1024 * 1024
 
 #: Of one that costs more to open: in a store, or with a directory of its own pieces.

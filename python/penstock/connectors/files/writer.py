@@ -70,7 +70,7 @@ class FileSinkOperator(CommittableEmitter):
         self.next_number = 0
         self.parts: dict[str, PartFile] = {}
         self.pending: list[PendingFile] = []
-        # What a checkpoint may go on with, and so must not be removed.
+        # Files that a checkpoint may continue, and that must not be removed.
         self.held: set[str] = set()
         self.state: Any = None
         self.counter_state: Any = None
@@ -84,9 +84,9 @@ class FileSinkOperator(CommittableEmitter):
             ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
         )
         if self.named_by_subtask:
-            # Not of all subtasks: a checkpoint lacks the state of those that have finished, and
-            # takes no union of the others.  With another parallelism names that are taken, also
-            # by files that are hidden still, are skipped.
+            # Not a union state: a checkpoint lacks the state of finished subtasks, and would reject
+            # the union of the others.  At another parallelism, names that are in use are skipped,
+            # including those of hidden files.
             self.counter_state = store.get_list_state(
                 ListStateDescriptor("max-part-counter", Types.LONG())
             )
@@ -107,7 +107,8 @@ class FileSinkOperator(CommittableEmitter):
         try:
             self.folder.check()
         except OSError as error:
-            # No restart helps against what the program names; what was there once may come back.
+            # A restart does not help if the program names a wrong path; a path that existed before
+            # may come back.
             is_first = not self.is_restored and self.context.environment.attempt_number == 0
             kind = ConfigurationError if is_first and is_lasting(error) else SinkError
             raise kind(

@@ -55,8 +55,8 @@ _COMMITTED: Final = "penstock.committed"
 _TRIES: Final = 10
 _FIRST_PAUSE_S: Final = 0.05
 
-#: What makes visible what a writer wrote: its transactions' id, the number of this one, and the
-#: files as pyiceberg describes them, pickled.
+#: The committable of a writer: the id of its transactions, the number of this one, and its files as
+#: pyiceberg describes them, pickled.
 Committable = tuple[str, int, bytes]
 
 

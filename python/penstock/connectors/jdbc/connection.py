@@ -27,7 +27,7 @@ _MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
 #: User and password, which libpq takes within URLs.
 _USER: Final = re.compile(r"//[^/]*@")
 
-#: By what packages mark values: one after the other is what statements here have.
+#: The parameter styles of packages that can express positional parameters.
 _STYLES: Final = ("qmark", "format", "pyformat")
 
 #: Values of settings that ask for no TLS.

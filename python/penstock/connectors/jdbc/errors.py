@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-#: Classes and codes of SQLSTATE for what a repetition does not change: features that are not there,
-#: values, rights, names.  Of constraints those that look at the row alone or at its key, not
-#: foreign keys, whose rows may come.
+#: Classes and codes of SQLSTATE that a retry does not change: missing features, invalid values,
+#: permissions, names.  Of constraints, those that concern the row or its key only, and not foreign
+#: keys, whose rows may still arrive.
 _FINAL_STATES: Final = ("0A", "22", "23502", "23505", "23514", "28", "3D", "3F", "42")
 
 #: The same of SQLite, whose codes have a kind in their lowest byte: SQL and names, rights, a file

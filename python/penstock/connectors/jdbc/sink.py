@@ -208,7 +208,7 @@ class BatchWriter(SinkWriter[Any]):
         self._threads = ServerThreads("jdbc-sink")
         try:
             self._threads.call(self._reconnect)
-        except BaseException:  # nobody closes what was not made
+        except BaseException:  # nothing was created, so nothing is closed
             self._threads.close(self._disconnect)
             raise
         self._clock: threading.Thread | None = None

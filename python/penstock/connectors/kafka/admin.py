@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Errors of the client of brokers that do not answer: _TRANSPORT, _TIMED_OUT.  They may come yet.
 _ABSENT: Final = frozenset({-195, -185})
 
-#: User or password are wrong: what the library tells nobody but `Connections`, and tries again.
+#: User or password are wrong: the library reports this only to `Connections`, and keeps trying.
 _AUTHENTICATION: Final = -169
 
 #: No broker is connected, of each of which it was told before why.

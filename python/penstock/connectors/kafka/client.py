@@ -28,8 +28,8 @@ _RENAMED: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 
-#: What says how Java's client makes objects and batches of its own, which nobody sees here, and
-#: how members of a group behave: the source assigns partitions itself, as Flink's does.
+#: Properties of objects and batches inside Java's client, which do not exist here, and of the
+#: members of a group: the source assigns partitions itself, as Flink's does.
 _WITHOUT_MEANING: Final = frozenset(
     {
         "auto.commit.interval.ms",
@@ -59,7 +59,7 @@ _REFUSED: Final = {
     "partition.assignment.strategy": "the source assigns partitions itself",
 }
 
-#: What source and sink decide themselves, and what does it instead.
+#: Properties that source and sink set themselves, and the method that sets each.
 _DECIDED: Final = {
     "auto.offset.reset": "set_starting_offsets says where to start",
     "client.id": "set_client_id_prefix says what clients are called",

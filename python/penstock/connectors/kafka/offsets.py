@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EARLIEST", "KafkaOffsetResetStrategy", "KafkaOffsetsInitializer", "OffsetsRetriever"]
 
-#: The offset that stands for the first record that is still there when the reader comes.
+#: The offset that stands for the first record that still exists when reading starts.
 EARLIEST: Final = -2
 
 

@@ -12,7 +12,7 @@ from penstock.errors import InvalidProgramError
 
 __all__ = ["KafkaPartitionSplit", "KafkaTopicPartition", "check_topic", "owner_of"]
 
-#: What brokers take for the name of a topic.
+#: Valid names of topics.
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 

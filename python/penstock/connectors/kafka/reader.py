@@ -49,10 +49,10 @@ _LEAST_STEP: Final = 50
 #: it emits no more: in between the task looks at nothing else.
 _STEP_NS: Final = 1_000_000
 
-#: How long the waiting thread takes to see that the task wants the consumer, in seconds.
+#: The time in which the waiting thread notices that the task needs the consumer, in seconds.
 _WAIT_S: Final = 0.02
 
-#: How often to count what the brokers have beyond what was read, in seconds.
+#: The interval at which the records that are still unread are counted, in seconds.
 _COUNT_EVERY_S: Final = 1.0
 
 
@@ -313,7 +313,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         if type(deserializer) is ValueOnly:
             decode = builtin_decoder(deserializer.schema)
             if decode is not None:
-                # Values of None and what is no text are found below.
+                # Values that are None or not valid text are handled below.
                 with suppress(TypeError, UnicodeDecodeError):
                     return run, list(map(decode, map(self._library.Message.value, run)))
             values = list(map(self._library.Message.value, run))

@@ -42,10 +42,10 @@ logger = logging.getLogger(__name__)
 #: allow by default.  Flink asks for an hour, which such brokers refuse.
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 
-#: How long records of a transaction wait for others to be sent with: nobody sees them before the
-#: checkpoint, whose flush does not wait.  While a record has waited for longer and may not be sent
-#: yet, librdkafka's thread polls for answers without a pause, which a broker that is slower than
-#: the job pays for where they share a machine.  Much longer than this, and the queue's 100,000
+#: The time for which records of a transaction wait for others in their batch: no reader sees them
+#: before the checkpoint, whose flush does not wait.  While a record has waited for longer and may
+#: not be sent yet, librdkafka's thread polls for answers without a pause; on a shared machine this
+#: slows down a broker that is slower than the job.  With a much longer time, the queue's 100,000
 #: records are full before the batch of any of many partitions is.
 _TRANSACTION_LINGER_MS: Final = 300
 

@@ -215,7 +215,7 @@ class _RecordWriter(SinkWriter[Any]):
         #: Names of topics that records have had.
         self._topics: set[str] = set()
         self._produce: Any = None
-        #: Records until the next look at the library; none are left where none has begun.
+        #: Records until the next poll of the library; none if no transaction has begun.
         self._until_poll = 0
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
@@ -229,14 +229,14 @@ class _RecordWriter(SinkWriter[Any]):
             return
         try:
             value, key = value_of(element), None if key_of is None else key_of(element)
-        except Exception:  # comes again there, from who can say more
+        except Exception:  # the same error is raised again below, where more is known
             self._write_record(element, at)
             return
         if self._until_poll == 0:
             self._poll()
         self._until_poll -= 1
         try:
-            # Here and not by `_Deliveries`, whose call would take as long as all the rest.
+            # Inlined: a call of `_Deliveries` would take as long as all the rest.
             self._produce(self._topic, value, key, self._partition, None, None, at)
         except Exception:  # comes again there, unless there is space by then
             assert self._deliveries is not None
@@ -357,7 +357,7 @@ class TransactionalKafkaWriter(
         self._has_written = False
         try:
             self._abort_lingering(context.get_number_of_parallel_subtasks(), former_prefixes)
-        except BaseException:  # nobody closes what was not made
+        except BaseException:  # nothing was created, so nothing is closed
             self.close()
             raise
 

@@ -196,7 +196,7 @@ class _Subscription(MqttConnection):
         )
         self._topics = source.topics
         self.inbox: Inbox[_Held] = Inbox(self.condition)
-        #: By the numbers that the broker gives messages; not those of QoS 0.
+        #: Messages by the packet ids of the broker; messages of QoS 0 have none.
         self._unacknowledged: dict[int, _Held] = {}
         self._session = 0
         self._is_closed = False

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Rows or messages of one call, between which the task looks at nothing else, and how long it may
-#: take before it emits no more: what is behind the source may need seconds for each.
+#: The most rows or messages of one call, and the time after which it emits no more: the task
+#: handles nothing else meanwhile, and operators behind the source may need seconds for each.
 _STEP: Final = 100
 _STEP_NS: Final = 1_000_000
 
@@ -204,7 +204,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 self._handle(decoding.decode(message.data), split, output)
             else:
                 if not self._commit_lsn:
-                    # What was committed before had nothing for us.
+                    # Earlier commits contained nothing for this table.
                     self._advance(split, message.wal_end)
                 if message.wants_reply:
                     self._next_confirm_s = 0.0
@@ -222,7 +222,8 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 self._commit_lsn, self._time_ms = message.commit_lsn, message.time_ms
                 self._seen = 0
                 if split.parts and message.commit_lsn >= split.parts[-1].lsn:
-                    # They come in the order of their commits: no part has this or what follows.
+                    # Transactions arrive in the order of their commits: no snapshot part contains
+                    # this one or later ones.
                     split.parts = ()
                     self._ask_no_more()
                 if split.commit_lsn != message.commit_lsn:
@@ -366,7 +367,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         try:
             yield
         except UnreachableError as error:
-            # What a checkpoint holds of the rows the restart strategy can go on from.
+            # The restart strategy can continue from the rows in a checkpoint.
             raise SourceError(f"cannot begin to read {self._shown}: {error}") from error
 
     def _disconnect(self) -> None:

@@ -45,7 +45,7 @@ _PUBLICATION: Final = (
     "it (publication)"
 )
 
-#: What lets us do what the server refuses, by words of its refusal.
+#: The remedy for each error of the server, by a part of its message.
 _REMEDIES: Final = {
     "replication role": _CHANGES,
     "to use replication slots": _CHANGES,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
 
-#: What PostgreSQL takes for the name of a slot.
+#: Valid names of replication slots.
 _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 
 

@@ -27,7 +27,7 @@ from penstock.errors import SerializationError
 if TYPE_CHECKING:
     from penstock.common.types import Row
 
-#: Makes what the program sees from what a function would; None where the two are the same.
+#: Converts values of functions to those that the program sees; None if the two are equal.
 Conversion = Callable[[Any], Any] | None
 
 _SINGLE: Final = struct.Struct(">f")

@@ -120,8 +120,8 @@ class StreamSettings(MissingMethods):
         if isinstance(self._transformation, PartitionTransformation) and (
             self._transformation.partitioner.kind == "CUSTOM"
         ):
-            # In PyFlink a custom partitioner is an operator of its own; here there is none
-            # whose parallelism could matter, only the number is checked.
+            # In PyFlink a custom partitioner is an operator of its own.  penstock has no such
+            # operator, so its parallelism does not matter and is only checked.
             self._transformation.set_parallelism(parallelism)
             return self
         transformation = self._operator("set_parallelism")

@@ -291,7 +291,7 @@ class CheckpointCoordinator:
         if pending is not None:
             outcome = pending.acknowledge(attempt_id, state, metrics)
         elif checkpoint_id in self._lately_completed:
-            # All who take part had reported: this is a report again, of what is to be kept.
+            # All participants had reported: this is a duplicate report of state to keep.
             outcome = Acknowledgement.DUPLICATE
         if pending is not None and outcome is Acknowledgement.SUCCESS:
             self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
@@ -465,7 +465,7 @@ class CheckpointCoordinator:
         if self._next_periodic_ms is None:
             return
         wanted_id = self._ending_tasks.wanted_id
-        # Of a plain savepoint tasks are not told, so none ends with it.
+        # Tasks are not notified of a plain savepoint, so none ends with it.
         if wanted_id is not None and not any(
             pending.checkpoint_id >= wanted_id and pending.request.properties.is_told
             for pending in self.pending
@@ -520,7 +520,7 @@ class CheckpointCoordinator:
         self._lately_completed.append(checkpoint.checkpoint_id)
         self.statistics.completed(pending, checkpoint, self._wall(now_ms))
         self._out.append(a.RequestCompleted(pending.request.number, checkpoint))
-        # What the sinks hold back for a plain savepoint must not be committed because of it.
+        # A plain savepoint must not commit the pending output of sinks.
         if properties.is_told:
             self._ending_tasks.told_of(checkpoint.checkpoint_id)
             self._latest_completed_id = max(self._latest_completed_id, checkpoint.checkpoint_id)
@@ -567,7 +567,7 @@ class CheckpointCoordinator:
             self._add(pending.request)
         else:
             self._refuse(pending.request, reason, detail)
-        # A savepoint that fails is told to whoever asked for it; the job bears it.
+        # A failed savepoint is reported to its caller and does not fail the job.
         if not pending.request.properties.is_savepoint and self._failures.failed(
             pending.checkpoint_id, reason
         ):

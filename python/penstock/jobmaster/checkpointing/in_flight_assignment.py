@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEYED: Final = "HASH"
 
-#: Exchanges that may give any record to any consumer, or give all to the first one.
+#: Exchanges that may send any record to any consumer, or all of them to the first one.
 _FREE: Final = frozenset({"REBALANCE", "SHUFFLE", "GLOBAL"})
 
 #: Exchanges of which nobody but the program knows where a record belongs.

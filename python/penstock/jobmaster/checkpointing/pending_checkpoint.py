@@ -77,7 +77,7 @@ class PendingCheckpoint:
         self.coordinators: Mapping[bytes, bytes] = {}
         self.written: CheckpointMetadata | None = None
         self.metrics: dict[tuple[bytes, int], CheckpointMetrics] = {}
-        #: What workers answered about tasks that had not reported; None before they were asked.
+        #: The workers' answers about tasks that had not reported; None before they were asked.
         self.standings: dict[ExecutionAttemptID, TaskStanding] | None = None
         self._waiting: dict[ExecutionAttemptID, Participant] = {
             task.attempt_id: task for task in plan.wait_for

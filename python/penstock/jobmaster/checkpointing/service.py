@@ -509,7 +509,7 @@ class CheckpointService:
             if not self._pointers.forget_pending(action.checkpoint_id):
                 return
             location = action.location
-            # Its metadata may have been written, and nobody been told.
+            # Its metadata may have been written before anybody was notified.
             if location is not None and not self._withdrawn(location):
                 return
             for state in action.states:

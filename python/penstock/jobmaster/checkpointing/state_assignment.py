@@ -130,7 +130,7 @@ def _assign_vertex(
         _check_parallelism(vertex, identity, state)
         ended = _finished_subtasks(state, vertex.parallelism)
         finished = ended if finished is None else finished & ended
-        # Also those who get nothing are told that the operator starts from a checkpoint: a source
+        # Subtasks without state are also told that the operator starts from a checkpoint: a source
         # whose splits are all read must not begin again.
         for subtask, part in enumerate(_redistribute(state, vertex, in_flight)):
             by_subtask[subtask][identity.id] = part

@@ -94,7 +94,7 @@ class _KeyGroupSelector(ChannelSelector):
 
     def select(self, value: Any) -> int:
         if self.is_kept is not None and not self.is_kept(value):
-            # The receiver takes the key of what it gets, so the sender must.
+            # The receiver computes the key of the received value, so the sender must too.
             assert self.elements is not None
             value = self.elements.decode(self.elements.encode(value))
         key = self.key_selector(value)

@@ -37,7 +37,7 @@ KEY_HASH_SCHEME: Final = "java-1"
 
 _MASK = 0xFFFFFFFF
 
-#: Classes of which it is known that their instances are none of what has a rule of its own.
+#: Classes whose instances are known to need no rule of their own.
 _hashed_by_form: Final[set[type]] = set()
 _MAX_CLASSES: Final = 4096
 
@@ -129,7 +129,7 @@ def hash_bytes(key: bytes | bytearray) -> int:
     return signed32(result)
 
 
-#: Keys come again, and it takes a step for each byte.
+#: Keys repeat, and the hash takes a step for each byte.
 _hash_of_form: Final = functools.lru_cache(maxsize=8192)(hash_bytes)
 
 

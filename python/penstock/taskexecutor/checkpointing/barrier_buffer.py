@@ -129,7 +129,7 @@ class BarrierBuffer:
             channel, data_type, data = taken
             element = BufferOrEvent(channel, DataType(data_type), data)
             if element.data_type.is_blocking_upstream and data_type != DataType.RECOVERY_COMPLETION:
-                # Its producer goes on: here is room for what comes.
+                # Its producer continues: its data fits here.
                 self._gate.resume_consumption(channel)
         if self._blocked[element.channel]:
             self._blocker.add(element)
@@ -169,7 +169,7 @@ class BarrierBuffer:
         while self._queued:
             self._queued.popleft().cleanup()
 
-    # ---- what comes ------------------------------------------------------------------------
+    # ---- events --------------------------------------------------------------------------
 
     def _process_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
         checkpoint_id = barrier.checkpoint_id

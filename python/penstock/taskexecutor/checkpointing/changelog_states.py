@@ -91,8 +91,8 @@ class ChangelogStates:
         self._threads = TRANSFER_THREADS.read(configuration)
         self._sleep = sleep
         self._written: dict[int, dict[bytes, LoggedState]] = {}
-        #: Those of which it is not known whether they will be complete, and the wholes that each
-        #: is the first to have; None where it writes them itself.
+        #: Pending checkpoints, and the full snapshots that each is the first to contain; None if
+        #: the backend writes them itself.
         self._undecided: dict[int, dict[bytes, Whole] | None] = {}
         #: The snapshots that segments of undecided ones go on from: one that is small and complete
         #: after others has the next segment begin there.

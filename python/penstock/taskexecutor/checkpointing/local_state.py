@@ -184,8 +184,8 @@ class TaskLocalStateStore:
 
     def forget(self, name: str) -> None:
         """Deletes a copy."""
-        # Files of a database are written by several threads: none may take the folder away that
-        # another one has just made.
+        # Several threads write files of a database: none may remove the folder that another has
+        # just created.
         with self._lock:
             path = self._files.pop(name, None)
             if path is None:

@@ -360,7 +360,7 @@ class SubtaskCheckpointCoordinator:
             else:
                 partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
                 if not barrier.is_timeoutable:
-                    # Readers hear of what is in front of it with it.
+                    # Readers see the data in front of the barrier together with it.
                     continue
                 snapshot.timeoutable.append(index)
             # What is overtaken, too: its last buffer is finished now, which no reader has heard.
@@ -472,15 +472,15 @@ class SubtaskCheckpointCoordinator:
                     referred_bytes = self._write_operators(snapshot, open_stream, operators)
             self._await_barriers(snapshot)
             if snapshot.is_discarded:
-                # What would be reported now is not all of it.
+                # The report would be incomplete now.
                 self._delete(operators)
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
             self._keyed.failed(checkpoint_id)
             if snapshot.is_discarded:
-                # Whoever gave it up left what is written to be reported, which it is not.  Where
-                # nothing can be written nothing can be deleted, perhaps; the error is the first.
+                # The caller that aborted it relies on a report of the written files, which fails.
+                # If nothing can be written, perhaps nothing can be deleted; the first error counts.
                 with suppress(OSError):
                     self._delete(operators)
             self._fail(snapshot, error)
@@ -505,7 +505,8 @@ class SubtaskCheckpointCoordinator:
         copies = self._environment.local_state
         if copies is not None and not snapshot.barrier.kind.is_savepoint:
             copies.written(checkpoint_id, state)
-        # One that was given up meanwhile is reported all the same: whoever gave it up deletes it.
+        # A checkpoint aborted meanwhile is reported all the same: its files are deleted by the
+        # caller that aborted it.
         self._report(
             AcknowledgeCheckpoint(
                 self._environment.job_id,

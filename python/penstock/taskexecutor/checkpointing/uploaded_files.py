@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
-#: What the names of files end with whose content never changes.
+#: Suffixes of files whose content never changes.
 _ROWS: Final = ".sst"
 
-#: What a database needs beside them; the rest of a folder are logs.
+#: Other files that a database needs; the rest of the folder is logs.
 _DESCRIPTIONS: Final = ("CURRENT", "MANIFEST", "OPTIONS", "rocksdict-config")
 
 _CHUNK_BYTES: Final = 1 << 20

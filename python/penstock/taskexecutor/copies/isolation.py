@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 #: Kinds of operators that read an element, while it is given to them, and do nothing else.
 _READERS: Final = (operators.DiscardingSink, operators.PrintSink, operators.CollectSink)
 
-#: Kinds of operators whose elements nobody else holds, if their input is theirs alone.
+#: Kinds of operators whose outputs have no other owner, if their input has none.
 _MAKERS: Final = (
     operators.CollectionSource,
     operators.ColumnSource,

@@ -49,7 +49,7 @@ class FeedbackChannel:
         self._limit = limit
         self._arrived = threading.Condition()
         self._items: deque[tuple[Any, int] | SuperstepEnd] = deque()
-        #: What follows: None for a record, which is in the file.
+        #: The queue of entries: None for a record, which is in the file.
         self._spilled: deque[SuperstepEnd | None] = deque()
         self._file: SpillFile | None = None
         self._serializer: Any = None

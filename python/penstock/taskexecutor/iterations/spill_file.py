@@ -40,7 +40,7 @@ class SpillFile:
         self._directory = directory
         self._read_at = self._write_at = 0
         try:
-            # Nothing is buffered: a full disk shows to who writes, and to nobody else later.
+            # Unbuffered: a full disk fails the writer itself, and nobody else later.
             self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._failure(error) from error

@@ -94,7 +94,7 @@ class LogForwarder(logging.Handler):
         while not self._closed:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._queue or self._dropped)
-                # What is logged at a high rate must not push out what the tasks have to say.
+                # Records logged at a high rate must not displace the reports of tasks.
                 while connection.waiting >= MAX_WAITING_MESSAGES:
                     self._changed.wait(_POLL_S)
                     if self._closed:

@@ -70,7 +70,7 @@ class EventLoop:
         Raises:
             BaseException: The function raised it.
         """
-        # The loop or the interrupted thread takes it: one of them calls it.
+        # The loop or the interrupted thread handles it: one of them calls it.
         to_call = [function]
         loop = self._loop
         future = asyncio.run_coroutine_threadsafe(self._shut_down(to_call), loop)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
-#: What is reserved at a time; the first of it is there without being asked for, or managed memory
-#: of a few KiB would make a run of every few records.
+#: The size of a reservation.  The first one needs no managed memory: with a few KiB of it, every
+#: few records would become a run.
 _RESERVED_BYTES: Final = 1 << 20
 
 #: The size of one record in so many is measured.

@@ -243,7 +243,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         super().dispose()
         self._former_fields.close()
         if self._store is not None:
-            # On a full disk it cannot write what is in memory, which nobody needs any more.
+            # On a full disk the database cannot flush its memory, which is not needed any more.
             with suppress(StateBackendError):
                 self._store.database.close()
             self._store = None

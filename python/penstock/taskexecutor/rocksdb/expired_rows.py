@@ -53,7 +53,8 @@ class ExpiredRows:
         #: Sees the time as it was when the clock was read last.
         self._ttl = replace(ttl, now=lambda: self._now_ms)
         self._began_ms = self._now_ms
-        #: Where to go on: a key group, by its place, and what follows its state in a row's key.
+        #: The next position: a key group, by its index, and the part of a row's key behind its
+        #: state.
         self._group = 0
         self._rest = b""
 

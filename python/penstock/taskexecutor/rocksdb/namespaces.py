@@ -11,7 +11,7 @@ from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dyn
 from penstock.serialization.pure.keys import is_plain
 from penstock.serialization.pure.value_bytes import Reader
 
-#: What the bytes of a namespace begin with; there are none for None.
+#: The first bytes of a namespace; None has none.
 _READABLE: Final = 0
 _TIME_WINDOW: Final = 1
 _FORM: Final = 2

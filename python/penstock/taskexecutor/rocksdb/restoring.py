@@ -168,7 +168,7 @@ def _fetch(files: DatabaseFiles, handle: StreamHandle, target: str) -> None:
     if isinstance(handle, FileHandle) and isinstance(file_system, LocalFileSystem):
         source = file_system.local_path(handle.path)
         _check(handle, source)
-        # Nobody changes those of rows, and a folder that is removed has only its own link to them.
+        # Files of rows never change, and removing a folder only removes its own links to them.
         copy = link_or_copy if target.endswith(".sst") else shutil.copyfile
         put = partial(copy, source, target)
     else:

@@ -47,7 +47,7 @@ _ANY_BYTES: Final = (1 << 63) - 1
 #: Removed keys that are remembered before they are removed from the database.
 _MOST_REMOVED: Final = 65_536
 
-#: What an entry in memory takes beside its key and value, and for each byte of its row.
+#: The memory of a cached entry beside its key and value, and for each byte of its row.
 _ENTRY_BYTES: Final = 64
 _FACTOR: Final = 3
 
@@ -137,7 +137,7 @@ class RowStore:
         self._written_bytes = 0
         self._rows_of_round = 0
         self._expired: dict[str, ExpiredRows] = {}
-        #: Writes what does not change any more; None when nobody does.
+        #: The writer of entries that have stopped changing; None without one.
         self._resting: RestingEntries | None = None
         #: The number of the next row that comes after others.
         self.sequence = 0
@@ -330,7 +330,7 @@ class RowStore:
 
     def _let_go(self, wanted: int) -> int:
         gone = 0
-        # The largest first: those that are hardly used have little to give.
+        # The largest first: evicting tables that are hardly used frees little.
         for state in sorted(self._states, key=lambda s: s.num_cached, reverse=True):
             gone += state.let_go(wanted - gone)
         return gone

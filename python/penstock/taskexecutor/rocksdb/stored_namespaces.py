@@ -33,7 +33,7 @@ class StoredNamespaces:
             number: What the state is in the keys of rows.
         """
         self._store = store
-        #: Those that may have rows; None for any.
+        #: Namespaces that may have rows; None for any.
         self._known: set[Any] | None = None
         self.take_over(number)
 

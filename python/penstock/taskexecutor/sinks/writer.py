@@ -140,7 +140,7 @@ class SinkWriterOperator(CommittableEmitter):
             try:
                 write(value, context)
             except BaseException:
-                self.note_failure()  # what gives the values raises here, too
+                self.note_failure()  # the iterator of values raises here, too
                 raise
 
     def process_watermark(self, timestamp: int) -> None:

@@ -370,7 +370,8 @@ class ReaderOutputs(ReaderOutput):
         passed_s = self._quiet_time.passed_s(is_held=is_held)
         before, self._held = self._held, frozenset(held)
         was_held = before | self._held
-        # Those behind first: where all become idle at once, what the others have reached counts.
+        # Splits that are behind first: if all become idle at once, the watermarks of the others
+        # count.
         for name, output in sorted(self._outputs.items(), key=_watermark_of):
             output.on_interval(0.0 if name in was_held else passed_s)
         self.multiplexer.update()

@@ -17,7 +17,7 @@ from penstock.datastream.state import (
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import ValueCopier
 
-#: ``make(*types)`` gives the copier for values of declared types, None when they never change.
+#: ``make(*types)`` returns the copier for values of declared types, or None if they are immutable.
 MakeCopier = Callable[..., "ValueCopier | None"]
 
 

@@ -93,7 +93,7 @@ def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
 def _joined(entries: dict[_Place, bytes]) -> bytes:
     out = bytearray()
     last = b""
-    # Those without a namespace come first: there is no way back to it.
+    # Entries without a namespace first: reading cannot go back to them.
     for (namespace, _, _), entry in sorted(entries.items(), key=lambda item: item[0][0]):
         if namespace != last:
             out += namespace

@@ -20,7 +20,7 @@ ITEMS: Final = 0
 KEYS: Final = 1
 VALUES: Final = 2
 
-#: Stands for the last key where there is none.
+#: Marks that there is no last key.
 _NONE: Final = object()
 
 

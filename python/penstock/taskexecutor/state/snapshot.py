@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
-#: What a serialised value has in front of it, at most.
+#: The most bytes in front of a serialised value.
 _BLOCK_HEAD_BYTES: Final = 16
 
 _FOREVER_NS: Final = (1 << 63) - 1

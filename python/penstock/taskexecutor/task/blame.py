@@ -43,7 +43,7 @@ def blamed_position(error: BaseException, operators: Sequence[StreamOperator]) -
 def _operator_at(frame: FrameType) -> StreamOperator | None:
     """The operator for which a frame works; None if it works for none, or does not tell."""
     code = frame.f_code
-    # What `process_all` takes is often computed only there, by the operator before.
+    # The argument of `process_all` is often an iterator that the previous operator computes.
     if not code.co_filename.startswith(OWN_FILES) or code.co_name == "process_all":
         return None
     names = frame.f_locals

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
-#: What types of states are recorded under: of keys, and what those of keyed states begin with.
+#: The names under which types of states are recorded: that of keys, and the prefix of keyed states.
 _KEY: Final = "key"
 _KEYED: Final = "keyed:"
 

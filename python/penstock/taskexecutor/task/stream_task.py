@@ -88,7 +88,7 @@ _SOURCE_STEP = 1024
 #: A step that took less is followed by a longer one.
 _SHORT_STEP_NS = 5_000_000
 
-#: Of the time that what is in flight may take, for a task that hardly gets rid of its output.
+#: The part of the debloating target for a task that is mostly blocked by its output.
 _LEAST_SHARE_OF_TARGET = 0.02
 
 #: Distance of two reports of accumulators while the task runs.
@@ -217,7 +217,7 @@ class StreamTask:
             self._name_operator(error)
             self._close_after(error)
             raise
-        # First: what is still being written reads what the operators are about to remove.
+        # First: pending writes read files that the operators are about to remove.
         self._close_checkpoints()
         failure = chain.close()
         self._report_accumulators()
@@ -232,7 +232,7 @@ class StreamTask:
         chain = self._chain
         if chain is not None and isinstance(chain.head, SourceOperator):
             chain.head.cancel()
-        # A closed mailbox means that nobody waits at it any more, a full one that it was told.
+        # A closed mailbox has no waiting thread; a full one has been notified.
         with suppress(MailboxClosedError, QueueFullError):
             self.mailbox.execute(lambda: None, WAKE_UPS)
         self._wakeup()

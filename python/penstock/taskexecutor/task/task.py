@@ -212,7 +212,7 @@ class Task:
             try:
                 return invokable.handle_checkpoint_message(message, handled)
             except Exception as error:
-                # Of a source that cannot be woken, too: whoever tells of it is not to blame.
+                # Also for a source that cannot be woken: the reporter is not to blame.
                 self.fail_externally(error)
         elif isinstance(message, TriggerCheckpoint):
             descriptor = self.descriptor

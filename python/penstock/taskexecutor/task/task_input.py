@@ -354,7 +354,7 @@ class TaskInput:
         ):
             self._handle_barrier(channel, event)
         elif isinstance(event, EndOfChannelState):
-            # What was in flight has been read; from here on the channel brings what is new.
+            # The in-flight data has been read; from now on the channel delivers new data.
             return
         elif isinstance(event, TaskEvent) and is_superstep_marker(event):
             self._supersteps.add(channel, event)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: ``evaluate(key, window, elements)`` gives what the window emits.
+#: ``evaluate(key, window, elements)`` returns the results of the window.
 Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]
 
 
@@ -105,7 +105,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         return WindowStateStore(self._opened, "global", None)
 
     def _open_state(self, kind: str, descriptor: Any) -> Any:
-        del kind  # those of windows and those that they share are views of the same state
+        del kind  # the states of windows and the shared states are views of the same state
         return lending(self._operator.context.keyed_state.state(descriptor), descriptor)
 
 

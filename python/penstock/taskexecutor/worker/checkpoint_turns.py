@@ -38,7 +38,7 @@ class _Turns:
 
     def __init__(self, message: ForCheckpoints, tasks: Sequence[Task]) -> None:
         self._message = message
-        #: Held while one is told: when there is none left, all have been.
+        #: Held while a task is notified; when the queue is empty, all have been.
         self._lock = threading.Lock()
         self._left = iter(tasks)
         self._num_told = 0

@@ -113,7 +113,7 @@ class TaskExecutorHost:
         there was no jobmanager for too long.
         """
         if self.servers is not None:
-            # While it imports what workers need, nobody waits for it.
+            # While it imports the modules of workers, nobody waits for it.
             launch = {"runtime": runtime()}
             self.servers.prepare(surroundings_of(launch, WorkerEnvironment(), _python_path()))
         try:

@@ -109,7 +109,7 @@ class LivenessWatch:
                 watched = list(self._watched.values())
                 shortest_s = min(one.timeout_s for one in watched)
                 if self._owns_process:
-                    # Begun anew at each look; the time over is for looks that come late.
+                    # Restarted at each check; the extra time covers late checks.
                     faulthandler.dump_traceback_later(2 * shortest_s, exit=True)
             for one in watched:
                 silent_s = one.look()

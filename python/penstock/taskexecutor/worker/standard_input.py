@@ -81,7 +81,7 @@ class NoStandardInput(io.TextIOBase):
         self._end()
 
     def _end(self) -> NoReturn:
-        # Debuggers take the end of the file for a command, and show none of the words.
+        # Debuggers treat the end of the file as a command, and show nothing of the message.
         logger.warning("user code reads standard input: %s", _WORDS)
         raise EOFError(_WORDS)
 

@@ -78,8 +78,8 @@ class ForeignMemory:
             raise CorruptStreamError(f"memory without seals: {error}") from error
         if not seals & fcntl.F_SEAL_SHRINK:
             raise CorruptStreamError("memory that may shrink")
-        # Besides those of pages only files of huge pages have seals, whose blocks are as large;
-        # they may have no page where they are read.
+        # Only files of pages and of huge pages have seals.  The blocks of huge pages are as large,
+        # and the receiver may have no page for them.
         if os.fstatvfs(descriptor).f_bsize != mmap.PAGESIZE:
             raise CorruptStreamError("memory of another kind than pages")
         if os.fstat(descriptor).st_size < mmap.PAGESIZE:

@@ -349,7 +349,7 @@ class PipelinedSubpartition(Subpartition):
         backlog = self._backlog
         if not (self._flush_requested or self._finished or not self._buffers[-1].is_buffer):
             backlog = max(backlog - 1, 0)
-        # What the reader of a connection prepares for would be filled ahead of it.
+        # Buffers that the reader of a connection prepares would be filled ahead of it.
         return min(backlog, 1) if self._pace.is_slow else backlog
 
 

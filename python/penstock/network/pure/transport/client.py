@@ -171,7 +171,7 @@ class PartitionRequestClient:
     def _on_connected(self, sock: socket.socket | None, code: int, failure: str) -> None:
         self._connecting = None
         if sock is None and code == errno.ECONNRESET:
-            # Whoever refuses is gone; whoever resets was there.
+            # A refused connection means that the server is gone; a reset one, that it was there.
             self._come_again()
             return
         if sock is None:
