@@ -119,7 +119,7 @@ def _shell(*, is_chatty: bool) -> SqlShell:
         from penstock.table.shell.shell import SqlShell
     except ImportError as error:
         raise click.ClickException(
-            f"SQL needs packages that are missing: pip install 'penstock[table]' ({error})"
+            f"SQL needs packages that are missing: pip install 'penstock-engine[table]' ({error})"
         ) from None
     try:
         environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
