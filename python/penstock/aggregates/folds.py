@@ -7,7 +7,10 @@ values wherever there is no better one.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Fold:
@@ -34,6 +37,12 @@ class Fold:
     def result(self, accumulator: Any) -> Any:
         """Return the value of the aggregate."""
         return accumulator
+
+    def results(self, accumulators: Sequence[Any]) -> list[Any]:
+        """Return the values of the aggregate for many accumulators."""
+        if type(self).result is Fold.result:
+            return list(accumulators)
+        return list(map(self.result, accumulators))
 
 
 class Count(Fold):

@@ -65,6 +65,8 @@ class NamedAggregates(AggregateFunction):
         self.calls = tuple(calls)
         self.arguments = arguments
         self.folds = [FOLDS[call.function]() for call in calls]
+        #: Immutable: no fold creates an accumulator that it changes in place.
+        self._empty = tuple([fold.create() for fold in self.folds])
         self.given: Callable[[Any], Sequence[Any]] = _nothing if arguments is None else arguments
 
     def evaluate_by(self, evaluation: Evaluation, types: tuple[object | None, ...]) -> None:
@@ -79,7 +81,7 @@ class NamedAggregates(AggregateFunction):
 
     def create_accumulator(self) -> tuple[Any, ...]:
         """Return the accumulator of no records."""
-        return tuple([fold.create() for fold in self.folds])
+        return self._empty
 
     def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the accumulator with one more record."""

@@ -87,25 +87,22 @@ class GroupedFolds:
 
     def results(self, kept: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
         """Return the column of each result for the accumulators of some groups."""
-        columns = zip(*kept, strict=True)
-        return [
-            [fold.result(each) for each in column]
-            for fold, column in zip(self._folds, columns, strict=True)
-        ]
+        return [fold.results([each[at] for each in kept]) for at, fold in enumerate(self._folds)]
 
     def _taken(
         self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
-    ) -> list[tuple[Taken, tuple[Any, ...], str]]:
+    ) -> list[tuple[Taken, list[Any], str]]:
         found = []
         masked: dict[tuple[int, ...], Groups] = {}
-        olds = list(zip(*kept, strict=True))
-        for call, fold, old in zip(self._calls, self._folds, olds, strict=True):
-            masks = [at for at in call.positions if columns[at].null_count]
+        for at, (call, fold) in enumerate(zip(self._calls, self._folds, strict=True)):
+            # Of many tuples, zip would take each as an argument.
+            old = [each[at] for each in kept]
+            masks = [place for place in call.positions if columns[place].null_count]
             named = (-1 if call.condition is None else call.condition, *masks)
             if named not in masked:
                 masked[named] = _where(groups, columns, call.condition, masks)
             counted = masked[named]
-            arguments = tuple([columns[at] for at in call.positions])
+            arguments = tuple([columns[place] for place in call.positions])
             if counted.rows is not None:
                 import pyarrow as pa
 
@@ -350,6 +347,7 @@ def _at(taken: Taken, places: Any) -> list[Any]:
 
 def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import numpy as np
+    import pyarrow as pa
     import pyarrow.types as at
 
     groups, column = taken.groups, taken.columns[0]
@@ -357,9 +355,14 @@ def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
         raise _NoKernelError
     encoded = column.dictionary_encode()
     values = encoded.dictionary.to_pylist()
-    pairs = np.unique(groups.codes * max(len(values), 1) + encoded.indices.to_numpy())
     found = list(old)
-    numbers, places = np.divmod(pairs, max(len(values), 1))
+    if groups.count == 1:
+        if values:
+            found[0] = found[0] or set()
+            found[0].update(values)
+        return found
+    pairs = pa.array(groups.codes * max(len(values), 1) + encoded.indices.to_numpy()).unique()
+    numbers, places = np.divmod(pairs.to_numpy(), max(len(values), 1))
     for code, place in zip(numbers.tolist(), places.tolist(), strict=True):
         kept = found[code]
         if kept is None:

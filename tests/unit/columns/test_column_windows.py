@@ -121,6 +121,7 @@ def process(test, rows, *, in_columns):
     batch = batch_of(rows)
     if in_columns:
         test.operator.process_batch(batch)
+        test.operator.flush()
         return
     for row, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
         test.process_element(row, timestamp)
@@ -196,8 +197,10 @@ def test_rows_of_many_keys_leave_as_a_batch():
 
 def test_records_without_timestamps_are_refused():
     batch = batch_of([(1, "a", 1, 0.5, 0)] * 10).with_timestamps(-(2**63))
-    with harness(WINDOWS["tumbling"]) as test, pytest.raises(MissingTimestampError):
+    with harness(WINDOWS["tumbling"]) as test:
         test.operator.process_batch(batch)
+        with pytest.raises(MissingTimestampError):
+            test.operator.flush()
 
 
 def test_times_beyond_what_columns_count_with_are_taken_one_by_one():
@@ -230,3 +233,16 @@ def test_open_windows_go_with_their_keys_to_another_parallelism(backend):
             assert test.records
             found += shown(test.records)
     assert sorted(found) == expected
+
+
+def test_batches_wait_until_a_watermark_or_a_barrier():
+    rows = [(n % 4, "a", n, 0.5, n % 10) for n in range(40)]
+    for event in (lambda test: test.process_watermark(3), lambda test: test.snapshot(1)):
+        with harness(WINDOWS["tumbling"]) as test:
+            for _ in range(3):
+                test.operator.process_batch(batch_of(rows))
+            assert test.num_keyed_state_entries == 0
+            event(test)
+            assert test.num_keyed_state_entries == 4
+            assert test.operator.columns.batches == 1
+            assert test.operator.columns.rows == 120

@@ -111,6 +111,12 @@ def harness(key=BY_NUMBER, aggregates=AGGREGATES, emit="running", **options):
     return KeyedOneInputStreamOperatorTestHarness(descriptor, selector, **options)
 
 
+def take(test, batch):
+    """Have an operator take a batch, which waits for no other one."""
+    test.operator.process_batch(batch)
+    test.operator.flush()
+
+
 def shown(records):
     """Records in a form in which NaN equals itself and -0.0 is not 0.0."""
     return [(repr(list(record.value)), record.timestamp) for record in records]
@@ -122,7 +128,7 @@ def emitted(batches, *, in_columns, key=BY_NUMBER, emit="running", aggregates=AG
             stamps = [number * 100 + at for at in range(len(rows))]
             batch = batch_of(rows, stamps)
             if in_columns:
-                test.operator.process_batch(batch)
+                take(test, batch)
             else:
                 for row, timestamp in zip(batch.rows(), stamps, strict=True):
                     test.process_element(row, timestamp)
@@ -160,7 +166,7 @@ def test_results_are_those_of_a_loop():
     rows = [(n % 3, f"t{n * 7 % 5}", n * n % 11, n / 4, None, n % 2 == 0) for n in range(500)]
     with harness(emit="batch") as test:
         for start in range(0, 500, 100):
-            test.operator.process_batch(batch_of(rows[start : start + 100], range(100)))
+            take(test, batch_of(rows[start : start + 100], range(100)))
         found = {record.value["k"]: record.value for record in test.records}
     for key in range(3):
         mine = [row for row in rows if row[0] == key]
@@ -188,7 +194,7 @@ def test_results_are_those_of_a_loop():
 def test_integers_beyond_64_bits_are_pythons():
     rows = [(1, "t", 2**63 - 1, 0.0, 0.0, True)] * 10
     with harness(aggregates={"sum": agg.sum("i")}) as test:
-        test.operator.process_batch(batch_of(rows, range(10)))
+        take(test, batch_of(rows, range(10)))
         assert [record.value["sum"] for record in test.records] == [
             n * (2**63 - 1) for n in range(1, 11)
         ]
@@ -198,7 +204,7 @@ def test_records_are_taken_one_by_one_where_keys_are_floats():
     with harness(field("x"), {"n": agg.count()}) as test:
         assert test.operator.columns is None
         rows = [(1, "t", 1, x, 0.0, True) for x in (0.0, -0.0) * 8]
-        test.operator.process_batch(batch_of(rows, range(16)))
+        take(test, batch_of(rows, range(16)))
         assert [record.value["n"] for record in test.records][-2:] == [8, 8]
 
 
@@ -211,11 +217,11 @@ def test_state_goes_with_its_keys_to_another_parallelism(backend):
     options = {"configuration": {"state.backend.type": backend}}
     rows = [(n % 50, f"t{n % 7}", n, n / 4, 0.5, True) for n in range(400)]
     with harness(emit="batch", **options) as test:
-        test.operator.process_batch(batch_of(rows, range(400)))
+        take(test, batch_of(rows, range(400)))
         before = {record.value["k"]: repr(record.value) for record in test.records}
         snapshot = test.snapshot(1)
         # What changes behind the snapshot is not in it.
-        test.operator.process_batch(batch_of(rows, range(400)))
+        take(test, batch_of(rows, range(400)))
     found = {}
     for subtask, part in enumerate(redistribute([snapshot], 2)):
         test = harness(emit="batch", subtask=subtask, parallelism=2, **options)
@@ -225,9 +231,46 @@ def test_state_goes_with_its_keys_to_another_parallelism(backend):
             assert 0 < len(mine) < 50
             # A record that no aggregate but the last value takes.
             again = [rows[350 + key] for key in mine]
-            test.operator.process_batch(batch_of(again, range(len(again))))
+            take(test, batch_of(again, range(len(again))))
             assert test.operator.columns.batches == 1
             found |= {record.value["k"]: record.value for record in test.records}
     assert found.keys() == before.keys()
     assert all(row["count"] == 9 and row["distinct"] == 7 for row in found.values())
     assert all(row["collect"][:-1] == list(range(k, 400, 50)) for k, row in found.items())
+
+
+def test_small_batches_wait_for_others_until_there_are_records_enough():
+    rows = [(n % 3, "t", n, 0.5, 0.5, True) for n in range(100)]
+    with harness(aggregates={"n": agg.count()}, emit="batch") as test:
+        for _ in range(40):
+            test.operator.process_batch(batch_of(rows, range(100)))
+        assert test.records == []
+        test.operator.process_batch(batch_of(rows, range(100)))
+        assert [record.value["n"] for record in test.records] == [1394, 1353, 1353]
+        assert test.operator.columns.batches == 1
+
+
+def waiting(test):
+    rows = [(n % 3, "t", n, 0.5, 0.5, True) for n in range(10)]
+    test.operator.process_batch(batch_of(rows, range(10)))
+    assert test.records == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda test: test.process_watermark(5),
+        lambda test: test.snapshot(1),
+        lambda test: test.set_processing_time(1000),
+        lambda test: test.end_input(),
+        lambda test: test.process_element(
+            batch_of([(1, "t", 1, 0.5, 0.5, True)], [9]).rows()[0], 9
+        ),
+    ],
+    ids=["watermark", "barrier", "time", "end", "record"],
+)
+def test_batches_wait_for_nothing_else(event):
+    with harness(aggregates={"n": agg.count()}, emit="batch") as test:
+        waiting(test)
+        event(test)
+        assert [record.value["n"] for record in test.records][:3] == [4, 3, 3]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.aggregates.named import ResultRows
 from penstock.columns.aggregate_results import ResultBatches, value_list
+from penstock.columns.gathering import GatheredBatches
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import numbered
 from penstock.columns.keyed_columns import Keyed, keyed_columns
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: The time for which a batch waits for others.
+_WAIT_MS = 10
 
 #: The keyed state: the tuple of a key's accumulators.
 _STATE = "_aggregates"
@@ -34,7 +38,8 @@ class KeyedAggregateOperator(FunctionOperator):
     """Keeps accumulators for each key, and emits rows of the key and the results.
 
     A batch of columns is grouped first, so that the state of a key is read and written once for all
-    of its records.  Records that come one by one are batches of one.
+    of its records.  Small batches wait a short time for others, never beyond a watermark or a
+    barrier.  Records that come one by one are batches of one and do not wait.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.Aggregate) -> None:
@@ -67,11 +72,19 @@ class KeyedAggregateOperator(FunctionOperator):
             context.config.input_types[:1],
         )
         self.takes_batches = self.columns is not None
+        self.gathered = GatheredBatches()
+        self.processing_time = context.processing_time
+        self.is_timed = False
         self.folds = GroupedFolds(aggregates)
         self.result_batches = ResultBatches(descriptor.result_type)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Takes one record, which does not wait for others."""
+        if self.gathered.rows:
+            self.flush()
+        self._process_one(value, timestamp)
+
+    def _process_one(self, value: Any, timestamp: int) -> None:
         done = False
         try:
             key = self.keys.read(value)
@@ -94,12 +107,44 @@ class KeyedAggregateOperator(FunctionOperator):
         )
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: by columns, or as objects where that is given up."""
-        keyed = None if self.columns is None else self.columns.of(batch)
-        if keyed is None:
+        """Takes the records of a batch, which may wait for others."""
+        if self.columns is None:
             super().process_batch(batch)
-        else:
+            return
+        joined = self.gathered.add(batch)
+        if joined is not None:
+            self._process_joined(joined)
+        if self.gathered.rows and not self.is_timed:
+            self.is_timed = True
+            self.processing_time.register(self.processing_time.now() + _WAIT_MS, self._on_time)
+
+    def flush(self) -> None:
+        """Takes the batches that wait."""
+        joined = self.gathered.take()
+        if joined is not None:
+            self._process_joined(joined)
+
+    def _on_time(self, timestamp: int) -> None:
+        del timestamp
+        self.is_timed = False
+        self.flush()
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """The barrier of a checkpoint is about to leave."""
+        self.flush()
+
+    def finish(self) -> None:
+        """Takes what still waits."""
+        self.flush()
+
+    def _process_joined(self, batch: Any) -> None:
+        """Takes a batch by columns, or as objects where that is given up."""
+        keyed = self.columns.of(batch)  # type: ignore[union-attr]
+        if keyed is not None:
             self._process_columns(batch, keyed)
+            return
+        for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+            self._process_one(value, timestamp)
 
     def _process_columns(self, batch: Any, keyed: Keyed) -> None:
         import pyarrow as pa
@@ -145,6 +190,7 @@ class KeyedAggregateOperator(FunctionOperator):
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced; emits the rows of bounded input at its end."""
+        self.flush()
         if self.is_final and timestamp == MAX_TIMESTAMP:
             for key, kept in self.kept:
                 self.output.collect(self._row(key, kept), timestamp)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.aggregates.windows import why_not_in_columns
 from penstock.columns.aggregate_results import ResultBatches
+from penstock.columns.gathering import GatheredBatches
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import Groups, numbered
 from penstock.columns.keyed_columns import Keyed, keyed_columns
@@ -60,13 +61,48 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             context.config.input_types[:1],
         )
         self.takes_batches = self.columns is not None
+        self.gathered = GatheredBatches()
         self.folds = GroupedFolds(aggregates)
         self.result_batches = ResultBatches(self.window_rows.result_type)
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        """Takes the records of a batch, which may wait for others until a window can end."""
+        if self.columns is None:
+            super().process_batch(batch)
+            return
+        joined = self.gathered.add(batch)
+        if joined is not None:
+            self._process_joined(joined)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one record."""
+        if self.gathered.rows:
+            self.flush()
+        super().process(value, timestamp)
+
+    def flush(self) -> None:
+        """Takes the batches that wait."""
+        joined = self.gathered.take()
+        if joined is not None:
+            self._process_joined(joined)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
+        self.flush()
+        super().process_watermark(timestamp)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """The barrier of a checkpoint is about to leave."""
+        self.flush()
+
+    def finish(self) -> None:
+        """Takes what still waits."""
+        self.flush()
+
+    def _process_joined(self, batch: Any) -> None:
+        """Takes a batch by columns, or as objects where that is given up."""
         times = self._times(batch)
-        keyed = None if self.columns is None or times is None else self.columns.of(batch)
+        keyed = None if times is None else self.columns.of(batch)  # type: ignore[union-attr]
         if keyed is None:
             super().process_batch(batch)
         else:
@@ -168,11 +204,13 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         output, fields = self.output, self.window_rows.key_fields
 
         def emit(entries: Any, window: Any, timestamp: int) -> None:
-            found = [(key, kept) for key, kept in entries if kept is not None]
+            found = [entry for entry in entries if entry[1] is not None]
             if self.columns is None or len(found) < _FEWEST_ROWS:
                 emit_one_by_one(found, window, timestamp)
                 return
-            keys = zip(*[fields.values(key_of(key)) for key, _ in found], strict=True)
+            keys: Any = [[key_of(key) for key, _ in found]]
+            if fields.is_tuple:
+                keys = zip(*keys[0], strict=True)
             bounds = [[bound] * len(found) for bound in (window.start, window.end)]
             results = self.folds.results([kept for _, kept in found])
             batch = self.result_batches.of([*map(list, keys), *bounds, *results], timestamp)

@@ -1,0 +1,49 @@
+"""Small batches that follow each other, joined where a kernel's fixed cost would be most of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.columns.column_batch import concat
+
+if TYPE_CHECKING:
+    from penstock.columns.column_batch import ColumnBatch
+
+#: Records that are worth a kernel's call.
+ENOUGH_ROWS: Final = 4096
+
+
+class GatheredBatches:
+    """Batches of one stream until they have records enough.
+
+    Attributes:
+        rows: The records that are kept.
+    """
+
+    def __init__(self) -> None:
+        """Begins without batches."""
+        self.rows = 0
+        self._batches: list[ColumnBatch] = []
+
+    def add(self, batch: ColumnBatch) -> ColumnBatch | None:
+        """Keep a batch; return all that are kept, joined, if they have records enough."""
+        first = self._batches[0] if self._batches else None
+        if first is not None and not _can_follow(batch, first):
+            taken = self.take()
+            self._keep(batch)
+            return taken
+        self._keep(batch)
+        return self.take() if self.rows >= ENOUGH_ROWS else None
+
+    def take(self) -> ColumnBatch | None:
+        """Return the batches that are kept, joined, and keep them no longer; None without any."""
+        batches, self._batches, self.rows = self._batches, [], 0
+        return concat(batches) if batches else None
+
+    def _keep(self, batch: ColumnBatch) -> None:
+        self._batches.append(batch)
+        self.rows += len(batch)
+
+
+def _can_follow(batch: ColumnBatch, first: ColumnBatch) -> bool:
+    return batch.declared == first.declared and batch.data.schema == first.data.schema
