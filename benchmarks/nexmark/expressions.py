@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import penstock.aggregates as agg
 from nexmark import plain
 from penstock.common import Time, Types
 from penstock.datastream.window import (
@@ -11,14 +12,14 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.expressions import argument, as_tuple, coalesce, field, greatest, least, lit, when
+from penstock.expressions import as_tuple, coalesce, field, when
 
 if TYPE_CHECKING:
     from nexmark.tables import Tables
     from penstock.datastream.data_stream import DataStream
-    from penstock.expressions import Expression
 
 LONG, DOUBLE, STRING = Types.LONG(), Types.DOUBLE(), Types.STRING()
+DAY_MS = 86_400_000
 
 
 def q0(tables: Tables) -> DataStream[Any]:
@@ -69,12 +70,13 @@ def q5(tables: Tables) -> DataStream[Any]:
     count = Types.TUPLE([LONG, LONG, LONG])
     counts = (
         tables.timed("bid")
-        .key_by(field("auction"))
+        .key_by(field("auction"), LONG)
         .window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2)))
-        .aggregate(plain.Count(), plain.WithEnd(), LONG, count)
+        .aggregate({"bids": agg.count()})
     )
     return (
-        counts.key_by(field(2))
+        counts.map(as_tuple(field("auction"), field("bids"), field("window_end")), count)
+        .key_by(field(2), LONG)
         .window(TumblingEventTimeWindows.of(Time.seconds(2)))
         .process(plain.Most(), count)
     )
@@ -89,42 +91,50 @@ def q11(tables: Tables) -> DataStream[Any]:
     )
 
 
-def _is(condition: Expression) -> Expression:
-    """1 where a condition holds, else 0."""
-    return when(condition).then(1).otherwise(0)
+def _ranks(prefix: str, aggregate: Any, *arguments: str) -> dict[str, Any]:
+    """Return an aggregate of all bids and of three ranges of prices."""
+    price = field("price")
+    ranges = (
+        None,
+        price < 10_000,
+        (price >= 10_000) & (price < 1_000_000),
+        price >= 1_000_000,
+    )
+    return {f"{prefix}{n}": aggregate(*arguments, where=where) for n, where in enumerate(ranges)}
+
+
+DAY = field("dateTime") // DAY_MS
+STATISTICS = {
+    **_ranks("bids", agg.count),
+    **_ranks("bidders", agg.count_distinct, "bidder"),
+    **_ranks("auctions", agg.count_distinct, "auction"),
+}
+
+
+def q15(tables: Tables) -> DataStream[Any]:
+    days = tables.rows("bid").key_by(DAY, LONG).aggregate(STATISTICS)
+    return days.map(
+        lambda found: (plain.day_of(found[0] * DAY_MS), *found[1:]),
+        Types.TUPLE([STRING, *[LONG] * 12]),
+    )
 
 
 def q17(tables: Tables) -> DataStream[Any]:
-    price, day = field("price"), field("dateTime") // 86_400_000
-    numbers = Types.TUPLE([LONG] * 9)
-    bids = tables.rows("bid").map(
-        as_tuple(
-            field("auction"),
-            day,
-            lit(1),
-            _is(price < 10_000),
-            _is((price >= 10_000) & (price < 1_000_000)),
-            _is(price >= 1_000_000),
-            price,
-            price,
-            price,
-        ),
-        numbers,
-    )
-    one, other = argument(0), argument(1)
-    totals = bids.key_by(as_tuple(field(0), field(1)), Types.TUPLE([LONG, LONG])).reduce(
-        as_tuple(
-            one[0],
-            one[1],
-            *(one[i] + other[i] for i in range(2, 6)),
-            least(one[6], other[6]),
-            greatest(one[7], other[7]),
-            one[8] + other[8],
+    found = (
+        tables.rows("bid")
+        .key_by(as_tuple(field("auction"), DAY), Types.TUPLE([LONG, LONG]))
+        .aggregate(
+            {
+                **_ranks("bids", agg.count),
+                "least": agg.min("price"),
+                "most": agg.max("price"),
+                "mean": agg.mean("price"),
+                "total": agg.sum("price"),
+            }
         )
     )
-    return totals.map(
-        lambda t: (t[0], plain.day_of(t[1] * 86_400_000), *t[2:8], t[8] / t[2], t[8]),
-        plain.AUCTION_DAY,
+    return found.map(
+        lambda row: (row[0], plain.day_of(row[1] * DAY_MS), *row[2:]), plain.AUCTION_DAY
     )
 
 

@@ -5,6 +5,7 @@ Method: five thousand events over fifty seconds of event time, so that windows a
 target in-process with two subtasks.
 """
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.process
 EVENTS = 5000
 RATE = 100
 IN_PROCESS = {"execution.target": "in-process"}
+AGGREGATING = ("Aggregate: ", "SlidingEventTimeWindows: ")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +89,20 @@ def test_expressions_are_evaluated_for_every_record(folder, query):
     assert "called, it" not in text
     bids = EVENTS * events.BIDS_OF_A_ROUND // events.EVENTS_OF_A_ROUND
     assert f": {bids:,} evaluated" in text
+
+
+@pytest.mark.skipif(runtime_here() != "native", reason="only the native runtime has columns")
+@pytest.mark.parametrize("query", ["q5", "q15", "q17"])
+def test_aggregates_group_batches(folder, query):
+    from penstock.datastream.connectors import DiscardingSink
+
+    env, stream = program.stream_of("expressions", query, folder, **IN_PROCESS)
+    stream.sink_to(DiscardingSink())
+    lines = [line.strip() for line in env.explain(analyze=True).splitlines()]
+    (counts,) = (line for line in lines if line.startswith(AGGREGATING))
+    assert re.search(r"\b[1-9]\d* batches in columns", counts), counts
+    bids = EVENTS * events.BIDS_OF_A_ROUND // events.EVENTS_OF_A_ROUND
+    assert f"{bids:,} records in" in counts
 
 
 def test_events_have_the_ratio_of_nexmark_and_a_prefix_is_a_prefix():
