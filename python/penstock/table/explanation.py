@@ -9,6 +9,7 @@ from penstock.table.job import check_changes
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, kinds_text
 from penstock.table.plan.translation import translate
+from penstock.table.pruning import Pruning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,11 @@ def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Seq
     shows_kinds = ExplainDetail.CHANGELOG_MODE in details or "CHANGELOG_MODE" in details
     _check(environment, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
-    physical = "\n".join(_tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in nodes)
+    pruning = Pruning()
+    pruned = [pruning.pruned(node) for node in nodes]
+    physical = "\n".join(
+        _tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in pruned
+    )
     parts = [
         ("Abstract Syntax Tree", plain),
         ("Optimized Physical Plan", physical),

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan import nodes as n
-from penstock.table.plan.expressions import columns_of
+from penstock.table.plan.expressions import Column, columns_of, substituted
+from penstock.table.plan.predicates import predicates_of
 
 if TYPE_CHECKING:
+    from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
 
 
@@ -40,7 +42,9 @@ class Pruning:
             case n.Scan():
                 if needed is None or len(needed) >= len(node.schema):
                     return node
-                return replace(node, source=node.source.with_columns(sorted(needed)))
+                positions = tuple(sorted(needed))
+                source = node.source.with_columns(list(positions))
+                return replace(node, source=source, projected=positions)
             case n.Project():
                 used = _used(
                     node.expressions
@@ -49,6 +53,7 @@ class Pruning:
                 )
                 return replace(node, input=self.pruned(node.input, used))
             case n.Filter():
+                node = replace(node, input=filtered_scan(node.input, node.condition))
                 used = None if needed is None else needed | _used([node.condition])
                 return replace(node, input=self.pruned(node.input, used))
             case n.AssignWatermarks():
@@ -70,6 +75,26 @@ class Pruning:
                     changed = replace(changed, **{name: made})
         result: Node = changed
         return result
+
+
+def filtered_scan(node: Node, condition: Expression) -> Node:
+    """Return a scan that leaves out rows which a filter behind it drops, as far as it can.
+
+    A watermark between them keeps the scan as it is: rows that are dropped move time on.
+    """
+    match node:
+        case n.Scan():
+            found = predicates_of(condition, node.schema.names)
+            source = node.source.with_predicates(found) if found else None
+            if source is None:
+                return node
+            return replace(node, source=source, predicates=found)
+        case n.Project() if all(
+            isinstance(node.expressions[i], Column) for i in columns_of(condition)
+        ):
+            inner = substituted(condition, node.expressions)
+            return replace(node, input=filtered_scan(node.input, inner))
+    return node
 
 
 def _used(expressions: Any) -> frozenset[int]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.table.formats.row_format import KindedRow, RowFormat
+    from penstock.table.plan.predicates import Predicate
 
 BULK_FORMATS: Final = ("avro", "orc", "parquet")
 
@@ -43,6 +44,8 @@ class TableFileFormat(FileFormat):
         partition_keys: The columns that folders named ``key=value`` hold.
         default_partition: The value in the name of a folder that stands for NULL.
         metadata_keys: The metadata columns behind the physical ones.
+        predicates: The conditions of rows that are wanted.
+        skipped: How many files and pieces of files held none.
     """
 
     def __init__(self, row_type: types.RowType, stored: types.RowType) -> None:
@@ -52,6 +55,8 @@ class TableFileFormat(FileFormat):
         self.partition_keys: tuple[str, ...] = ()
         self.default_partition = ""
         self.metadata_keys: tuple[str, ...] = ()
+        self.predicates: tuple[Predicate, ...] = ()
+        self.skipped = 0
 
     def get_produced_type(self) -> TypeInformation | None:
         """Return None: record batches have no declared type of elements."""
@@ -67,6 +72,33 @@ class TableFileFormat(FileFormat):
         """Return a format that reads only some of the physical columns."""
         del positions
         return self
+
+    def with_predicates(self, predicates: Sequence[Predicate]) -> TableFileFormat | None:
+        """Return a format that skips what holds no wanted rows; None if nothing can be skipped."""
+        found = [predicate for predicate in predicates if self._checks(predicate.column)]
+        if not found:
+            return None
+        made = copy.copy(self)
+        made.predicates = tuple(found)
+        return made
+
+    def _checks(self, column: str) -> bool:
+        """Return whether values of a column are known before rows are read."""
+        return column in self.partition_keys
+
+    def excludes(self, path: str) -> bool:
+        """Return whether the partition of a file holds no wanted rows, and count the file then."""
+        wanted = [p for p in self.predicates if p.column in self.partition_keys]
+        if not wanted:
+            return False
+        values = partition_values(path, self.default_partition)
+        fields = {field.name: field for field in self.row_type}
+        for predicate in wanted:
+            value = _partition_value(values, fields[predicate.column], path)
+            if value is None or not predicate.may_hold(value, value):
+                self.skipped += 1
+                return True
+        return False
 
     def completed(
         self, columns: Sequence[pa.Array], length: int, path: str, kinds: Sequence[int] | None
@@ -177,6 +209,8 @@ class LinesOfTable(TableFileFormat):
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
         """Yield a batch for each block of lines."""
+        if self.excludes(what.path):
+            return
         for position, block in line_blocks(file, what):
             lines = block.split(b"\n")
             if not lines[-1]:
@@ -230,6 +264,8 @@ class ColumnsOfTable(TableFileFormat):
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
         """Yield a batch for each piece; positions are the numbers of pieces."""
+        if self.excludes(what.path):
+            return
         for number, table in enumerate(self.pieces(file, what.start), what.start):
             batches = [
                 self._completed(table.slice(start, BATCH_ROWS), what.path)
@@ -266,14 +302,36 @@ class ParquetOfTable(ColumnsOfTable):
 
     reads_arrow = True
 
+    def _checks(self, column: str) -> bool:
+        """Return True: row groups have bounds of all columns, or none."""
+        del column
+        return True
+
+    def _is_wanted(self, group: Any) -> bool:
+        """Return whether the bounds of a row group's columns allow wanted rows."""
+        bounds = {}
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.is_stats_set and column.statistics.has_min_max:
+                bounds[column.path_in_schema] = column.statistics.min, column.statistics.max
+        return all(
+            predicate.may_hold(*bounds[predicate.column])
+            for predicate in self.predicates
+            if predicate.column in bounds
+        )
+
     def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
-        """Yield the row groups."""
+        """Yield the row groups; empty ones in place of those without wanted rows."""
         from pyarrow import parquet
 
         opened = parquet.ParquetFile(file)
         present = set(opened.schema_arrow.names)
         names = [name for name in self.wanted_names() if name in present]
         for number in range(first, opened.num_row_groups):
+            if self.predicates and not self._is_wanted(opened.metadata.row_group(number)):
+                self.skipped += 1
+                yield opened.schema_arrow.empty_table().select(names)
+                continue
             yield opened.read_row_group(number, columns=names)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.connectors.file_formats import TableFileFormat
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.formats.row_format import RowFormat
+    from penstock.table.plan.predicates import Predicate
 
 METADATA: Final[dict[str, types.DataType]] = {
     "file.path": types.DataTypes.STRING().not_null(),
@@ -181,6 +182,11 @@ class FilesystemSource(TableSource):
     def with_columns(self, positions: Sequence[int]) -> TableSource:
         """Return a source that parses only some of the columns."""
         return FilesystemSource(self._path, self._format.with_columns(positions), self._interval_ms)
+
+    def with_predicates(self, predicates: Sequence[Predicate]) -> TableSource | None:
+        """Return a source that skips files and pieces of files without rows that are wanted."""
+        made = self._format.with_predicates(predicates)
+        return None if made is None else FilesystemSource(self._path, made, self._interval_ms)
 
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that reads the files."""

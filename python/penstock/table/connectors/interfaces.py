@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.graph.transformations import Transformation
     from penstock.table.formats.row_format import RowFormat
+    from penstock.table.plan.predicates import Predicate
     from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.types import DataType, RowType
 
@@ -94,6 +95,15 @@ class TableSource(ABC):
         """
         del positions
         return self
+
+    def with_predicates(self, predicates: Sequence[Predicate]) -> TableSource | None:
+        """Return a source that may leave out rows which do not meet all predicates.
+
+        Returns:
+            None if it would read every row all the same.
+        """
+        del predicates
+        return None
 
     @abstractmethod
     def transformation(self, context: ExecutionContext) -> Transformation:

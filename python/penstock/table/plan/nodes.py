@@ -18,6 +18,7 @@ from penstock.table.plan.schema import Field, Schema
 
 if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall, Frame, OrderItem
+    from penstock.table.plan.predicates import Predicate
 
 #: The name of the column of row kinds of a batch of changes.
 ROW_KIND: Final = "$row_kind"
@@ -85,16 +86,27 @@ class Scan(Node):
             ``Transformation`` whose records are batches as described above.
         kinds: The row kinds that the table has.
         is_bounded: Whether the rows end.
+        projected: The positions of the columns whose values are read; None for all.
+        predicates: The conditions by which the source leaves rows out, as far as it can.
     """
 
     name: str
     source: Any
     kinds: frozenset[int] = frozenset({INSERT})
     is_bounded: bool = True
+    projected: tuple[int, ...] | None = None
+    predicates: tuple[Predicate, ...] = ()
 
     def describe(self) -> str:
         """Return the node's line."""
-        return f"TableSourceScan(table=[[{self.name}]], fields=[{', '.join(self.schema.names)}])"
+        names = self.schema.names
+        parts = [self.name]
+        if self.predicates:
+            parts.append(f"filter=[{' AND '.join(map(str, self.predicates))}]")
+        if self.projected is not None:
+            names = [names[i] for i in self.projected]
+            parts.append(f"project=[{', '.join(names)}]")
+        return f"TableSourceScan(table=[[{', '.join(parts)}]], fields=[{', '.join(names)}])"
 
 
 @dataclass(frozen=True)
