@@ -1,5 +1,10 @@
 """The SQL shell: scripts, options, errors with their places, completion; as a process; in cells."""
 
+import os
+import pty
+import select
+import sys
+import time
 import types
 
 import pytest
@@ -201,6 +206,56 @@ def test_a_script_as_a_process(tmp_path):
     assert "script.sql, line 2: [ERROR] ValidationException" in outcome.err
     assert "From line 3, column 3" in outcome.err
     assert "Traceback" not in outcome.err
+
+
+class Terminal:
+    """A shell at a terminal of its own."""
+
+    def __init__(self, *words, **variables):
+        self.output = ""
+        self.process, self.file = pty.fork()
+        if self.process == 0:
+            os.environ.update(variables)
+            os.execv(sys.executable, [sys.executable, "-m", "penstock", "sql", *words])
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def read_until(self, wanted):
+        """Return the output up to a text and keep what follows it."""
+        deadline_s = time.monotonic() + 60
+        while wanted not in self.output:
+            left_s = deadline_s - time.monotonic()
+            assert select.select([self.file], [], [], max(left_s, 0))[0], self.output
+            self.output += os.read(self.file, 4096).decode(errors="replace")
+        found, _, self.output = self.output.partition(wanted)
+        return found
+
+    def status(self):
+        status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+        os.close(self.file)
+        return status
+
+
+def test_at_a_terminal_a_query_is_cancelled_and_the_shell_goes_on(tmp_path):
+    history = tmp_path / "history"
+    terminal = Terminal("-t", "local", "-p", "1", PENSTOCK_SQL_HISTORY=str(history))
+    terminal.read_until(PROMPT)
+    terminal.type(
+        "CREATE TABLE g (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '5');\n"
+    )
+    terminal.read_until(f"OK\r\n{PROMPT}")
+    terminal.type("SELECT n FROM g;\n")
+    terminal.read_until("| +I |")
+    terminal.type("\x03")
+    terminal.read_until("The query was cancelled")
+    terminal.read_until(PROMPT)
+    terminal.type("SELECT\n 'done' AS word;\n")
+    assert CONTINUED in terminal.read_until("1 row in set")
+    terminal.read_until(PROMPT)
+    terminal.type("QUIT;\n")
+    assert terminal.status() == 0
+    assert "SELECT n FROM g;" in history.read_text()
 
 
 def test_cells_of_notebooks_run_statements(monkeypatch, lines):

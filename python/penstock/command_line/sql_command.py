@@ -156,7 +156,7 @@ def _wait(shell: SqlShell) -> None:
     """Wait for the jobs of insertions; one that fails ends the command with 1."""
     running = shell.running_jobs()
     if running and sys.stdin.isatty():
-        click.echo(f"Waiting for {len(running)} jobs; Ctrl-C cancels them.", err=True)
+        click.echo(f"Waiting for jobs; Ctrl-C cancels them: {', '.join(running)}", err=True)
     try:
         shell.wait_for_jobs()
     except KeyboardInterrupt:
