@@ -1,7 +1,9 @@
 """Configuration of Sphinx: `make docs` builds a site from these pages and from the docstrings."""
 
+import importlib
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 project = "penstock"
@@ -55,17 +57,25 @@ def _add_contents(app, name, source):
             )
 
 
-_shown = set()
+@cache
+def _homes():
+    """Return the module whose page shows a class, by class: the deepest one that exports it."""
+    homes = {}
+    pages = Path(__file__).with_name("reference").glob("*.md")
+    for name in sorted((page.stem for page in pages), key=lambda name: (-name.count("."), name)):
+        module = importlib.import_module(name)
+        for member in getattr(module, "__all__", vars(module)):
+            value = getattr(module, member)
+            if isinstance(value, type) and (hasattr(module, "__all__") or value.__module__ == name):
+                homes.setdefault(value, name)
+    return homes
 
 
-def _skip_shown(app, what, name, member, skip, options):
-    """Skip a class that an earlier module has shown, and what its docstring says already."""
-    if type(member).__name__ == "_tuplegetter":  # of a NamedTuple, whose docstring has Attributes
+def _skip_elsewhere(app, what, name, member, skip, options):
+    """Skip a class that the page of another module shows."""
+    page = app.env.docname.rpartition("/")[2]
+    if what == "module" and isinstance(member, type) and _homes().get(member, page) != page:
         return True
-    if what == "module" and isinstance(member, type):
-        if member in _shown:
-            return True
-        _shown.add(member)
     return None
 
 
@@ -78,5 +88,5 @@ def _copy_first_page(app, error):
 def setup(app):
     """Called by Sphinx."""
     app.connect("source-read", _add_contents)
-    app.connect("autodoc-skip-member", _skip_shown)
+    app.connect("autodoc-skip-member", _skip_elsewhere)
     app.connect("build-finished", _copy_first_page)

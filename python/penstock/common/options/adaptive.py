@@ -16,35 +16,36 @@ SCHEDULER: Final = Option(
         },
     ),
     "Default",
-    "with Adaptive a streaming job runs with the slots that there are, up to its parallelism, and "
-    "changes it when TaskExecutors come or go; see [Adaptive jobs](rescaling.md#adaptive-jobs)",
+    "with Adaptive, a streaming job uses the slots that exist, up to its parallelism, and "
+    "changes its parallelism when TaskExecutors come or go; see [Adaptive "
+    "jobs](rescaling.md#adaptive-jobs)",
 )
 RESOURCE_WAIT_TIMEOUT: Final = Option(
     "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
     DurationType(),
     300_000,
-    "how long an adaptive job that does not run waits for slots; then it runs with those that "
-    "there are, or fails if there is not one for each slot sharing group",
+    "longest time that an adaptive job waits for slots before it runs; then it starts with "
+    "the slots that exist, or fails if a slot sharing group has none",
     alternate_keys=("jobmanager.adaptive-scheduler.resource-wait-timeout",),
 )
 STABILIZATION_TIMEOUT: Final = Option(
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
     DurationType(),
     10_000,
-    "how long an adaptive job that could run with the slots that there are waits for the others",
+    "time that an adaptive job which could run with the existing slots waits for the others",
     alternate_keys=("jobmanager.adaptive-scheduler.resource-stabilization-timeout",),
 )
 COOLDOWN: Final = Option(
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling",
     DurationType(),
     30_000,
-    "how long an adaptive job runs before it is rescaled to more slots",
+    "shortest time that an adaptive job runs before it is rescaled to more slots",
     alternate_keys=("jobmanager.adaptive-scheduler.scaling-interval.min",),
 )
 EXECUTING_STABILIZATION_TIMEOUT: Final = Option(
     "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout",
     DurationType(),
     60_000,
-    "how long an adaptive job that runs and could have some more slots waits for the others",
+    "time that a running adaptive job which could use some more slots waits for the others",
     alternate_keys=("jobmanager.adaptive-scheduler.scaling-interval.max",),
 )

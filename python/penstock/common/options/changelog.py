@@ -46,8 +46,8 @@ ENABLED: Final = _changelog(
     "enabled",
     BooleanType(),
     False,
-    "whether checkpoints write a log of what has changed, and the whole of keyed state is written "
-    "beside them; see [A log of changes](checkpoints.md#a-log-of-changes)",
+    "let checkpoints write a log of changes, and write full snapshots of keyed state beside "
+    "them; see [A log of changes](checkpoints.md#a-log-of-changes)",
 )
 STORAGE: Final = _changelog(
     "storage",
@@ -59,32 +59,32 @@ MATERIALIZE: Final = _changelog(
     "periodic-materialize.enabled",
     BooleanType(),
     True,
-    "whether the whole of keyed state is written from time to time, so that the log begins anew",
+    "write a full snapshot of keyed state periodically, so that the log starts again",
 )
 MATERIALIZE_INTERVAL: Final = _changelog(
-    "periodic-materialize.interval", DurationType(1), 600_000, "how often"
+    "periodic-materialize.interval", DurationType(1), 600_000, "interval of full snapshots"
 )
 MAX_FAILURES: Final = _changelog(
     "max-failures-allowed",
     IntegerType(0),
     3,
-    "how often in a row that may fail before the task does",
+    "number of full snapshots in a row that may fail before the task does",
 )
 BASE_PATH: Final[Option[str | None]] = _dstl(
-    "base-path", FolderType(), None, "where the files of the log are"
+    "base-path", FolderType(), None, "directory of the files of the log"
 )
-COMPRESSION: Final = _dstl(
-    "compression.enabled", BooleanType(), False, "whether the log is compressed, by zlib"
-)
+COMPRESSION: Final = _dstl("compression.enabled", BooleanType(), False, "compress the log by zlib")
 RETRY_POLICY: Final = _dstl(
     "upload.retry-policy",
     ChoiceType("fixed", "none"),
     "fixed",
-    "whether it is tried again to write a part of the log that could not be written",
+    "whether a failed write of the log is retried",
 )
-MAX_ATTEMPTS: Final = _dstl("upload.max-attempts", IntegerType(1), 3, "how often it is tried")
+MAX_ATTEMPTS: Final = _dstl(
+    "upload.max-attempts", IntegerType(1), 3, "number of attempts to write a part of the log"
+)
 ATTEMPT_DELAY: Final = _dstl(
-    "upload.next-attempt-delay", DurationType(), 500, "how long after an attempt the next one is"
+    "upload.next-attempt-delay", DurationType(), 500, "delay between two attempts"
 )
 
 

@@ -40,40 +40,46 @@ def _checkpointing(
 
 
 INTERVAL: Final[Option[int | None]] = _checkpointing(
-    "interval", DurationType(10), None, "the distance of checkpoints; none are taken without it"
+    "interval", DurationType(10), None, "interval of checkpoints; without it none are taken"
 )
 MODE: Final[Option[str]] = _checkpointing(
     "mode",
     ChoiceType("EXACTLY_ONCE", "AT_LEAST_ONCE"),
     "EXACTLY_ONCE",
-    "what checkpoints guarantee",
+    "guarantee of checkpoints",
 )
 TIMEOUT: Final[Option[int]] = _checkpointing(
-    "timeout", DurationType(10), 600_000, "after how long a checkpoint is given up"
+    "timeout", DurationType(10), 600_000, "time after which a checkpoint is aborted"
 )
 MIN_PAUSE: Final[Option[int]] = _checkpointing(
-    "min-pause", DurationType(), 0, "how long after one checkpoint the next may begin"
+    "min-pause",
+    DurationType(),
+    0,
+    "shortest time between the end of a checkpoint and the start of the next",
 )
 MAX_CONCURRENT: Final[Option[int]] = _checkpointing(
     "max-concurrent-checkpoints",
     IntegerType(1),
     1,
-    "how many checkpoints may be under way at a time",
+    "maximum number of pending checkpoints",
 )
 TOLERABLE_FAILURES: Final[Option[int]] = _checkpointing(
-    "tolerable-failed-checkpoints", IntegerType(0), 0, "how many checkpoints in a row may fail"
+    "tolerable-failed-checkpoints",
+    IntegerType(0),
+    0,
+    "number of checkpoints in a row that may fail",
 )
 RETENTION: Final[Option[str]] = _checkpointing(
     "externalized-checkpoint-retention",
     ChoiceType("NO_EXTERNALIZED_CHECKPOINTS", "RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION"),
     "NO_EXTERNALIZED_CHECKPOINTS",
-    "what happens to checkpoints when the job is cancelled",
+    "whether checkpoints are kept or deleted when the job is cancelled or fails",
 )
 UNALIGNED: Final[Option[bool]] = _checkpointing(
     "unaligned.enabled",
     BooleanType(),
     False,
-    "whether checkpoints overtake data that waits in buffers",
+    "let barriers overtake the data in buffers",
     "execution.checkpointing.unaligned",
 )
 FORCE_UNALIGNED: Final[Option[bool]] = _checkpointing(
@@ -86,35 +92,36 @@ ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     "aligned-checkpoint-timeout",
     DurationType(),
     0,
-    "after how long of waiting a checkpoint overtakes data; 0 for at once",
+    "time that barriers wait before they overtake data; 0 for none",
     "execution.checkpointing.alignment-timeout",
 )
 BARRIER_BUFFER: Final[Option[str]] = Option(
     "penstock.checkpointing.barrier-buffer",
     ChoiceType("NONE", "MEMORY", "DISK"),
     "NONE",
-    "where data waits that came behind a barrier: in its channel, which stops, or, as in Flink "
-    "1.5, in the memory or on the disk of the task that reads it",
+    "where data behind a barrier waits: in its channel, which stops, or, as in Flink 1.5, in "
+    "the memory or on the disk of the task that reads it",
 )
 BARRIER_BUFFER_LIMIT: Final[Option[int]] = Option(
     "penstock.checkpointing.barrier-buffer.max-size",
     IntegerType(-1),
     -1,
-    "bytes that may wait in a task's barrier buffer before it gives the checkpoint up; -1 for any",
+    "bytes that may wait in a task's barrier buffer before the checkpoint is aborted; -1 for "
+    "no limit",
     alternate_keys=("task.checkpoint.alignment.max-size",),
 )
 STORAGE: Final[Option[str]] = _checkpointing(
     "storage",
     ChoiceType("jobmanager", "filesystem"),
     "jobmanager",
-    "whether checkpoints are kept by the driver or in files",
+    "whether the driver keeps checkpoints in memory, or they are files",
     "state.checkpoint-storage",
 )
 FOLDER: Final[Option[str | None]] = _checkpointing(
     "dir",
     FolderType(),
     None,
-    "where the files of checkpoints are",
+    "directory of the files of checkpoints",
     "state.checkpoints.dir",
     "state.backend.fs.checkpointdir",
 )
@@ -122,34 +129,34 @@ NUM_RETAINED: Final[Option[int]] = _checkpointing(
     "num-retained",
     IntegerType(1),
     1,
-    "how many completed checkpoints are kept",
+    "number of completed checkpoints to keep",
     "state.checkpoints.num-retained",
 )
 INCREMENTAL: Final[Option[bool]] = _checkpointing(
     "incremental",
     BooleanType(),
     False,
-    "whether checkpoints write only the key groups that have changed since the last complete one",
+    "write only the key groups that have changed since the last complete checkpoint",
     "state.backend.incremental",
 )
 SNAPSHOT_COMPRESSION: Final[Option[bool]] = _checkpointing(
     "snapshot-compression",
     BooleanType(),
     False,
-    "whether snapshots of keyed state are compressed, each key group by zlib",
+    "compress snapshots of keyed state, each key group by zlib",
 )
 AFTER_TASKS_FINISH: Final[Option[bool]] = _checkpointing(
     "checkpoints-after-tasks-finish",
     BooleanType(),
     True,
-    "whether checkpoints are taken when some tasks have finished; tasks then end with one",
+    "take checkpoints when some tasks have finished; tasks then end with a last checkpoint",
     "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
 )
 INLINE_THRESHOLD: Final[Option[int]] = _checkpointing(
     "data-inline-threshold",
     MemorySizeType(),
     20 * 1024,
-    "bytes of the longest stream of state that has no file of its own",
+    "longest stream of state, in bytes, that is stored in the metadata instead of a file",
     "state.storage.fs.memory-threshold",
     "state.backend.fs.memory-threshold",
 )
@@ -157,8 +164,8 @@ WRITE_BUFFER_SIZE: Final[Option[int]] = _checkpointing(
     "write-buffer-size",
     MemorySizeType(1),
     1 << 20,
-    "bytes of a stream of state that gather before they are written to its file, unless "
-    "`execution.checkpointing.data-inline-threshold` is more",
+    "bytes of a stream of state that are collected before they are written to its file, "
+    "unless `execution.checkpointing.data-inline-threshold` is larger",
     "state.storage.fs.write-buffer-size",
     "state.backend.fs.write-buffer-size",
 )
@@ -166,7 +173,7 @@ PARALLEL_CLEANER: Final[Option[bool]] = _checkpointing(
     "cleaner.parallel-mode",
     BooleanType(),
     True,
-    "whether the files of a checkpoint that nobody needs any more are deleted several at a time",
+    "delete several files of an obsolete checkpoint at a time",
     "state.checkpoint.cleaner.parallel-mode",
 )
 LOCAL_BACKUP: Final[Option[bool | None]] = _checkpointing(
@@ -180,7 +187,7 @@ LOCAL_BACKUP_FOLDERS: Final[Option[tuple[str, ...]]] = _checkpointing(
     "local-backup.dirs",
     FoldersType(),
     (),
-    "folders for these copies; those of `io.tmp.dirs` without it",
+    "folders for these copies; the default is those of `io.tmp.dirs`",
     "taskmanager.state.local.root-dirs",
     scope="cluster",
 )
@@ -188,7 +195,7 @@ SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "savepoint-dir",
     FolderType(),
     None,
-    "where savepoints go when nothing else is said",
+    "directory of savepoints that are requested without one",
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )

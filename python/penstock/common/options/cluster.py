@@ -48,7 +48,7 @@ RUNTIME: Final[Option[str | None]] = Option(
     "penstock.runtime",
     ChoiceType("native", "pure"),
     None,
-    "the data plane of the workers; also `PENSTOCK_RUNTIME`",
+    "data plane of the workers; also `PENSTOCK_RUNTIME`",
     default_text="that of the driver, native",
     scope="cluster",
 )
@@ -56,7 +56,7 @@ PROGRESS: Final = Option(
     "penstock.progress",
     BooleanType(),
     True,
-    "whether the last line of a terminal shows how far a job is that takes longer than 2 s",
+    "show the progress of a job that takes longer than 2 s in the last line of the terminal",
 )
 SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
     "taskmanager.numberOfTaskSlots",
@@ -70,8 +70,8 @@ SHORT_TIME_SLICES: Final[Option[bool | None]] = Option(
     "penstock.short-time-slices",
     BooleanType(),
     None,
-    "whether TaskExecutors ask the kernel for short time slices (Linux 6.12 and later), so that no "
-    "record waits for another thread's slice to end",
+    "ask the kernel for short time slices of TaskExecutors (Linux 6.12 and later), so that no"
+    " record waits for the end of another thread's slice",
     default_text="true where `execution.buffer-timeout.interval` is 10 ms or less",
     scope="cluster",
 )
@@ -79,14 +79,14 @@ SLOT_REQUEST_TIMEOUT: Final = Option(
     "slot.request.timeout",
     DurationType(),
     300_000,
-    "how long a job waits for its slots",
+    "longest time that a job waits for its slots",
     scope="cluster",
 )
 SLOT_TIMEOUT: Final = Option(
     "taskmanager.slot.timeout",
     DurationType(),
     10_000,
-    "how long a TaskExecutor keeps a slot for a job that puts no task into it",
+    "time that a TaskExecutor keeps a slot for a job that deploys no task to it",
     alternate_keys=("pekko.ask.timeout",),
     scope="cluster",
 )
@@ -94,28 +94,28 @@ HEARTBEAT_INTERVAL: Final = Option(
     "heartbeat.interval",
     DurationType(1),
     10_000,
-    "how often driver and TaskExecutors show each other that they live",
+    "interval of the heartbeats between driver and TaskExecutors",
     scope="cluster",
 )
 HEARTBEAT_TIMEOUT: Final = Option(
     "heartbeat.timeout",
     DurationType(1),
     50_000,
-    "without a sign of life for that long, the other side counts as lost",
+    "time without heartbeats after which the other side counts as lost",
     scope="cluster",
 )
 SHUTDOWN_GRACE: Final = Option(
     "cluster.shutdown.grace",
     DurationType(),
     5_000,
-    "how long workers get to end before they are killed",
+    "time for workers to exit before they are killed",
     scope="cluster",
 )
 BIND_HOST: Final = Option(
     "jobmanager.bind-host",
     TextType(),
     "127.0.0.1",
-    "where the control port listens",
+    "address on which the control port listens",
     default_text="127.0.0.1; on a Spark cluster `spark.driver.host`",
     scope="cluster",
 )
@@ -125,7 +125,7 @@ RPC_ADDRESS: Final = Option(
     "jobmanager.rpc.address",
     TextType(),
     None,
-    "by which others dial the control port, if not by where it listens",
+    "address by which others reach the control port, if it is not the one on which it listens",
     default_text="`jobmanager.bind-host`; if that is every address, on Spark `spark.driver.host`",
     scope="cluster",
 )
@@ -133,43 +133,42 @@ FAILOVER_STRATEGY: Final = Option(
     "jobmanager.execution.failover-strategy",
     ChoiceType("region", "full"),
     "region",
-    "what is restarted after a failure: the tasks that exchange data with the failed one, or all",
+    "tasks that restart after a failure: those that exchange data with the failed one, or all",
 )
 RELEASE_PARTITIONS: Final = Option(
     "jobmanager.partition.release-during-job-execution",
     BooleanType(),
     True,
-    "in BATCH mode, delete what a step has written as soon as all who read it are done; with false "
-    "it is kept to the end, so that less is computed again after a loss",
+    "in BATCH mode, delete the output of a stage as soon as all its readers have finished; "
+    "with false it is kept to the end, so that less is recomputed after a loss",
 )
 CANCELLATION_INTERVAL: Final = Option(
     "task.cancellation.interval",
     DurationType(1),
     30_000,
-    "the time between two attempts to interrupt a task that does not react",
+    "time between two attempts to interrupt a task that does not react",
     alternate_keys=("task.cancellation-interval",),
 )
 CANCELLATION_TIMEOUT: Final = Option(
     "task.cancellation.timeout",
     DurationType(),
     180_000,
-    "after which a task that does not react ends its TaskExecutor; 0 waits for ever",
+    "time after which a task that does not react ends its TaskExecutor; 0 waits forever",
 )
 LIVENESS_TIMEOUT: Final = Option(
     "task.liveness.timeout",
     DurationType(),
     0,
-    "after which a task whose thread is held, by a function, a disk or a lock, ends its "
-    "TaskExecutor; more than a function takes for one element; 0 looks at none",
+    "time after which a task whose thread is held, by a function, a disk or a lock, ends its "
+    "TaskExecutor; must be longer than a function takes for one record; 0 turns it off",
     default_text="0 ms",
 )
 MANAGED_MEMORY: Final = Option(
     "taskmanager.memory.managed.size",
     MemorySizeType(1 << 20, may_be_zero=True),
     512 << 20,
-    "memory in a TaskExecutor, shared by its slots, in which keyed inputs of BATCH jobs are "
-    "sorted, beside 1 mb that each sort has at least; what exceeds it is sorted on disk, in "
-    "`io.tmp.dirs`",
+    "memory of a TaskExecutor, shared by its slots, for sorting keyed inputs of BATCH jobs, "
+    "beside at least 1 mb for each sort; the rest is sorted on disk, in `io.tmp.dirs`",
     alternate_keys=("taskmanager.memory.size",),
     scope="cluster",
 )
@@ -177,7 +176,7 @@ TEMPORARY_FOLDERS: Final = Option(
     "io.tmp.dirs",
     FoldersType(),
     (),
-    "folders for what exceeds memory, on the driver's machine and those of the workers",
+    "folders for data that exceeds memory, on the driver's machine and those of the workers",
     alternate_keys=("taskmanager.tmp.dirs",),
     default_text="the system's; in Spark its local folders",
     scope="cluster",
@@ -186,37 +185,37 @@ ATTACHED: Final = Option(
     "execution.attached",
     BooleanType(),
     True,
-    "whether `execute` waits for a job in a session, and a lost program has it cancelled; false "
-    "with `penstock run -d`, and refused elsewhere",
+    "whether `execute` waits for a job in a session, and the job is cancelled if its program "
+    "is lost; false with `penstock run -d`, and rejected elsewhere",
 )
 SESSION: Final[Option[str | None]] = Option(
     "penstock.session",
     TextType(),
     None,
-    "the session that a job goes to with target session: its name on this machine, or host:port; "
-    "also `PENSTOCK_SESSION`; see [Sessions](sessions.md)",
+    "session of the job, with target session: its name on this machine, or host:port; also "
+    "`PENSTOCK_SESSION`; see [Sessions](sessions.md)",
     default_text="the only one of this user on this machine",
 )
 MAX_ENDED_JOBS: Final = Option(
     "jobstore.max-capacity",
     IntegerType(1),
     100,
-    "how many jobs that have ended a session still shows",
+    "number of finished jobs that a session still shows",
     scope="cluster",
 )
 RPC_PORT: Final = Option(
     "jobmanager.rpc.port",
     IntegerType(0, 65535),
     6123,
-    "where `penstock jobmanager` listens; 0 for any free port",
+    "port on which `penstock jobmanager` listens; 0 for any free port",
     scope="cluster",
 )
 REGISTRATION_TIMEOUT: Final = Option(
     "taskmanager.registration.timeout",
     DurationType(1),
     300_000,
-    "how long `penstock taskexecutor` looks for its jobmanager before it gives up, and a program "
-    "for the one that takes its job up",
+    "time that `penstock taskexecutor` looks for its jobmanager, and a program for the "
+    "jobmanager that takes over its job",
     alternate_keys=("taskmanager.maxRegistrationDuration",),
     scope="cluster",
 )
@@ -224,8 +223,8 @@ LOG_LEVEL: Final[Option[str | None]] = Option(
     "logging.level",
     LevelType(),
     None,
-    "from which level on TaskExecutors log, user code included, where no logger has a level; on "
-    "target in-process the program's own logging counts",
+    "level from which on TaskExecutors log, user code included, unless a logger has its own "
+    "level; on target in-process, the program's own logging applies",
     alternate_keys=("python.logging.default.level", "env.log.level"),
     default_text="that of the driver's root logger; INFO where the program has not set up logging",
     scope="cluster",
@@ -234,8 +233,8 @@ LOG_LEVELS: Final[Option[dict[str, str]]] = Option(
     "python.logging.level.overrides",
     LevelsType(),
     {},
-    "from which level on TaskExecutors log, by the names of loggers, as `shop:DEBUG,py4j:ERROR`; "
-    "these win over what the program has set",
+    "levels from which on TaskExecutors log, by the names of loggers, such as "
+    "`shop:DEBUG,py4j:ERROR`; these override the program's",
     scope="cluster",
 )
 

@@ -22,9 +22,9 @@ TYPE: Final = Option(
         },
     ),
     "NONE",
-    "whether jobs go on when their driver, or their session's jobmanager, is started again: "
-    "`filesystem` keeps what that needs in a folder, `zookeeper` in a ZooKeeper beside it "
-    "(extra `penstock-engine[zookeeper]`)",
+    "whether jobs continue when their driver, or their session's jobmanager, is started "
+    "again: `filesystem` stores the needed data in a folder, `zookeeper` in a ZooKeeper "
+    "beside it (extra `penstock-engine[zookeeper]`)",
     alternate_keys=("recovery.mode", "high-availability"),
     scope="cluster",
 )
@@ -32,8 +32,8 @@ STORAGE_FOLDER: Final = Option[str | None](
     "high-availability.storageDir",
     FolderType(),
     None,
-    "the folder for that, on a file system that all drivers mount, or all jobmanagers and those "
-    "who look for them; with `zookeeper` for what is large, also in an object store",
+    "folder for that data, on a file system that all drivers, or all jobmanagers and their "
+    "clients, mount; with `zookeeper` for large data, also in an object store",
     alternate_keys=(
         "high-availability.zookeeper.storageDir",
         "recovery.zookeeper.storageDir",
@@ -44,8 +44,8 @@ CLUSTER_ID: Final = Option[str | None](
     "high-availability.cluster-id",
     TextType(),
     None,
-    "which program or session it is: drivers, or jobmanagers, with the same name take over from "
-    "each other",
+    "name of the program or session: drivers, or jobmanagers, with the same name take over "
+    "from each other",
     alternate_keys=(
         "high-availability.zookeeper.path.namespace",
         "recovery.zookeeper.path.namespace",
@@ -56,15 +56,14 @@ LEASE: Final = Option(
     "penstock.high-availability.lease",
     DurationType(500),
     10_000,
-    "how long a driver that is not heard of is waited for before another takes over, with "
-    "`filesystem`",
+    "time without a sign of life after which another driver takes over, with `filesystem`",
     scope="cluster",
 )
 ZOOKEEPER_QUORUM: Final = Option[str | None](
     "high-availability.zookeeper.quorum",
     TextType(),
     None,
-    "the servers of the ZooKeeper, `HOST:PORT` separated by commas",
+    "servers of the ZooKeeper, `HOST:PORT` separated by commas",
     alternate_keys=("recovery.zookeeper.quorum",),
     scope="cluster",
 )
@@ -72,7 +71,7 @@ ZOOKEEPER_ROOT: Final = Option(
     "high-availability.zookeeper.path.root",
     TextType(),
     "/penstock",
-    "the node below which each cluster id has its own",
+    "node below which each cluster id has its own",
     alternate_keys=("recovery.zookeeper.path.root",),
     scope="cluster",
 )
@@ -80,7 +79,7 @@ ZOOKEEPER_SESSION_TIMEOUT: Final = Option(
     "high-availability.zookeeper.client.session-timeout",
     DurationType(100),
     60_000,
-    "how long a driver that the ZooKeeper does not hear of is waited for before another takes over",
+    "time without a sign of life after which another driver takes over",
     alternate_keys=("recovery.zookeeper.client.session-timeout",),
     scope="cluster",
 )
@@ -88,7 +87,7 @@ ZOOKEEPER_CONNECTION_TIMEOUT: Final = Option(
     "high-availability.zookeeper.client.connection-timeout",
     DurationType(100),
     15_000,
-    "how long a first connection to the ZooKeeper is waited for",
+    "timeout of the first connection to the ZooKeeper",
     alternate_keys=("recovery.zookeeper.client.connection-timeout",),
     scope="cluster",
 )
@@ -96,14 +95,14 @@ ZOOKEEPER_ACL: Final = Option(
     "high-availability.zookeeper.client.acl",
     ChoiceType("open", "creator"),
     "open",
-    "who may read and write penstock's nodes of the ZooKeeper: everybody, or only clients that "
-    "prove what `high-availability.zookeeper.client.authorization` says",
+    "who may read and write penstock's nodes of the ZooKeeper: everybody, or only clients "
+    "with `high-availability.zookeeper.client.authorization`",
     scope="cluster",
 )
 ZOOKEEPER_AUTHORIZATION: Final[Option[dict[str, str]]] = Option(
     "high-availability.zookeeper.client.authorization",
     MapType(),
     {},
-    "what a client shows the ZooKeeper, by scheme, as `digest:'user:password'`",
+    "credentials of the client, by scheme, such as `digest:'user:password'`",
     scope="cluster",
 )

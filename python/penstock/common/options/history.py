@@ -17,7 +17,7 @@ ARCHIVE_FOLDER: Final[Option[str | None]] = Option(
     "jobmanager.archive.fs.dir",
     FolderType(),
     None,
-    "where the figures of a job are written when it has ended, a file for each job; a path or URL",
+    "directory for archives of ended jobs, one file for each job; a path or URL",
     default_text="nowhere",
     scope="cluster",
 )
@@ -33,29 +33,29 @@ REFRESH_INTERVAL: Final = Option(
     "historyserver.archive.fs.refresh-interval",
     DurationType(1),
     10_000,
-    "how often the history server looks for new archives",
+    "interval at which the history server looks for new archives",
     scope="cluster",
 )
 RETAINED_JOBS: Final = Option(
     "historyserver.archive.retained-jobs",
     IntegerType(-1),
     -1,
-    "how many archives the history server leaves in each directory, those of the jobs that ended "
-    "last; it deletes the files of the others; -1 leaves all",
+    "number of archives that the history server keeps in each directory, those of the jobs "
+    "that ended last; it deletes the others; -1 keeps all",
     scope="cluster",
 )
 ADDRESS: Final = Option(
     "historyserver.web.address",
     TextType(),
     "127.0.0.1",
-    "the address on which the history server listens",
+    "address on which the history server listens",
     scope="cluster",
 )
 PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "historyserver.web.port",
     PortRangeType(),
     (8082,),
-    "where the history server listens; 0 for any free port",
+    "port on which the history server listens; 0 for any free port",
     default_text="8082",
     scope="cluster",
 )
@@ -63,6 +63,6 @@ PAGE_REFRESH_INTERVAL: Final = Option(
     "historyserver.web.refresh-interval",
     DurationType(100),
     10_000,
-    "how often the page of the history server is told what is new",
+    "interval at which the page of the history server is updated",
     scope="cluster",
 )

@@ -31,15 +31,15 @@ FETCHER_INTERVAL: Final = Option(
     "metrics.fetcher.update-interval",
     DurationType(),
     10_000,
-    "how often TaskExecutors tell the driver their metrics while the REST interface is on; 0 for "
-    "never",
+    "interval at which TaskExecutors send metrics to the driver while the REST interface is "
+    "on; 0 for never",
     scope="cluster",
 )
 REPORTED_AT_END: Final = Option(
     "penstock.metrics.reported-at-end",
     BooleanType(),
     False,
-    "whether tasks tell the driver their metrics when they end although nothing else asks for "
+    "let tasks send their metrics to the driver when they end although nothing else asks for "
     "metrics; `explain(analyze=True)` sets it for its job",
     scope="cluster",
 )
@@ -47,7 +47,8 @@ REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "metrics.reporters",
     ListType(),
     (),
-    "which of the reporters named in `metrics.reporter.<name>.*` report; see [Metrics](metrics.md)",
+    "names of the reporters that run, of those in `metrics.reporter.<name>.*`; see "
+    "[Metrics](metrics.md)",
     default_text="all of them",
     scope="cluster",
 )
@@ -56,22 +57,21 @@ SCOPE_DELIMITER: Final = Option(
     "metrics.scope.delimiter",
     TextType(),
     ".",
-    "what stands between the parts of a metric's name, for StatsD and the log",
+    "separator between the parts of a metric's name, for StatsD and the log",
     scope="cluster",
 )
 SCOPE_DRIVER: Final = Option(
     "metrics.scope.jm",
     TextType(),
     "<host>.jobmanager",
-    "what names of the driver's metrics begin with; see "
-    "[Names of metrics](metrics.md#names-of-metrics)",
+    "prefix of the driver's metrics; see [Names of metrics](metrics.md#names-of-metrics)",
     scope="cluster",
 )
 SCOPE_DRIVER_JOB: Final = Option(
     "metrics.scope.jm-job",
     TextType(),
     "<host>.jobmanager.<job_name>",
-    "what names of a job's metrics begin with",
+    "prefix of a job's metrics",
     alternate_keys=("metrics.scope.jm.job",),
     scope="cluster",
 )
@@ -79,21 +79,21 @@ SCOPE_WORKER: Final = Option(
     "metrics.scope.tm",
     TextType(),
     "<host>.taskmanager.<tm_id>",
-    "what names of a TaskExecutor's metrics begin with",
+    "prefix of a TaskExecutor's metrics",
     scope="cluster",
 )
 SCOPE_TASK: Final = Option(
     "metrics.scope.task",
     TextType(),
     "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>",
-    "what names of a task's metrics begin with",
+    "prefix of a task's metrics",
     scope="cluster",
 )
 SCOPE_OPERATOR: Final = Option(
     "metrics.scope.operator",
     TextType(),
     "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>",
-    "what names of an operator's metrics begin with",
+    "prefix of an operator's metrics",
     scope="cluster",
 )
 

@@ -16,28 +16,28 @@ SEGMENT_SIZE: Final = Option(
     "taskmanager.memory.segment-size",
     MemorySizeType(1, INFINITE),
     32 << 10,
-    "the size of a network buffer",
+    "size of a network buffer",
     scope="cluster",
 )
 SEGMENTS: Final = Option(
     "taskmanager.memory.network.segments",
     IntegerType(1),
     2048,
-    "network buffers in a TaskExecutor for each job that it serves",
+    "number of network buffers in a TaskExecutor for each job that it serves",
     scope="cluster",
 )
 MIN_SEGMENT_SIZE: Final = Option(
     "taskmanager.memory.min-segment-size",
     MemorySizeType(1, INFINITE),
     256,
-    "the smallest debloated buffer",
+    "size of the smallest debloated buffer",
     scope="cluster",
 )
 STARTING_SEGMENT_SIZE: Final = Option(
     "taskmanager.memory.starting-segment-size",
     MemorySizeType(1, INFINITE),
     1 << 10,
-    "what the average of debloated buffers starts from",
+    "initial value of the average size of debloated buffers",
     scope="cluster",
 )
 BUFFERS_PER_CHANNEL: Final = Option(
@@ -58,7 +58,7 @@ BUFFERS_REQUEST_TIMEOUT: Final = Option(
     "taskmanager.network.memory.buffers-request-timeout",
     DurationType(1),
     30_000,
-    "how long a task waits for buffers that other tasks hold before it fails",
+    "time that a task waits for buffers that other tasks hold before it fails",
     alternate_keys=("taskmanager.network.memory.exclusive-buffers-request-timeout-ms",),
     scope="cluster",
 )
@@ -66,43 +66,43 @@ PARTITION_REQUEST_TIMEOUT: Final = Option(
     "taskmanager.network.partition-request-timeout",
     DurationType(),
     10_000,
-    "how long a TaskExecutor waits for a partition that its producer has not made yet",
+    "time that a TaskExecutor waits for a partition that its producer has not created yet",
     scope="cluster",
 )
 DEBLOAT_ENABLED: Final = Option(
     "taskmanager.network.memory.buffer-debloat.enabled",
     BooleanType(),
     False,
-    "make buffers smaller where the consumer is slow, so that what is in flight is processed in "
-    "the target time",
+    "make buffers smaller if the consumer is slow, so that in-flight data is processed in the"
+    " target time",
     scope="cluster",
 )
 DEBLOAT_TARGET: Final = Option(
     "taskmanager.network.memory.buffer-debloat.target",
     DurationType(1),
     1_000,
-    "that time",
+    "target time for processing in-flight data",
     scope="cluster",
 )
 DEBLOAT_PERIOD: Final = Option(
     "taskmanager.network.memory.buffer-debloat.period",
     DurationType(1),
     200,
-    "how often a task measures its pace and tells its producers",
+    "interval at which a task measures its throughput and notifies its producers",
     scope="cluster",
 )
 DEBLOAT_SAMPLES: Final = Option(
     "taskmanager.network.memory.buffer-debloat.samples",
     IntegerType(1),
     20,
-    "how many measurements the size averages",
+    "number of measurements over which the size is averaged",
     scope="cluster",
 )
 DEBLOAT_THRESHOLD: Final = Option(
     "taskmanager.network.memory.buffer-debloat.threshold-percentages",
     IntegerType(0, 100),
     25,
-    "by how many percent the size must change to be told",
+    "change of the size, in percent, below which producers are not notified",
     scope="cluster",
 )
 COMPRESSION_CODEC: Final = Option(
@@ -122,14 +122,15 @@ SPILL_THRESHOLD: Final = Option(
     "taskmanager.network.record.spill-threshold",
     MemorySizeType(),
     5 << 20,
-    "the longest record that is gathered in memory where it spans buffers; longer ones go through "
-    "a temporary file in `io.tmp.dirs`; less than 100 kb counts as that",
+    "longest record across several buffers that is assembled in memory; longer ones go "
+    "through a temporary file in `io.tmp.dirs`; less than 100 kb counts as 100 kb",
     scope="cluster",
 )
 SAME_HOST: Final = Option(
     "taskmanager.network.same-host.enabled",
     BooleanType(),
     True,
-    "TaskExecutors of one host exchange over a Unix socket and shared memory instead of TCP",
+    "let TaskExecutors of one host exchange data over a Unix socket and shared memory instead"
+    " of TCP",
     scope="cluster",
 )

@@ -19,7 +19,7 @@ NAME: Final = Option(
     "pipeline.name",
     TextType(),
     "Flink Streaming Job",
-    "the name of jobs that are executed without one",
+    "name of jobs that are executed without one",
 )
 PARALLELISM: Final = Option(
     "parallelism.default", IntegerType(1), 1, "parallelism of operators that set none"
@@ -35,7 +35,7 @@ RUNTIME_MODE: Final = Option(
     "execution.runtime-mode",
     ChoiceType("STREAMING", "BATCH", "AUTOMATIC"),
     "STREAMING",
-    "whether the job streams or works through finite data",
+    "STREAMING, or BATCH for bounded input; AUTOMATIC chooses BATCH if all sources are bounded",
 )
 BATCH_SHUFFLE_MODE: Final = Option(
     "execution.batch-shuffle-mode",
@@ -48,21 +48,21 @@ BATCH_SHUFFLE_MODE: Final = Option(
         },
     ),
     "ALL_EXCHANGES_BLOCKING",
-    "whether in BATCH mode a step begins when those before it are done, reading what they left in "
-    "`io.tmp.dirs`, or all run at the same time",
+    "in BATCH mode, whether a stage starts when those before it have finished, reading their "
+    "files in `io.tmp.dirs`, or all stages run at the same time",
 )
 BUFFER_TIMEOUT: Final = Option(
     "execution.buffer-timeout.interval",
     DurationType(),
     100,
-    "how long a record waits in a buffer that is not full; 0 flushes after every record",
+    "longest time that a record waits in a buffer that is not full; 0 flushes after every record",
     alternate_keys=("execution.buffer-timeout",),
 )
 BUFFER_TIMEOUT_ENABLED: Final = Option(
     "execution.buffer-timeout.enabled",
     BooleanType(),
     True,
-    "with false, only full buffers are sent",
+    "flush buffers after the timeout; with false, only full buffers are sent",
 )
 CHAINING: Final = Option(
     "pipeline.operator-chaining.enabled",
@@ -87,27 +87,27 @@ DESCRIPTION_MODE: Final = Option(
     "pipeline.vertex-description-mode",
     ChoiceType("TREE", "CASCADING"),
     "TREE",
-    "whether the plan of the REST interface shows the operators of a vertex line by line, or in "
-    "one line",
+    "show the operators of a vertex line by line in the plan of the REST interface (TREE), or"
+    " in one line",
 )
 PARALLELISM_OVERRIDES: Final[Option[dict[str, int]]] = Option(
     "pipeline.jobvertex-parallelism-overrides",
     ParallelismsType(),
     {},
-    "the parallelism of vertices, by the ids that the REST interface and `penstock info --json` "
-    "show; it wins over the program's",
+    "parallelism of vertices, by the ids that the REST interface and `penstock info --json` "
+    "show; overrides the program's",
 )
 AUTO_GENERATE_UIDS: Final = Option(
     "pipeline.auto-generate-uids",
     BooleanType(),
     True,
-    "give operators without uid an id made from the topology; with false they are an error",
+    "generate ids from the topology for operators without uid; with false they are an error",
 )
 AUTO_WATERMARK_INTERVAL: Final = Option(
     "pipeline.auto-watermark-interval",
     DurationType(),
     200,
-    "how often watermarks are emitted; 0 turns it off",
+    "interval at which watermarks are emitted; 0 turns it off",
 )
 WINDOW_RESULT_TIMESTAMP: Final = Option(
     "pipeline.window-result-timestamp",
@@ -126,14 +126,14 @@ OBJECT_REUSE: Final = Option(
     "pipeline.object-reuse",
     BooleanType(),
     False,
-    "chained operators and states share objects that can change",
+    "let chained operators and states share mutable objects",
 )
 COLUMNS: Final = Option(
     "pipeline.columns",
     ChoiceType("auto", "off"),
     "auto",
-    "whether records travel as batches of columns where a source has them and operators compute "
-    "with them; the results are the same",
+    "let records travel as batches of columns if a source has them and operators compute with"
+    " them; results are the same",
 )
 CLOSURE_CLEANER: Final = Option(
     "pipeline.closure-cleaner-level",
@@ -146,23 +146,24 @@ JOB_PARAMETERS: Final = Option(
     "pipeline.global-job-parameters",
     MapType(),
     {},
-    "what functions may ask their runtime context for",
+    "parameters that functions can read from their runtime context",
 )
 LATENCY_INTERVAL: Final = Option(
     "metrics.latency.interval",
     DurationType(),
     0,
-    "how often sources send latency markers; 0 sends none",
+    "interval at which sources send latency markers; 0 sends none",
 )
 LATENCY_GRANULARITY: Final = Option(
     "metrics.latency.granularity",
     ChoiceType("single", "operator", "subtask"),
     "operator",
-    "what latencies are kept apart by, besides the operator that they were measured at",
+    "how latencies are grouped: for each operator only, for each source and operator, or for "
+    "each subtask",
 )
 COMMITTER_RETRIES: Final = Option(
     "sink.committer.retries",
     IntegerType(0),
     10,
-    "how often a committer of a sink tries a commit again that it was asked to retry",
+    "number of retries of a commit that a sink's committer asked to retry",
 )

@@ -23,7 +23,7 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "rest.bind-port",
     PortRangeType(),
     None,
-    "where the REST interface listens; 0 for any free port; see [REST interface](rest.md)",
+    "port of the REST interface; 0 for any free port; see [REST interface](rest.md)",
     alternate_keys=("rest.port", "web.port", "jobmanager.web.port"),
     default_text="there is none",
     scope="cluster",
@@ -32,7 +32,7 @@ ADDRESS: Final[Option[str | None]] = Option(
     "rest.address",
     TextType(),
     None,
-    "the host at which commands look for the REST interface whose port they are given by -D",
+    "host at which commands look for the REST interface whose port is set by -D",
     default_text="`jobmanager.rpc.address`, else localhost",
     scope="cluster",
 )
@@ -40,7 +40,7 @@ BIND_ADDRESS: Final = Option(
     "rest.bind-address",
     TextType(),
     "127.0.0.1",
-    "the address on which the REST interface listens",
+    "address on which the REST interface listens",
     alternate_keys=("web.address", "jobmanager.web.address"),
     scope="cluster",
 )
@@ -48,14 +48,14 @@ AUTHENTICATION: Final = Option(
     "rest.authentication",
     ChoiceType("token", "none"),
     "token",
-    "whether the REST interface asks for a token; without one it is open to all who reach it",
+    "require a token for the REST interface; with none, it is open to all who reach it",
     scope="cluster",
 )
 TOKEN: Final[Option[str | None]] = Option(
     "rest.token",
     TextType(),
     None,
-    "the token that the REST interface asks for",
+    "token of the REST interface",
     default_text="a new one for each cluster",
     scope="cluster",
 )
@@ -63,92 +63,94 @@ READ_ONLY: Final = Option(
     "rest.read-only",
     BooleanType(),
     False,
-    "whether the REST interface refuses what changes a job: cancel, stop, savepoints, checkpoints",
+    "reject requests to the REST interface that change a job: cancel, stop, savepoints, "
+    "checkpoints",
     scope="cluster",
 )
 CANCEL_ON_PAGE: Final = Option(
     "web.cancel.enable",
     BooleanType(),
     True,
-    "whether the dashboard has buttons that cancel or stop a job",
+    "show buttons in the dashboard that cancel or stop a job",
     scope="cluster",
 )
 RESCALE_ON_PAGE: Final = Option(
     "web.rescale.enable",
     BooleanType(),
     True,
-    "whether the dashboard has a button that rescales a job",
+    "show a button in the dashboard that rescales a job",
     scope="cluster",
 )
 MAX_CONTENT: Final = Option(
     "rest.server.max-content-length",
     MemorySizeType(1024),
     64 * 1024,
-    "the longest body that the REST interface takes",
+    "longest body that the REST interface accepts",
     scope="cluster",
 )
 FLAME_GRAPHS: Final = Option(
     "rest.flamegraph.enabled",
     BooleanType(),
     False,
-    "whether the REST interface and the dashboard show where tasks spend their time",
+    "let the REST interface and the dashboard show where tasks spend their time",
     scope="cluster",
 )
 FLAME_GRAPH_SAMPLES: Final = Option(
     "rest.flamegraph.num-samples",
     IntegerType(1, 10_000),
     100,
-    "how often the threads of a task are looked at for a flame graph",
+    "number of samples of a task's threads for a flame graph",
     scope="cluster",
 )
 FLAME_GRAPH_DELAY: Final = Option(
     "rest.flamegraph.delay-between-samples",
     DurationType(1),
     50,
-    "the time between two looks for a flame graph",
+    "time between two samples",
     scope="cluster",
 )
 FLAME_GRAPH_DEPTH: Final = Option(
     "rest.flamegraph.stack-depth",
     IntegerType(1, 200),
     100,
-    "how many calls of a stack a flame graph shows, the innermost ones",
+    "number of calls of a stack that a flame graph shows, the innermost ones",
     scope="cluster",
 )
 FLAME_GRAPH_NATIVE: Final = Option(
     "penstock.rest.flamegraph-native-functions",
     BooleanType(),
     True,
-    "whether flame graphs show native functions among those of Python; threads get signals then",
+    "show native functions among those of Python in flame graphs; threads then get signals",
     scope="cluster",
 )
 FLAME_GRAPH_REFRESH: Final = Option(
     "rest.flamegraph.refresh-interval",
     DurationType(),
     60_000,
-    "how old a flame graph may be before another is made for who asks",
+    "age at which a flame graph is replaced on request",
     scope="cluster",
 )
 FLAME_GRAPH_CLEANUP: Final = Option(
     "rest.flamegraph.cleanup-interval",
     DurationType(1),
     600_000,
-    "after how long a flame graph that nobody asks for is forgotten",
+    "time without requests after which a flame graph is dropped",
     scope="cluster",
 )
 RECORD_SAMPLES: Final = Option(
     "penstock.rest.record-samples",
     ChoiceType("VALUES", "TYPES", "OFF"),
     "VALUES",
-    "what the REST interface and the dashboard show of records on an edge: their values, the "
-    "types of these alone, or nothing",
+    "what the REST interface and the dashboard show of records on an edge: their values, only"
+    " their types, or nothing",
     scope="cluster",
 )
 REFRESH_INTERVAL: Final = Option(
     "web.refresh-interval",
     DurationType(100),
     3_000,
-    "how often the dashboard is told what is new, and tools should ask the REST interface anew",
+    "interval at which the dashboard is updated, and at which tools should query the REST "
+    "interface",
     alternate_keys=("jobmanager.web.refresh-interval",),
     scope="cluster",
 )

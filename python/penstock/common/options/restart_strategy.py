@@ -35,7 +35,7 @@ TYPE: Final = Option(
         },
     ),
     "none",
-    "whether a failed job starts anew, and when",
+    "whether a failed job restarts, and after which delay",
     alternate_keys=("restart-strategy",),
     default_text=f"{_WITH_CHECKPOINTS} for a streaming job with checkpoints, else none",
 )
@@ -43,61 +43,61 @@ FIXED_ATTEMPTS: Final = Option(
     "restart-strategy.fixed-delay.attempts",
     IntegerType(0, infinite=True),
     1,
-    "how many restarts there may be",
+    "maximum number of restarts",
 )
 FIXED_DELAY: Final = Option(
-    "restart-strategy.fixed-delay.delay", DurationType(), 1_000, "the time before a restart"
+    "restart-strategy.fixed-delay.delay", DurationType(), 1_000, "delay of a restart"
 )
 RATE_FAILURES: Final = Option(
     "restart-strategy.failure-rate.max-failures-per-interval",
     IntegerType(1, infinite=True),
     1,
-    "how many failures are answered by a restart within the interval",
+    "maximum number of failures within the interval that lead to a restart",
 )
 RATE_INTERVAL: Final = Option(
     "restart-strategy.failure-rate.failure-rate-interval",
     DurationType(1),
     60_000,
-    "that interval",
+    "interval in which failures are counted",
 )
 RATE_DELAY: Final = Option(
-    "restart-strategy.failure-rate.delay", DurationType(), 1_000, "the time before a restart"
+    "restart-strategy.failure-rate.delay", DurationType(), 1_000, "delay of a restart"
 )
 INITIAL_BACKOFF: Final = Option(
     "restart-strategy.exponential-delay.initial-backoff",
     DurationType(1),
     1_000,
-    "the time before the first restart",
+    "delay of the first restart",
 )
 MAX_BACKOFF: Final = Option(
     "restart-strategy.exponential-delay.max-backoff",
     DurationType(1),
     60_000,
-    "the longest time before a restart",
+    "longest delay of a restart",
 )
 BACKOFF_MULTIPLIER: Final = Option(
     "restart-strategy.exponential-delay.backoff-multiplier",
     NumberType(1),
     1.5,
-    "by what the time grows with each restart",
+    "factor by which the delay grows with each restart",
 )
 RESET_THRESHOLD: Final = Option(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
     DurationType(1),
     3_600_000,
-    "after how long without failure the time is the initial one again",
+    "time without failure after which the delay returns to its initial value",
 )
 JITTER_FACTOR: Final = Option(
     "restart-strategy.exponential-delay.jitter-factor",
     NumberType(0, 1),
     0.1,
-    "the share of the time by which it is made longer or shorter at random",
+    "part of the delay by which it is lengthened or shortened at random",
 )
 ATTEMPTS_BEFORE_RESET: Final = Option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     IntegerType(1, infinite=True),
     INFINITE,
-    "how many restarts there may be before the time is reset",
+    "maximum number of restarts before the delay is reset",
 )
 
 

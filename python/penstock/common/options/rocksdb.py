@@ -51,21 +51,21 @@ LOCAL_FOLDERS: Final[Option[tuple[str, ...]]] = _rocksdb(
     "localdir",
     LocalFoldersType(),
     (),
-    "folders of the databases on the workers, absolute paths or `file:` URLs; made when missing",
+    "folders of the databases on the workers, absolute paths or `file:` URLs; created if missing",
     "the temporary folders",
 )
 CACHE_SIZE: Final[Option[int]] = Option(
     "penstock.rocksdb.cache.size",
     MemorySizeType(1 << 16),
     64 << 20,
-    "how much of the state of an operator and subtask is in memory as values, beside the database",
+    "size of the cache of values of an operator and subtask, beside the database",
 )
 MANAGED: Final[Option[bool]] = _rocksdb(
     "memory.managed",
     BooleanType(),
     True,
-    "whether the databases of a slot share a block cache and write buffers of a given size; else "
-    "each has its own",
+    "share a block cache and write buffers of a given size among the databases of a slot; "
+    "with false, each database has its own",
 )
 MEMORY_PER_SLOT: Final[Option[int]] = _rocksdb(
     "memory.fixed-per-slot",
@@ -77,13 +77,13 @@ WRITE_BUFFER_RATIO: Final[Option[float]] = _rocksdb(
     "memory.write-buffer-ratio",
     NumberType(0, 1),
     0.5,
-    "the part of it that is for write buffers",
+    "part of that memory for write buffers",
 )
 PARTITIONED: Final[Option[bool]] = _rocksdb(
     "memory.partitioned-index-filters",
     BooleanType(),
     False,
-    "whether indexes and filters of files are read in parts, of which only the first level is kept",
+    "read indexes and filters of files in parts, and keep only their first level in memory",
 )
 BLOCK_CACHE_SIZE: Final[Option[int]] = _rocksdb(
     "block.cache-size",
@@ -104,37 +104,38 @@ USE_BLOOM_FILTER: Final[Option[bool]] = _rocksdb(
     "use-bloom-filter",
     BooleanType(),
     True,
-    "whether files have a filter by which most are not read for a key that they do not have",
+    "give files a Bloom filter, so that most are not read for a key that they do not contain",
 )
 BLOOM_FILTER_BITS: Final[Option[float]] = _rocksdb(
-    "bloom-filter.bits-per-key", NumberType(1, 64), 10.0, "bits of that filter for each key"
+    "bloom-filter.bits-per-key", NumberType(1, 64), 10.0, "bits of the Bloom filter for each key"
 )
 WRITE_BUFFER_SIZE: Final[Option[int]] = _rocksdb(
     "writebuffer.size",
     MemorySizeType(64 << 10),
     64 << 20,
-    "bytes that gather in memory before a file is written",
+    "bytes that are collected in memory before a file is written",
 )
 WRITE_BUFFER_COUNT: Final[Option[int]] = _rocksdb(
-    "writebuffer.count", IntegerType(2), 2, "how many write buffers a database has at most"
+    "writebuffer.count", IntegerType(2), 2, "maximum number of write buffers of a database"
 )
 WRITE_BUFFERS_MERGED: Final[Option[int]] = _rocksdb(
     "writebuffer.number-to-merge",
     IntegerType(1),
     1,
-    "how many write buffers go into one file",
+    "number of write buffers that are merged into one file",
 )
 WRITE_BATCH_SIZE: Final[Option[int]] = _rocksdb(
     "write-batch-size",
     MemorySizeType(),
     8 << 20,
-    "bytes of changed rows that are written to a database at once; 0 for any number",
+    "bytes of changed rows that are written to a database in one batch; 0 for no limit",
 )
 COMPRESSION: Final[Option[tuple[str, ...]]] = _rocksdb(
     "compression.per.level",
     CompressionsType(),
     ("SNAPPY_COMPRESSION",),
-    "how files are compressed, by level from the first; the last counts for those below",
+    "compression of files, by level from the first; the last value also applies to the levels"
+    " below",
 )
 COMPACTION_STYLE: Final[Option[str]] = _rocksdb(
     "compaction.style",
@@ -142,13 +143,13 @@ COMPACTION_STYLE: Final[Option[str]] = _rocksdb(
         "LEVEL", "UNIVERSAL", "NONE", absent={"FIFO": "FIFO forgets state: set LEVEL or UNIVERSAL"}
     ),
     "LEVEL",
-    "how files are merged",
+    "strategy by which files are merged",
 )
 DYNAMIC_LEVELS: Final[Option[bool]] = _rocksdb(
     "compaction.level.use-dynamic-size",
     BooleanType(),
     False,
-    "whether the sizes of levels follow that of the last",
+    "derive the sizes of levels from that of the last",
 )
 TARGET_FILE_SIZE: Final[Option[int]] = _rocksdb(
     "compaction.level.target-file-size-base",
@@ -166,26 +167,27 @@ FILTER_QUERY_ROWS: Final[Option[int]] = _rocksdb(
     "compaction.filter.query-time-after-num-entries",
     IntegerType(1),
     1000,
-    "after how many rows of state with a time to live the clock is read again while those that "
-    "have expired are removed; a `cleanup_in_rocksdb_compact_filter` of the state comes first",
+    "number of rows with a time to live after which the clock is read again while expired "
+    "rows are removed; a `cleanup_in_rocksdb_compact_filter` of the state takes precedence",
 )
 FILTER_PERIOD: Final[Option[int]] = _rocksdb(
     "compaction.filter.periodic-compaction-time",
     DurationType(),
     30 * 24 * 3_600_000,
-    "after how long all rows of such state are looked at, however few are written; 0 for never",
+    "time after which all rows with a time to live are checked, however few are written; 0 "
+    "for never",
 )
 THREADS: Final[Option[int]] = _rocksdb(
     "thread.num", IntegerType(1), 2, "threads of a database that write and merge files"
 )
 OPEN_FILES: Final[Option[int]] = _rocksdb(
-    "files.open", IntegerType(-1), -1, "files that a database has open at most; -1 for any number"
+    "files.open", IntegerType(-1), -1, "maximum number of open files of a database; -1 for no limit"
 )
 TRANSFER_THREADS: Final[Option[int]] = _rocksdb(
     "checkpoint.transfer.thread.num",
     IntegerType(1),
     4,
-    "threads that write the files of a checkpoint, and fetch them when a task starts from it",
+    "threads that write the files of a checkpoint, and fetch them on a restore",
 )
 PREDEFINED: Final[Option[str]] = _rocksdb(
     "predefined-options",

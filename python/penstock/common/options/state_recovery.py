@@ -9,21 +9,21 @@ PATH: Final = Option[str | None](
     "execution.state-recovery.path",
     FolderType(),
     None,
-    "the savepoint or retained checkpoint that the job starts from: its directory, or `_metadata`",
+    "savepoint or retained checkpoint from which the job starts: its directory, or `_metadata`",
     alternate_keys=("execution.savepoint.path",),
 )
 IGNORE_UNCLAIMED: Final = Option(
     "execution.state-recovery.ignore-unclaimed-state",
     BooleanType(),
     False,
-    "whether state of operators that the job does not have is left behind",
+    "drop the state of operators that the job does not have",
     alternate_keys=("execution.savepoint.ignore-unclaimed-state",),
 )
 FROM_LOCAL: Final = Option(
     "execution.state-recovery.from-local",
     BooleanType(),
     False,
-    "whether a task that comes back to its worker starts from the copies there",
+    "let a task that returns to its worker restore the copies there",
     alternate_keys=("state.backend.local-recovery",),
 )
 CLAIM_MODE: Final = Option(
@@ -36,6 +36,7 @@ CLAIM_MODE: Final = Option(
         },
     ),
     "NO_CLAIM",
-    "whether the job owns what it starts from, and deletes it once it has checkpoints of its own",
+    "whether the job owns the files from which it starts, and deletes them once it has its "
+    "own checkpoints",
     alternate_keys=("execution.savepoint-restore-mode",),
 )

@@ -68,18 +68,17 @@ SHIP_PROGRAM: Final = Option(
     "penstock.ship-program-folder",
     BooleanType(),
     default=True,
-    meaning="whether the modules beside the program are sent to Spark executors on other hosts",
+    meaning="send the modules beside the program to Spark executors on other hosts",
 )
 OPERATOR_CHAINING: Final = Option(
     "python.operator-chaining.enabled",
     BooleanType(),
     default=True,
-    meaning="whether functions of a chain see values as they were made; with false, as the "
-    "declared type has them",
+    meaning="pass values within a chain as they are; with false, convert them to the declared type",
 )
 EVALUATE_FUNCTIONS: Final = Option(
     "penstock.evaluate-functions",
     BooleanType(),
     default=True,
-    meaning="whether functions that only compute are evaluated instead of called",
+    meaning="evaluate functions that only compute, instead of calling them",
 )
