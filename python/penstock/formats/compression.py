@@ -1,7 +1,8 @@
-"""Compressed files, known by what their names end with."""
+"""Compressed files, known by the ends of their names, and files of other charsets."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import lzma
@@ -105,6 +106,30 @@ class _Forward(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+class _Transcoded:
+    """Text of a charset in UTF-8; what is no text of it is replaced."""
+
+    def __init__(self, file: BinaryIO, charset: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(charset)("replace")
+        self._left = b""
+        self._has_ended = False
+
+    def read(self, size: int) -> bytes:
+        while not self._left and not self._has_ended:
+            data = self._file.read(_CHUNK_BYTES)
+            self._has_ended = not data
+            self._left = self._decoder.decode(data, final=self._has_ended).encode()
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+def transcoded(file: BinaryIO, charset: str) -> BinaryIO:
+    """Return the text of a file in UTF-8, to be read forwards; positions are those in UTF-8."""
+    forward: Any = _Forward(lambda: _Transcoded(file, charset), file)
+    return cast("BinaryIO", io.BufferedReader(forward))
 
 
 _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {

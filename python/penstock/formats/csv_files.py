@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo
+from penstock.common.serialization import known_charset
 from penstock.common.types import rows_of_columns
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.arrow_columns import column_values
 from penstock.formats.arrow_types import arrow_library, arrow_type
 from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.compression import transcoded
 from penstock.formats.csv_blocks import first_row_at, head_of, row_blocks
 from penstock.formats.csv_rows import CsvRowReader
 from penstock.formats.csv_schema import CsvSchema
@@ -57,6 +60,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         super().__init__(j_csv_format)
         self._schema = CsvSchema(RowTypeInfo([]), CsvSchema.builder()._settings)
         self._policy = Policy()
+        self._charset = "utf-8"
 
     @staticmethod
     def for_schema(
@@ -64,6 +68,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         *,
         skip_malformed: bool = False,
         dead_letters: OutputTag | None = None,
+        charset: str = "UTF-8",
     ) -> CsvReaderFormat:
         """Reads the columns of a schema.
 
@@ -72,10 +77,12 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             skip_malformed: Whether to leave out lines that are malformed (beyond PyFlink);
                 otherwise one fails the job.
             dead_letters: The side output that takes such lines (beyond PyFlink).
+            charset: How the files are encoded (beyond PyFlink); bytes that are no text of it are
+                replaced.  A file of another charset than UTF-8 is read by one subtask.
 
         Raises:
-            InvalidProgramError: It is no schema, CSV cannot represent a type, or both policies are
-                given.
+            InvalidProgramError: It is no schema, CSV cannot represent a type, both policies are
+                given, or Python does not know the charset.
             DependencyError: pyarrow is not installed.
         """
         given: Any = schema
@@ -88,12 +95,16 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             "for_schema", skip_malformed=skip_malformed, dead_letters=dead_letters
         )
         made.has_dead_letters = not made._policy.fails
+        made._charset = codecs.lookup(known_charset(charset)).name
+        made.is_transcoded = made._charset not in ("utf-8", "ascii")
         assert made._reader is not None
         return made
 
     def can_be_cut(self) -> bool:
         """Return whether an end of a line is the end of a row wherever it stands."""
         dialect = self._schema.settings.dialect
+        if self.is_transcoded:
+            return False
         return dialect.quote is None and dialect.escape is None and not self._has_header
 
     def get_produced_type(self) -> TypeInformation:
@@ -102,6 +113,8 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """The rows of the lines of a range."""
+        if self.is_transcoded:
+            file = transcoded(file, self._charset)
         start, names = self._begin(file, what)
         numbers = LineNumbers(file)
         blocks = row_blocks(

@@ -70,9 +70,11 @@ class FileFormat(ABC):
         reads_arrow: Whether `read` takes a file of pyarrow, which reads at several places.
         is_compressible: Whether a file whose name ends as one of a compressor's is decompressed.
         has_dead_letters: Whether there may be a `DeadLetter` among the elements.
+        is_transcoded: Whether positions are not those of the file, but of its text in UTF-8.
     """
 
     reads_arrow = False
+    is_transcoded = False
     is_compressible = True
     has_dead_letters = False
 

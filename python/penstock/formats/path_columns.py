@@ -70,6 +70,7 @@ class WithPathColumns(FileFormat):
         self.reads_arrow = file_format.reads_arrow
         self.is_compressible = file_format.is_compressible
         self.has_dead_letters = file_format.has_dead_letters
+        self.is_transcoded = file_format.is_transcoded
 
     def can_be_cut(self) -> bool:
         """As the other format."""

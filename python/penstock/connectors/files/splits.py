@@ -172,7 +172,7 @@ def divide(
     """
     splits: list[FileSplit] = []
     for path, size in files:
-        if file_format.is_compressible and is_compressed(path):
+        if _is_open_ended(path, file_format):
             splits.append(whole_file(path, size, file_format))
             continue
         is_costly = file_format.reads_arrow or bool(urlsplit(path).scheme)
@@ -190,9 +190,14 @@ def divide(
 
 
 def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:
-    """The split of a file that is not cut; how much a compressed one holds is not known."""
-    is_open_ended = file_format.is_compressible and is_compressed(path)
-    return FileSplit(path, 0, sys.maxsize if is_open_ended else size)
+    """The split of a file that is not cut."""
+    return FileSplit(path, 0, sys.maxsize if _is_open_ended(path, file_format) else size)
+
+
+def _is_open_ended(path: str, file_format: FileFormat) -> bool:
+    """Return whether the size of a file does not say how much it holds."""
+    is_compressed_file = file_format.is_compressible and is_compressed(path)
+    return is_compressed_file or file_format.is_transcoded
 
 
 class SplitElements:
