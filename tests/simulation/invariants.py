@@ -140,7 +140,7 @@ class Invariants:
     # Causes and consequences ------------------------------------------------------------------
 
     def failed(self, failure):
-        self.failures.add(failure.labels.get("cause"))
+        self.failures.add(failure.message)
         self.cause_at = self.world.now
 
     def reported(self, report, *, is_canceling):
@@ -155,7 +155,7 @@ class Invariants:
             return
         now, since = self.world.now, self.consequences[report.attempt_id]
         assert self.cause_at == now or now - since >= GRACE_MS, "a consequence did not wait"
-        cause = report.failure and report.failure.labels.get("cause")
+        cause = report.failure and report.failure.message
         assert cause not in self.failures, f"{cause} was known, and not taken for the cause"
 
     # The checkpoint coordinator ---------------------------------------------------------------
@@ -257,8 +257,8 @@ class Invariants:
         if isinstance(stream, ByteStreamHandle):
             data = stream.data
         else:
-            assert stream.path in self.world.storage.files, f"F-15: {stream.path} is gone"
-            data = self.world.storage.files[stream.path]
+            assert stream.path in self.world.storage.files_by_path, f"F-15: {stream.path} is gone"
+            data = self.world.storage.files_by_path[stream.path]
         owner, _, *counts = pickle.loads(data)
         assert owner == (vertex.id, index)
         return counts

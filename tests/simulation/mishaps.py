@@ -1,5 +1,6 @@
 """Faults from outside, and requests of users."""
 
+from penstock.errors import TaskExecutorLostError
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.states import ExecutionState
@@ -22,11 +23,11 @@ class Mishaps:
         if self.accepted and self.faulty("a slot is taken back", 0.04):
             self.take_back(self.dice.choice("which slot", sorted(self.accepted)))
         if self.faulty("the job fails as a whole", 0.03):
-            self.call("fail", Failure("penstock.Global", "global"))
+            self.master.fail(RuntimeError("global"), recoverable=True)
         if self.faulty("the user cancels", 0.01):
-            self.call("cancel")
+            self.master.cancel()
         if self.faulty("leadership is lost", 0.005):
-            self.call("suspend", Failure("penstock.Leadership", "lost"))
+            self.master.abandon(RuntimeError("leadership is lost"))
 
     def wish(self):
         """Users ask for checkpoints and savepoints, mostly of a job that they see running."""
@@ -46,9 +47,7 @@ class Mishaps:
             self.ask(CheckpointProperties.savepoint(kind, SavepointFormat.CANONICAL, "savepoints"))
 
     def ask(self, properties):
-        number, todo = self.coordinator.request(properties, self.now)
-        self.invariants.requested(number, properties)
-        self.run_checkpoints(todo)
+        self.master.checkpoints.request(properties)
 
     def kill(self, executor):
         self.note(f"{executor} dies")
@@ -61,13 +60,12 @@ class Mishaps:
         self.spread_to_readers(executor)
         self.cluster.kill(executor)
 
-    def lost(self, executor, reason):
+    def lost(self, executor):
         self.accepted = {s: worker for s, worker in self.accepted.items() if worker != executor}
-        failure = Failure("penstock.Lost", reason, labels={"cause": f"loss of {executor}"})
-        self.invariants.failed(failure)
-        self.call("executor_lost", executor, failure)
-        self.call("executor_lost", executor, failure)
-        self.take(self.causes.cause_known())
+        error = TaskExecutorLostError(f"loss of {executor}")
+        self.invariants.failed(Failure.of(error))
+        self.master.executor_lost(executor, error)
+        self.master.executor_lost(executor, error)
 
     def take_back(self, allocation_id):
         executor = self.accepted.pop(allocation_id)
@@ -79,4 +77,4 @@ class Mishaps:
                     task.is_over = True
         if executor in self.workers:
             self.cluster.free(executor, allocation_id)
-        self.call("slot_failed", allocation_id, Failure("penstock.Slot", executor))
+        self.master.slot_failed(allocation_id, Failure("penstock.Slot", executor))

@@ -7,11 +7,11 @@ by its host, in any order, or by its connection alone.
 import math
 
 from penstock import __version__
-from penstock.jobmaster.failure import Failure
+from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
-from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.worker_losses import WorkerLosses
-from penstock.rpc.messages import FreeSlot, RegisterTaskExecutor, RequestSlot
+from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
+from penstock.rpc import messages as m
 
 
 class Connection:
@@ -20,6 +20,11 @@ class Connection:
     def __init__(self, cluster, executor):
         self.cluster = cluster
         self.executor = executor
+
+    def close(self, reason):
+        """Nobody closes it here: workers die."""
+
+    close_after_flush = close
 
     def send(self, message):
         world = self.cluster.world
@@ -75,6 +80,9 @@ class SimulatedCluster:
     def failures(self):
         return ()
 
+    def describe(self, registered):
+        return registered
+
     # What the workers do ------------------------------------------------------------------------
 
     def comes_up(self, spec):
@@ -83,7 +91,7 @@ class SimulatedCluster:
         self.slots[name] = [None] * spec.slots
         world.workers.add(name)
         jobs = tuple(spec.launch["jobs"])
-        hello = RegisterTaskExecutor(name, 1, "h", jobs, spec.slots, 1, __version__)
+        hello = m.RegisterTaskExecutor(name, 1, "h", jobs, spec.slots, 1, __version__)
         world.send((name, "up"), self.resources.register, hello, Connection(self, name))
 
     def received(self, executor, message):
@@ -91,18 +99,40 @@ class SimulatedCluster:
         world = self.world
         if executor not in world.workers:
             return
-        slots = self.slots[executor]
-        if isinstance(message, RequestSlot):
-            allocation = message.allocation_id
-            assert slots[message.slot] is None, "a slot is given away twice"
-            if world.faulty("a slot is refused", 0.03):
-                world.send((executor, "up"), self.resources.slot_freed, executor, allocation)
-                return
-            slots[message.slot] = allocation
-            offer = SlotOffer(allocation, executor, "h", 1, message.slot)
-            world.send((executor, "up"), self.offered, offer)
-        elif isinstance(message, FreeSlot):
-            self.free(executor, message.allocation_id)
+        match message:
+            case m.RequestSlot():
+                self.slot_requested(executor, message)
+            case m.FreeSlot():
+                self.free(executor, message.allocation_id)
+            case m.SubmitTask():
+                world.task_arrives(executor, message.descriptor)
+            case m.CancelTask():
+                world.cancel_arrives(ExecutionAttemptID.from_bytes(message.attempt_id))
+            case m.TriggerCheckpoint():
+                world.locations[message.checkpoint_id] = message.location.decode()
+                barrier = CheckpointBarrier(
+                    message.checkpoint_id,
+                    message.timestamp_ms,
+                    SnapshotKind(message.kind),
+                    alignment=Alignment(message.alignment),
+                )
+                world.checkpoint_message("trigger", executor, message, barrier)
+            case m.NotifyCheckpointComplete():
+                number = message.checkpoint_id
+                world.checkpoint_message("notify_complete", executor, message, number)
+            case m.NotifyCheckpointAborted():
+                numbers = message.checkpoint_id, message.latest_completed_id
+                world.checkpoint_message("notify_aborted", executor, message, *numbers)
+
+    def slot_requested(self, executor, message):
+        world, slots, allocation = self.world, self.slots[executor], message.allocation_id
+        assert slots[message.slot] is None, "a slot is given away twice"
+        if world.faulty("a slot is refused", 0.03):
+            world.send((executor, "up"), self.resources.slot_freed, executor, allocation)
+            return
+        slots[message.slot] = allocation
+        offer = m.SlotOffer(message.slot, allocation)
+        world.send((executor, "up"), self.offered, executor, offer)
 
     def free(self, executor, allocation):
         slots = self.slots[executor]
@@ -110,19 +140,10 @@ class SimulatedCluster:
             slots[slots.index(allocation)] = None
             self.world.send((executor, "up"), self.resources.slot_freed, executor, allocation)
 
-    def offered(self, offer):
-        """As JobMaster.slots_offered does."""
-        world = self.world
-        executor = self.resources.executors.get(offer.executor_id)
-        if executor is None:
-            return  # it is lost; what it still says counts no more
-        self.resources.slot_offered(offer.executor_id, offer.allocation_id, ("h", 1))
-        if world.scheduler.status.is_terminal:
-            executor.connection.send(FreeSlot(offer.allocation_id, "the job has ended"))
-            return
-        world.call("slots_offered", [offer])
-        if world.faulty("a slot is offered twice", 0.1):
-            world.call("slots_offered", [offer])
+    def offered(self, name, offer):
+        offers = m.OfferSlots(self.world.job.job_id, "h", 1, (offer,))
+        for _ in range(2 if self.world.faulty("a slot is offered twice", 0.1) else 1):
+            self.world.told(name, self.world.master.slots_offered, offers)
 
     # Their ends ---------------------------------------------------------------------------------
 
@@ -139,30 +160,31 @@ class SimulatedCluster:
             self.resources.worker_exited(end)
         elif self.losses.exited(end, self.world.now):
             self.lost(end.executor_id)
-        self.world.has_moved = True
+        else:
+            self.await_other_report()
 
     def disconnected(self, executor):
         if executor in self.resources.executors:
             if self.losses.disconnected(executor, "the connection broke", self.world.now):
                 self.lost(executor)
-            self.world.has_moved = True
+            else:
+                self.await_other_report()
+
+    def await_other_report(self):
+        deadline_ms = self.losses.next_deadline_ms()
+        if deadline_ms is not None:
+            self.world.later(max(0, deadline_ms - self.world.now), self.tick)
 
     def tick(self):
         for executor in self.losses.tick(self.world.now):
             self.lost(executor)
+        self.await_other_report()
 
     def lost(self, executor):
-        reason = self.losses.explained(executor)
+        self.losses.explained(executor)
         assert executor in self.resources.executors, "lost twice"
         self.resources.executor_lost(executor)
-        self.world.lost(executor, reason)
-
-    # What a job hears ---------------------------------------------------------------------------
-
-    def slots_not_available(self, *, recoverable):
-        failure = Failure("penstock.NoSlots", "no workers", recoverable=recoverable)
-        if not self.world.scheduler.status.is_terminal:
-            self.world.call("slots_not_available", failure)
+        self.world.lost(executor)
 
     def check_end(self):
         """Nothing is held for a job that has ended, by either side."""

@@ -1,4 +1,4 @@
-"""An adaptive job, and users who change its bounds: what the JobMaster does with `Rescaling`.
+"""An adaptive job, and users who change its bounds: the bounds that they ask for.
 
 The counts of channels are of one shape of the job, that is of the parallelisms of its vertices:
 tasks that start from a checkpoint of another shape count anew, and are aligned, so that nothing was
@@ -6,13 +6,10 @@ in flight.  What a source has emitted goes to one of the new subtasks each.
 """
 
 from collections import Counter
-from concurrent.futures import Future
 
-from penstock.errors import CheckpointError, RescalingError
+from penstock.errors import RescalingError
 from penstock.jobmaster.adaptive_scheduler import AdaptiveScheduler
 from penstock.jobmaster.adaptive_waits import AdaptiveSettings
-from penstock.jobmaster.checkpointing.properties import CheckpointProperties
-from penstock.jobmaster.rescaling import Rescaling
 from penstock.jobmaster.scheduler import Scheduler
 
 
@@ -33,7 +30,7 @@ class SimulatedRescaling:
         self.is_adaptive = not self.is_batch and rng.random() < 0.25
         self.shapes = {}  # checkpoint id -> the shape of the job that took it
         self.shapes_of = {}  # attempt -> its shape, and that of what it starts from
-        self.checkpoints_wanted = {}  # number of the request -> its future
+        self.assigned = {}  # attempt -> the state that it is to start from
         self.num_spread = 0
         if not self.is_adaptive:
             self.scheduler = Scheduler(self.job, strategy, 0, settings)
@@ -43,69 +40,23 @@ class SimulatedRescaling:
         self.scheduler = AdaptiveScheduler(
             self.job, strategy, 0, settings, random_adaptive_settings(rng)
         )
-        self.rescaling = Rescaling(
-            self.scheduler.graph,
-            self.take_checkpoint,
-            self.restart_rescaled,
-            lambda action: self.later(0, self.unless_ended, action),
-            lambda: None,
-            lambda: self.scheduler.wanted_parallelisms,
-        )
 
     @property
     def shape(self):
         return tuple(vertex.parallelism for vertex in self.job.vertices.values())
 
-    def unless_ended(self, action):
-        if not self.scheduler.status.is_terminal:
-            action()
-
-    def ask_for_rescaling(self):
-        self.later(0, self.unless_ended, self.use_slots)
-
-    def use_slots(self):
-        def ended(done):
-            if done.exception() is not None:
-                self.later(0, self.unless_ended, lambda: self.call("rescaling_refused"))
-
-        self.rescaling.use_slots().add_done_callback(ended)
-
     def wish_for_parallelism(self):
         if self.is_adaptive and self.faulty("a rescaling is asked for", 0.5):
             try:
-                self.rescaling.begin(self.dice.choice("parallelism", (1, 3, 2, 4)))
+                self.master.rescale(self.dice.choice("parallelism", (1, 3, 2, 4)))
             except RescalingError as error:
                 self.note(f"it is refused: {error}")
-
-    def take_checkpoint(self):
-        properties = CheckpointProperties.checkpoint(self.settings.retention, forced=True)
-        number, todo = self.coordinator.request(properties, self.now)
-        self.invariants.requested(number, properties)
-        self.checkpoints_wanted[number] = future = Future()
-        self.run_checkpoints(todo)
-        return future
-
-    def request_answered(self, action, checkpoint):
-        future = self.checkpoints_wanted.pop(action.number, None)
-        if future is None:
-            return
-        if checkpoint is None:
-            future.set_exception(CheckpointError(action.reason.name))
-        else:
-            future.set_result(checkpoint)
-
-    def restart_rescaled(self, parallelisms):
-        self.note(f"the job is rescaled {parallelisms}")
-        self.call("rescale", parallelisms)
-
-    def parallelism_changed(self):
-        self.note(f"the job has parallelisms {self.shape}")
-        self.invariants.shape_changed()
 
     def deployed(self, attempt_id, restored):
         shape = self.shape
         former = shape if restored is None else self.shapes[restored.checkpoint_id]
         self.shapes_of[attempt_id] = (shape, former)
+        self.assigned[attempt_id] = restored
 
     def check_all_is_given_out(self, checkpoint, assigned):
         """F12: each part of the state to one of the subtasks."""

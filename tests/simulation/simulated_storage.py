@@ -1,33 +1,68 @@
-"""The directory of a simulated job's checkpoints, and the thread that works on it."""
+"""The directory of a simulated job's checkpoints: a `CheckpointStorage` of files in memory."""
 
 
 class SimulatedStorage:
-    """Files by path; each lies in a directory that must be there."""
+    """Files by path; each lies in a directory that must be there.  Its world has it fail."""
 
-    def __init__(self):
+    def __init__(self, world):
+        self.world = world
         self.directories = set()
-        self.files = {}
+        self.files_by_path = {}
         self.published = {}
+        self.num_savepoints = 0
 
-    def make(self, location):
+    # As of CheckpointStorage ----------------------------------------------------------------
+
+    @property
+    def files(self):
+        """The file systems: this is the only one."""
+        return self
+
+    def of(self, path):
+        return self
+
+    def delete_file(self, path):
+        self.files_by_path.pop(path, None)
+
+    def create_checkpoint(self, checkpoint_id):
+        return self._made(f"/job/{checkpoint_id}")
+
+    def create_savepoint(self, target):
+        self.num_savepoints += 1
+        return self._made(f"/{target}/{self.num_savepoints}")
+
+    def _made(self, location):
+        if self.world.faulty(f"directory {location} cannot be made", 0.02):
+            raise OSError("no directory")
         self.directories.add(location)
-
-    def write(self, location, name, data):
-        if location not in self.directories:
-            raise FileNotFoundError(f"{location}/{name}")
-        self.files[f"{location}/{name}"] = data
-        return f"{location}/{name}"
+        return location
 
     def publish(self, location, metadata):
+        if self.world.faulty(f"metadata of {location} cannot be written", 0.02):
+            raise OSError("no metadata")
         self.write(location, "_metadata", b"")
         self.published[location] = metadata
+        return location
 
-    def delete(self, path):
-        self.files.pop(path, None)
+    def withdraw(self, location):
+        """Makes sure that nobody finds it; before its files are deleted."""
+        self.published.pop(location, None)
+        self.delete_file(f"{location}/_metadata")
 
     def discard(self, location):
         """Deletes a directory with all that is in it."""
         self.directories.discard(location)
         self.published.pop(location, None)
-        for path in [path for path in self.files if path.rpartition("/")[0] == location]:
-            del self.files[path]
+        for path in [p for p in self.files_by_path if p.rpartition("/")[0] == location]:
+            del self.files_by_path[path]
+
+    def close(self, retained):
+        """Nothing but checkpoints lies here."""
+
+    # As tasks see it ------------------------------------------------------------------------
+
+    def write(self, location, name, data):
+        if location not in self.directories:
+            raise FileNotFoundError(f"{location}/{name}")
+        self.files_by_path[f"{location}/{name}"] = data
+        return f"{location}/{name}"

@@ -22,6 +22,7 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.graph.ids import ExecutionAttemptID
 from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.states import ExecutionState as S
 from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
@@ -37,11 +38,10 @@ SYNCHRONOUS = (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
 class SimulatedTask(GatheringChannels):
     """One attempt on one worker."""
 
-    def __init__(self, world, action, restored):
-        deployment = action.deployment
+    def __init__(self, world, executor, deployment):
         self.world = world
-        self.attempt = action.attempt_id
-        self.executor = action.executor_id
+        self.attempt = ExecutionAttemptID.from_bytes(deployment.attempt_id)
+        self.executor = executor
         self.id = (deployment.vertex_id, deployment.subtask)
         self.shape, self.former_shape = world.shapes_of[self.attempt]
         self.name = f"{deployment.task_name}[{deployment.subtask}]#{self.attempt.attempt}"
@@ -66,7 +66,7 @@ class SimulatedTask(GatheringChannels):
             for result, partition in zip(results, deployment.partitions, strict=True)
             for _ in range(partition.num_subpartitions)
         ]
-        self.restored = restored
+        self.restored = restored = deployment.restored
         self.channels = {id(channel) for channel in (*self.inputs, *self.outputs)}
         self.is_finished = restored is not None and restored.state.is_finished
         self.read = [0] * len(self.inputs)
@@ -139,7 +139,7 @@ class SimulatedTask(GatheringChannels):
         stream = handle.stream
         data = stream.data if isinstance(stream, ByteStreamHandle) else None
         if data is None:
-            data = self.world.storage.files.get(stream.path)
+            data = self.world.storage.files_by_path.get(stream.path)
             if data is None:
                 raise AssertionError(f"F-15: {stream.path}, which is to be restored, is gone")
         return pickle.loads(data)
@@ -232,7 +232,7 @@ class SimulatedTask(GatheringChannels):
             barrier, self.stop_barrier = self.stop_barrier, None
             self.take_snapshot(barrier, None)
         elif self.world.awaits_final:
-            self.world.up(self, "await", self.world.final_wanted, self.attempt)
+            self.world.up(self, "await", self.world.final_wanted, self)
 
     @property
     def may_end(self):
@@ -392,13 +392,13 @@ class SimulatedTask(GatheringChannels):
         state = TaskStateSnapshot(states, self.is_finished)
         times = 2 if world.faulty(f"report of {self.name} doubled", 0.02) else 1
         for _ in range(times):
-            world.up(self, "ack", world.acknowledged, self.attempt, checkpoint_id, state)
+            world.up(self, "ack", world.acknowledged, self, checkpoint_id, state)
 
     def shares_data_with(self, other):
         return self is not other and not self.channels.isdisjoint(other.channels)
 
     def _decline(self, checkpoint_id, reason):
-        self.world.up(self, "decline", self.world.declined, self.attempt, checkpoint_id, reason)
+        self.world.up(self, "decline", self.world.declined, self, checkpoint_id, reason)
 
 
 def is_overtaking(item):

@@ -1,9 +1,8 @@
 """Workers of the world, and the tasks that are sent to them."""
 
-from dataclasses import replace
-
-from penstock.jobmaster.failure import Failure
+from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.states import ExecutionState
+from penstock.rpc.messages import TaskFailure
 from simulation.simulated_task import SimulatedTask, queue
 
 S = ExecutionState
@@ -18,16 +17,16 @@ class SimulatedWorkers:
             self.channels[key] = queue()
         return self.channels[key]
 
-    def task_arrives(self, action, restored):
-        attempt, executor = action.attempt_id, action.executor_id
-        if executor not in self.workers:
-            return
+    def task_arrives(self, executor, deployment):
         if self.faulty("task refused", 0.01):
-            failure = Failure("penstock.errors.JobExecutionError", "refused")
-            self.send((executor, "up"), self.call, "deployment_failed", attempt, failure)
+            attempt = ExecutionAttemptID.from_bytes(deployment.attempt_id)
+            failed = failure("penstock.errors.JobExecutionError", "refused")
+            self.send((executor, "up"), self.report, attempt, S.FAILED, executor, failed)
             return
-        task = self.tasks[attempt] = SimulatedTask(self, action, restored)
-        self.send((executor, "up"), self.report, attempt, S.INITIALIZING, executor)
+        task = SimulatedTask(self, executor, deployment)
+        assert task.restored == self.assigned[task.attempt], "state was lost on its way"
+        self.tasks[task.attempt] = task
+        self.send((executor, "up"), self.report, task.attempt, S.INITIALIZING, executor)
         for dead in sorted(task.reads_from - self.workers):
             self.later(
                 self.delay(f"{task.name} connects", (1, 20)), self.notice, task, f"loss of {dead}"
@@ -62,19 +61,19 @@ class SimulatedWorkers:
         elif task.work():
             self.later(self.pace_ms, self.work, task)
 
-    def end(self, attempt, state, failure=None):
+    def end(self, attempt, state, failed=None):
         task = self.tasks.pop(attempt)
         task.is_over = True
-        if state is S.FAILED and failure is None:
-            name = f"failure of {task.name}"
-            failure = Failure("app.Boom", "boom", labels={"cause": name})
-            if self.faulty("a failure without remedy", 0.02):
-                failure = replace(failure, exception_name="app.Hopeless", recoverable=False)
-            self.spread(task, name)
+        if state is S.FAILED and failed is None:
+            cause = f"failure of {task.name}"
+            hopeless = self.faulty("a failure without remedy", 0.02)
+            kind = "penstock.errors.InvalidProgramError" if hopeless else "app.Boom"
+            failed = failure(kind, cause)
+            self.spread(task, cause)
         link = (task.executor, "up")
-        self.send(link, self.report, attempt, state, task.executor, failure)
+        self.send(link, self.report, attempt, state, task.executor, failed)
         if self.faulty(f"end of {task.name} reported twice", 0.03):
-            self.send(link, self.report, attempt, state, task.executor, failure)
+            self.send(link, self.report, attempt, state, task.executor, failed)
 
     def spread(self, task, cause):
         """Fail, sooner or later, the tasks that exchange data with a task that is gone."""
@@ -97,12 +96,24 @@ class SimulatedWorkers:
     def notice(self, task, cause):
         if not task.is_over and task.executor in self.workers:
             name = "penstock.errors.ProducerFailedError"
-            self.end(task.attempt, S.FAILED, Failure(name, cause, labels={"cause": cause}))
+            self.end(task.attempt, S.FAILED, failure(name, cause))
 
-    def cancel_arrives(self, attempt, executor):
-        if executor not in self.workers:
-            # The sender gives up after its retries.
-            self.later(100, self.call, "cancellation_failed", attempt)
-        elif attempt in self.tasks:
+    def cancel_arrives(self, attempt):
+        if attempt in self.tasks:
             state = self.dice.choice("cancelled", (S.CANCELED, S.CANCELED, S.FAILED))
             self.end(attempt, state)
+
+    def checkpoint_message(self, kind, executor, message, *args):
+        """Trigger, or word of what has become of a checkpoint, for tasks of one worker."""
+        for attempt_id in message.attempt_ids:
+            attempt = ExecutionAttemptID.from_bytes(attempt_id)
+            if self.loses_messages and self.faulty(f"{kind} to {attempt} is lost", 0.02):
+                continue
+            task = self.tasks.get(attempt)
+            if task is not None and task.executor == executor:
+                getattr(task, kind)(*args)
+
+
+def failure(exception_name, message):
+    module, _, name = exception_name.rpartition(".")
+    return TaskFailure(module, name, message, "", "", -1)

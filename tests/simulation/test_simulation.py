@@ -7,18 +7,31 @@ its faults and delays, and what is left is printed.  `PENSTOCK_SIMULATION_SEEDS=
 other seeds.
 """
 
+import logging
+
 import pytest
 from penstock.jobmaster import adaptive_scheduler
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing import coordinator as coordinator_module
 from penstock.jobmaster.checkpointing import state_assignment
 from penstock.jobmaster.checkpointing.pending_checkpoint import Acknowledgement
+from penstock.jobmaster.checkpointing.service import CheckpointService
+from penstock.jobmaster.execution import Execution
 from penstock.jobmaster.failure_causes import FailureCauses
 from penstock.jobmaster.partition_tracker import PartitionTracker
 from penstock.jobmaster.resource_manager import ResourceManager
 from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.task_executor_commands import TaskExecutorCommands
 from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Keeps the JobMaster's log, which is as long as the runs are many."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("part", ALL_PARTS)
@@ -145,9 +158,35 @@ def forgets_state_of_former_subtasks(monkeypatch):
     monkeypatch.setattr(state_assignment, "list_blocks", one_each)
 
 
+def starts_new_attempts_empty(monkeypatch):
+    """The JobMaster loses state between its assignment and the deployment."""
+    monkeypatch.setattr(Execution, "take_state", lambda self: None)
+
+
+def deletes_what_others_need(monkeypatch):
+    """The CheckpointService deletes the files of a checkpoint when one of its tasks is told."""
+    notify = CheckpointService._notify_complete
+
+    def notify_and_delete(self, action):
+        notify(self, action)
+        for checkpoint in self.coordinator.store.all:
+            self._io.post(lambda c=checkpoint: self._storage.discard(c.pointer))
+
+    monkeypatch.setattr(CheckpointService, "_notify_complete", notify_and_delete)
+
+
+def forgets_to_tell_of_cancellation(monkeypatch):
+    """The JobMaster sends no cancellation to a TaskExecutor."""
+    monkeypatch.setattr(TaskExecutorCommands, "cancel_task", lambda self, action: None)
+
+
 @pytest.mark.parametrize(
     "defect",
     [
+        # Of the JobMaster and the CheckpointService themselves.
+        starts_new_attempts_empty,
+        deletes_what_others_need,
+        forgets_to_tell_of_cancellation,
         takes_slots_that_are_not_there,
         forgets_state_of_former_subtasks,
         forgets_what_lay_at_the_dead,
