@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from penstock.datastream.window import TimeWindow
 from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
-from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind
 
 from contract.codecs import RUNTIMES
 

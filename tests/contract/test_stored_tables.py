@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from penstock.datastream.window import CountWindow, TimeWindow
 from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
-from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind
 from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 
 from contract.codecs import RUNTIMES

@@ -14,12 +14,17 @@ from penstock.errors import ConfigurationError, SerializationError, StateBackend
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.rocksdb.database import Database
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
-from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.namespaces import state_tail
 from penstock.taskexecutor.rocksdb.restoring import restore_files
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, successor
 from penstock.taskexecutor.rocksdb.row_log import RowLog
 from penstock.taskexecutor.rocksdb.row_store import RowStore
-from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
+from penstock.taskexecutor.rocksdb.runtime_element_states import (
+    ElementListState,
+    ElementMapState,
+    ExpiringListState,
+    ExpiringMapState,
+)
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.rocksdb.snapshot import (
     LinkedFiles,
@@ -27,12 +32,7 @@ from penstock.taskexecutor.rocksdb.snapshot import (
     RocksDBSnapshot,
     UnwrittenEntries,
 )
-from penstock.taskexecutor.rocksdb.states import (
-    ElementListState,
-    ElementMapState,
-    ExpiringListState,
-    ExpiringMapState,
-)
+from penstock.taskexecutor.rocksdb.stored_states import StateEntries
 from penstock.taskexecutor.state.changelog import (
     TableChanges,
     forget_removals,
@@ -49,9 +49,9 @@ from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.rocksdb.entries import StoredKind
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
+    from penstock.taskexecutor.rocksdb.stored_states import StoredKind
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.state.keyed_state_backend import (
         BackendSurroundings,

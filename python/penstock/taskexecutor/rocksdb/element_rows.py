@@ -21,7 +21,7 @@ from penstock.taskexecutor.rocksdb.namespaces import (
     state_tail,
     tail_in,
 )
-from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of, successor
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, rows_of, successor
 from penstock.taskexecutor.state.state_rows import FORM
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 # Without binding the interpreter calls methods by the short way that it has for those of builtins.
 """Map and list states of which each element is a row: views for the current key and namespace.
 
-One source, two uses, as ``heap_states``; import it through ``taskexecutor.rocksdb.states``.
+One source, two uses, as ``heap_states``; import it through
+``taskexecutor.rocksdb.runtime_element_states``.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
     from penstock.errors import InvalidProgramError
+    from penstock.taskexecutor.rocksdb.element_parts import ListPart, MapPart
     from penstock.taskexecutor.rocksdb.element_tables import Contents, ElementTable
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
-    from penstock.taskexecutor.rocksdb.parts import ListPart, MapPart
     from penstock.taskexecutor.state.heap import KeyContext, MapIterator
     from penstock.taskexecutor.state.time_to_live import TimeToLive
     from penstock.taskexecutor.state.type_check import ValueCheck

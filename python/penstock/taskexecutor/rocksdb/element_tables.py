@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from penstock.errors import SerializationError
+from penstock.taskexecutor.rocksdb.element_parts import PART_SIZE, Part
 from penstock.taskexecutor.rocksdb.element_rows import (
     decode,
     element_prefix,
@@ -14,11 +15,10 @@ from penstock.taskexecutor.rocksdb.element_rows import (
     num_entries,
     whole_entries,
 )
-from penstock.taskexecutor.rocksdb.entries import StoredKind
 from penstock.taskexecutor.rocksdb.namespaces import namespace_of
-from penstock.taskexecutor.rocksdb.parts import PART_SIZE, Part
-from penstock.taskexecutor.rocksdb.rows import rows_of, successor
+from penstock.taskexecutor.rocksdb.row_format import rows_of, successor
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
+from penstock.taskexecutor.rocksdb.stored_states import StoredKind
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.table import never_changes
 from penstock.taskexecutor.state.time_to_live import Aged

@@ -18,7 +18,7 @@ from penstock.taskexecutor.rocksdb.element_rows import (
     without_original,
 )
 from penstock.taskexecutor.rocksdb.namespaces import state_tail, tail_in
-from penstock.taskexecutor.rocksdb.rows import group_prefix, read_row, rows_of
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, read_row, rows_of
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:

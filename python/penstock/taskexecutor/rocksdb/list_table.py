@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
+from penstock.taskexecutor.rocksdb.element_parts import MOST_PIECES, ListPart
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
-from penstock.taskexecutor.rocksdb.parts import MOST_PIECES, ListPart
 from penstock.taskexecutor.state.naming import name_state
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import SerializationError
+from penstock.taskexecutor.rocksdb.element_parts import MapPart
 from penstock.taskexecutor.rocksdb.element_rows import pair_suffix, read_pair, without_original
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
 from penstock.taskexecutor.rocksdb.namespaces import tail_in
-from penstock.taskexecutor.rocksdb.parts import MapPart
-from penstock.taskexecutor.rocksdb.rows import rows_of
+from penstock.taskexecutor.rocksdb.row_format import rows_of
 from penstock.taskexecutor.state.naming import name_state
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from penstock.taskexecutor.rocksdb.database import (
     ReadOnlyDatabase,
     link_or_copy,
 )
-from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind, states_in
 from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in, state_tail
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, rows_of
 from penstock.taskexecutor.rocksdb.row_log import replay_rows
-from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind, states_in
 from penstock.taskexecutor.state.snapshot_contents import ROWS
 
 if TYPE_CHECKING:

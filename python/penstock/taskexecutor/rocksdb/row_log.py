@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CorruptStreamError
 from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in
-from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, successor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

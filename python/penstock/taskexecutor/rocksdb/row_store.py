@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import SerializationError
 from penstock.serialization.type_serializer import TypeSerializer
-from penstock.taskexecutor.rocksdb.entries import StoredKind
 from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.rocksdb.list_table import ListTable
 from penstock.taskexecutor.rocksdb.map_table import MapTable
 from penstock.taskexecutor.rocksdb.namespaces import has_original
 from penstock.taskexecutor.rocksdb.resting_entries import AT_A_TIME, RestingEntries
-from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of
+from penstock.taskexecutor.rocksdb.row_format import entry_of, group_prefix, read_row, rows_of
 from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
+from penstock.taskexecutor.rocksdb.stored_states import StoredKind
 from penstock.taskexecutor.state.heap import LentValues, StateTable
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.state_rows import FORM

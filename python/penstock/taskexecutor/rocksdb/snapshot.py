@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
-from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.row_log import grouped
+from penstock.taskexecutor.rocksdb.stored_states import StateEntries
 from penstock.taskexecutor.state.heap_snapshot import taken
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot_contents import (
@@ -22,10 +22,10 @@ from penstock.taskexecutor.state.snapshot_contents import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.taskexecutor.rocksdb.entries import StoredKind
     from penstock.taskexecutor.rocksdb.resting_entries import RestingEntries
     from penstock.taskexecutor.rocksdb.row_log import Change
     from penstock.taskexecutor.rocksdb.row_store import RowStore
+    from penstock.taskexecutor.rocksdb.stored_states import StoredKind
     from penstock.taskexecutor.state.changelog import TableChanges
     from penstock.taskexecutor.state.heap import TableSnapshot
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.taskexecutor.rocksdb.namespaces import namespace_of, tail_of
-from penstock.taskexecutor.rocksdb.rows import tails_of
+from penstock.taskexecutor.rocksdb.row_format import tails_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

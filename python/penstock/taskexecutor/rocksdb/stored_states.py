@@ -14,7 +14,7 @@ from penstock.taskexecutor.rocksdb.namespaces import (
     state_tail,
     tail_in,
 )
-from penstock.taskexecutor.rocksdb.rows import group_prefix, read_row, rows_of, tails_of
+from penstock.taskexecutor.rocksdb.row_format import group_prefix, read_row, rows_of, tails_of
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE
 
 if TYPE_CHECKING:

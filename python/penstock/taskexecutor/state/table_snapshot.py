@@ -1,0 +1,135 @@
+"""TableSnapshot: the content of a `StateTable` at one moment, serialised in slices."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.state.key_group_entries import KeyGroupEntries
+    from penstock.taskexecutor.state.state_map import StateMap
+    from penstock.taskexecutor.state.table import StateTable
+
+
+class TableSnapshot:
+    """The content of a table at one moment.
+
+    What the cursor has passed, and what was changed since, is serialised already.
+
+    Attributes:
+        entries: What is serialised, by key group; whole once ``advance`` has given True.
+        epoch: Entries of an earlier one are part of the snapshot.
+        since: Unless it is one before this.
+        num_recent: How many of what was serialised have changed in the last epoch.
+    """
+
+    def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int = 0) -> None:
+        """Opens one; use ``StateTable.open_snapshot``."""
+        table.epoch += 1
+        if table.removals is not None:
+            table.removals.begin(table.epoch)
+        self.entries = entries
+        self.since = since
+        self.num_recent = 0
+        self._table: StateTable | None = table
+        self.epoch = table.epoch
+        #: Up to this map, and to the position in it, all has been serialised.
+        self._slot = 0
+        self._position = 0
+        # Where all groups are kept there is nothing to look for.
+        self._end_slot = 0 if entries.keeps_all else len(table._slots)
+        #: Contents that were cleared meanwhile, and how far they have been serialised.
+        self._detached: list[tuple[StateMap, int]] = []
+        self._failure: Exception | None = None
+        table.snapshots.append(self)
+
+    def advance(self, deadline_ns: int, steps: int = 64) -> bool:
+        """Serialises entries until a time is reached; True when it has come to the end.
+
+        Args:
+            deadline_ns: When to stop, by the monotonic clock.
+            steps: Entries between two looks at the clock.
+
+        Raises:
+            Exception: An entry could not be serialised, now or when it was changed.
+        """
+        done = False
+        while self._table is not None and self._failure is None and not done:
+            try:
+                done = self._scan(self._table, steps)
+            except Exception:
+                self.close()
+                raise
+            if not done and time.monotonic_ns() >= deadline_ns:
+                return False
+        self.close()
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def close(self) -> None:
+        """Reads no further; the table's contents are nobody's but its own."""
+        if self._table is not None:
+            self._table.snapshots.remove(self)
+            self._table = None
+            self._detached.clear()
+
+    def save(self, contents: StateMap, position: int) -> None:
+        """Serialises an entry before it changes, unless that was done."""
+        if not self.since <= contents._epochs[position] < self.epoch or self._failure is not None:
+            return
+        if (contents.slot, position) < (self._slot, self._position):
+            return
+        try:
+            self._add(contents, position)
+        except Exception as error:
+            # It is the checkpoint that fails, not the element that is being processed.
+            self._failure = error
+
+    def detach(self, cleared: StateMap, contents: StateMap) -> None:
+        """Keeps the contents of a map that is being cleared."""
+        if cleared.slot > self._slot:
+            self._detached.append((contents, 0))
+        elif cleared.slot == self._slot:
+            self._detached.append((contents, self._position))
+
+    def _scan(self, table: StateTable, steps: int) -> bool:
+        """Looks at some entries or maps; True when there are no more."""
+        while steps > 0:
+            if self._slot < self._end_slot:
+                contents = table._slots[self._slot]
+                steps -= 1
+                if contents is not None:
+                    self._position, steps = self._scan_map(contents, self._position, steps)
+                    if self._position < len(contents._entries):
+                        continue
+                self._slot += 1
+                self._position = 0
+            elif self._detached:
+                contents, position = self._detached.pop()
+                position, steps = self._scan_map(contents, position, steps - 1)
+                if position < len(contents._entries):
+                    self._detached.append((contents, position))
+            else:
+                return True
+        return False
+
+    def _scan_map(self, contents: StateMap, position: int, steps: int) -> tuple[int, int]:
+        """Serialises entries from a position on; gives the next one and the steps left."""
+        end = min(len(contents._entries), position + steps)
+        for at in range(position, end):
+            is_part = self.since <= contents._epochs[at] < self.epoch
+            if is_part and contents._entries[at] is not None:
+                self._add(contents, at)
+        return max(position, end), steps - max(0, end - position)
+
+    def _add(self, contents: StateMap, position: int) -> None:
+        entry = contents._entries[position]
+        assert entry is not None, "who asks has looked"
+        key, value = entry
+        self.num_recent += contents._epochs[position] == self.epoch - 1
+        if contents.table.snapshot_filter is not None:
+            value = contents.table.snapshot_filter(value)
+            if value is None:
+                return
+        self.entries.add(contents.namespace, contents.number, key, value)
