@@ -239,7 +239,7 @@ class Terminal:
 
 def test_at_a_terminal_a_query_is_cancelled_and_the_shell_goes_on(tmp_path):
     history = tmp_path / "history"
-    terminal = Terminal("-t", "local", "-p", "1", PENSTOCK_SQL_HISTORY=str(history))
+    terminal = Terminal("-t", "local", PENSTOCK_SQL_HISTORY=str(history), TERM="dumb")
     terminal.read_until(PROMPT)
     terminal.type(
         "CREATE TABLE g (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '5');\n"

@@ -17,6 +17,7 @@ from penstock.table.catalog import (
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.insertion import sink_node
 from penstock.table.like_clause import liked_table
+from penstock.table.partition_statements import change_partition, partition_list
 from penstock.table.planning import schema_of_node
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.sql import statements as s
@@ -276,6 +277,9 @@ class StatementExecution:
                         f"There is no function {'.'.join(statement.path)} that a program has made"
                     )
                 return show.created_function(statement.path, function)
+            case "PARTITIONS":
+                identifier = catalogs.identifier(statement.path)
+                return partition_list(catalogs, identifier, statement.partition)
             case "JARS":
                 return show.listed("jars", [])
             case "PROCEDURES":
@@ -449,6 +453,10 @@ class StatementExecution:
             return
         if statement.kind == "VIEW":
             self._alter_view(identifier, statement)
+            return
+        if statement.action in ("ADD PARTITION", "DROP PARTITION"):
+            is_added = statement.action == "ADD PARTITION"
+            change_partition(catalogs, identifier, statement.arguments, is_added=is_added)
             return
         made = altered(table, statement)
         self._planner.resolved(made)

@@ -176,7 +176,6 @@ def test_parts_of_both_tables_need_a_rule(tables, statement, message):
         ("DELETE FROM t WHERE a = 1", "queries whose results change"),
         ("EXECUTE PLAN 'p'", "finds its state by it"),
         ("CREATE MATERIALIZED TABLE m AS SELECT 1", "CREATE TABLE … AS"),
-        ("ALTER TABLE t ADD PARTITION (a = 1)", "folders"),
         ("ADD JAR 'x.jar'", "no JVM"),
     ],
 )
@@ -218,3 +217,28 @@ def test_functions_of_modules_need_declared_types(tables):
     tables.execute_sql("CREATE FUNCTION f AS 'os.path.basename' LANGUAGE PYTHON")
     with pytest.raises(ValidationException, match="make it by udf"):
         tables.sql_query("SELECT f('a')")
+
+
+def test_partitions_are_noted(tables):
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, d STRING, h INT) PARTITIONED BY (d, h) "
+        "WITH ('connector' = 'filesystem', 'path' = '/tmp/none', 'format' = 'csv')"
+    )
+    tables.execute_sql("ALTER TABLE t ADD PARTITION (d = 'mo', h = 1) WITH ('k' = 'v')")
+    tables.execute_sql("ALTER TABLE t ADD IF NOT EXISTS PARTITION (h = 1, d = 'mo')")
+    tables.execute_sql("ALTER TABLE t ADD PARTITION (d = 'tu', h = 2)")
+    assert _rows(tables.execute_sql("SHOW PARTITIONS t")) == [("d=mo/h=1",), ("d=tu/h=2",)]
+    shown = tables.execute_sql("SHOW PARTITIONS t PARTITION (d = 'tu')")
+    assert _rows(shown) == [("d=tu/h=2",)]
+    tables.execute_sql("ALTER TABLE t DROP PARTITION (d = 'mo', h = 1)")
+    tables.execute_sql("ALTER TABLE t DROP IF EXISTS PARTITION (d = 'mo', h = 1)")
+    for statement, message in (
+        ("ALTER TABLE t DROP PARTITION (d = 'mo', h = 1)", "no partition"),
+        ("ALTER TABLE t ADD PARTITION (d = 'tu', h = 2)", "has the partition"),
+        ("ALTER TABLE t ADD PARTITION (d = 'tu')", "is partitioned by d, h"),
+    ):
+        with pytest.raises(ValidationException, match=message):
+            tables.execute_sql(statement)
+    tables.execute_sql("CREATE TABLE u (a INT) WITH ('connector' = 'datagen')")
+    with pytest.raises(ValidationException):
+        tables.execute_sql("SHOW PARTITIONS u")

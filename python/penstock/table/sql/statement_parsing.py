@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.common.options.value_types import DurationType
 from penstock.table.sql import statements
+from penstock.table.sql.partition_parsing import PartitionParsing
 from penstock.table.sql.trees import StatementTree
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ REFUSED_STATEMENTS: Final = {
 """Statements of Flink that are refused, by their first words, and the reasons."""
 
 
-class StatementParsing:
+class StatementParsing(PartitionParsing):
     """The part of the parser that reads statements; a base of the dialect's parser."""
 
     def _parse_statement(self: Any) -> Any:
@@ -425,8 +426,10 @@ class StatementParsing:
             return "RESET", tuple(keys)
         for verb in ("ADD", "MODIFY"):
             if self._word(verb):
-                if self._word("PARTITION"):
-                    self.raise_error("PARTITION: partitions are the folders that a table has")
+                is_lenient = self._word("IF", "NOT", "EXISTS")
+                if verb == "ADD" and self._word("PARTITION"):
+                    added = self.read_added_partition()
+                    return "ADD PARTITION", replace(added, is_lenient=is_lenient)
                 return verb, self._altered_elements()
         if self._word("DROP"):
             if self._word("PRIMARY", "KEY"):
@@ -435,8 +438,10 @@ class StatementParsing:
                 return "DROP CONSTRAINT", self.parse_name()
             if self._word("WATERMARK"):
                 return "DROP WATERMARK", None
+            is_lenient = self._word("IF", "EXISTS")
             if self._word("PARTITION"):
-                self.raise_error("PARTITION: partitions are the folders that a table has")
+                dropped = statements.PartitionChange(self.partition_values(), {}, is_lenient)
+                return "DROP PARTITION", dropped
             if self._curr and self._curr.token_type == TokenType.L_PAREN:
                 return "DROP", self._names()
             return "DROP", (self.parse_name(),)
@@ -488,6 +493,8 @@ class StatementParsing:
         path: statements.Path = ()
         if kind == "PARTITIONS" or self._word("FROM") or self._word("IN"):
             path = self.parse_path()
+        if kind == "PARTITIONS" and self._word("PARTITION"):
+            return statements.Show(kind, path, partition=self.partition_values())
         is_negated = self._word("NOT")
         is_insensitive = self._word("ILIKE")
         pattern = self._text_literal() if is_insensitive or self._word("LIKE") else None

@@ -165,6 +165,21 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
+class PartitionChange:
+    """A partition of ALTER TABLE … ADD or DROP PARTITION.
+
+    Attributes:
+        values: The values by column.
+        options: The options of a new partition.
+        is_lenient: Whether one that is there, or is missing, is no error.
+    """
+
+    values: dict[str, str]
+    options: dict[str, str] = field(default_factory=dict)
+    is_lenient: bool = False
+
+
+@dataclass(frozen=True)
 class Alter(Statement):
     """ALTER TABLE, VIEW, DATABASE, CATALOG or FUNCTION.
 
@@ -172,7 +187,8 @@ class Alter(Statement):
         kind: What is altered.
         path: Its name.
         action: ``RENAME``, ``RENAME COLUMN``, ``SET``, ``RESET``, ``ADD``, ``MODIFY``,
-            ``DROP``, ``DROP PRIMARY KEY``, ``DROP WATERMARK``, ``AS``.
+            ``DROP``, ``DROP PRIMARY KEY``, ``DROP CONSTRAINT``, ``DROP WATERMARK``,
+            ``ADD PARTITION``, ``DROP PARTITION``, ``AS``.
         arguments: A path; two names; options; keys of options; a `CreateTable` with the columns,
             watermarks and key to add or modify; names of columns; a `Query`.
         if_exists: Whether a missing object is no error.
@@ -203,6 +219,7 @@ class Show(Statement):
         pattern: What is behind LIKE.
         is_negated: Of NOT LIKE.
         is_insensitive: Of ILIKE.
+        partition: Of PARTITIONS: the wanted values by column.
     """
 
     kind: str
@@ -210,6 +227,7 @@ class Show(Statement):
     pattern: str | None = None
     is_negated: bool = False
     is_insensitive: bool = False
+    partition: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

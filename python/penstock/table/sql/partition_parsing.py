@@ -1,0 +1,39 @@
+"""ADD, DROP and SHOW of partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.table.sql import statements
+
+
+class PartitionParsing:
+    """The part of the parser that reads statements about partitions."""
+
+    def read_added_partition(self: Any) -> statements.PartitionChange:
+        """Read what follows ADD [IF NOT EXISTS] PARTITION."""
+        values = self.partition_values()
+        options = self._options() if self._word("WITH") else {}
+        return statements.PartitionChange(values, options)
+
+    def partition_values(self: Any) -> dict[str, str]:
+        """Read (name = value, …); values are texts, numbers or dates."""
+        self._expect(TokenType.L_PAREN)
+        values: dict[str, str] = {}
+        while True:
+            name = self.parse_name()
+            self._expect(TokenType.EQ)
+            self._match_text_seq("DATE")
+            if self._curr is None or self._curr.token_type not in (
+                TokenType.STRING,
+                TokenType.NUMBER,
+            ):
+                self.raise_error("the value of a partition was expected")
+            values[name] = self._curr.text
+            self._advance()
+            if not self._match(TokenType.COMMA):
+                break
+        self._expect(TokenType.R_PAREN)
+        return values
