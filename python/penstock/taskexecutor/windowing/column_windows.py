@@ -10,6 +10,7 @@ from penstock.columns.gathering import GatheredBatches
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import Groups, numbered
 from penstock.columns.keyed_columns import Keyed, keyed_columns
+from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
@@ -130,18 +131,14 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         return times
 
     def _process_columns(self, batch: Any, keyed: Keyed, times: Any) -> None:
-        import numpy as np
         import pyarrow as pa
 
-        remainders = (times - self.offset) % self.slide
-        is_late = times - remainders + (self.size - 1) <= self.timers.current_watermark
+        latest = tumbling_starts(times, self.slide, self.offset)
+        is_late = latest + (self.size - 1) <= self.timers.current_watermark
         if is_late.any():
             self._take_late(batch, is_late)
-        # Records by window: a record that slides is in several ones, of which some have ended.
-        counts = (self.size - remainders + self.slide - 1) // self.slide
-        rows = np.repeat(np.arange(len(times)), counts)
-        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts = (times - remainders)[rows] - numbers * self.slide
+        # Records by window: one that slides is in several windows, of which some have ended.
+        rows, starts = sliding_windows(times, self.size, self.slide, self.offset)
         is_open = starts + (self.size - 1) > self.timers.current_watermark
         if not is_open.all():
             rows, starts = rows[is_open], starts[is_open]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.aggregate import Calls
@@ -137,16 +138,13 @@ def assigned(window: Window, times: Any) -> tuple[Any, Any, Any]:
     """Return rows, starts and ends of the windows of times; rows are None if each has one."""
     size, slide, offset = window.size_ms, window.slide_ms, window.offset_ms
     if window.kind == "TUMBLE":
-        starts = times - (times - offset) % size
+        starts = tumbling_starts(times, size, offset)
         return None, starts, starts + size
-    numbers = np.arange(len(times))
     if window.kind == "HOP":
-        count = size // slide
-        last = times - (times - offset) % slide
-        rows = np.repeat(numbers, count)
-        starts = np.repeat(last, count) - np.tile(np.arange(count), len(times)) * slide
+        rows, starts = sliding_windows(times, size, slide, offset)
         return rows, starts, starts + size
-    start = times - (times - offset) % size
+    numbers = np.arange(len(times))
+    start = tumbling_starts(times, size, offset)
     first = (times - start) // slide + 1
     counts = size // slide - first + 1
     rows = np.repeat(numbers, counts)
