@@ -57,12 +57,12 @@ class SqlMagic:
         return None
 
     def _environment(self, name: str) -> TableEnvironment:
-        from penstock.table import EnvironmentSettings, TableEnvironment
+        from penstock.table.environment_settings import EnvironmentSettings
+        from penstock.table.table_environment import TableEnvironment
 
         found: object = self._ipython.user_ns.get(name or _ENVIRONMENT)
         if isinstance(found, TableEnvironment):
-            environment: TableEnvironment = found
-            return environment
+            return found
         if name:
             raise NameError(f"the notebook has no TableEnvironment of the name {name!r}")
         if self._own is None:
