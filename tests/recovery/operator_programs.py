@@ -264,6 +264,72 @@ def expected_iteration():
     return [(number, -1) for number in range(ELEMENTS)]
 
 
+# ---- joins without windows, and rankings -------------------------------------------------------
+
+
+def thirds(stream):
+    return stream.filter(lambda n: n % 3 == 0).map(lambda n: n, Types.LONG())
+
+
+def either(one, other):
+    return (one, -1 if other is None else other)
+
+
+def regular_join(stream):
+    """Each key has two numbers on either side, a long time after each other."""
+    copy = stream.map(lambda n: n, Types.LONG())
+    by_key = stream.join(copy).where(rare_key_of, Types.LONG()).equal_to(rare_key_of)
+    return by_key.apply(either)
+
+
+def expected_regular_join():
+    half = ELEMENTS // 2
+    both = [(key, key + half) for key in range(half)]
+    return [(one, other) for pair in both for one in pair for other in pair]
+
+
+def deadline_join(stream):
+    by_key = stream.join(thirds(stream)).where(key_of, Types.LONG()).equal_to(key_of)
+    return by_key.apply(either, how="left", deadline=Time.milliseconds(KEYS))
+
+
+def expected_deadline_join():
+    found = []
+    for one in range(ELEMENTS):
+        near = [n for n in (one - KEYS, one, one + KEYS) if n % 3 == 0 and 0 <= n < ELEMENTS]
+        found += [(one, other) for other in near or [-1]]
+    return found
+
+
+def temporal_join(stream):
+    by_key = stream.join_latest(thirds(stream)).where(key_of, Types.LONG()).equal_to(key_of)
+    return by_key.apply(either, how="left", event_time=True)
+
+
+def expected_temporal_join():
+    return [
+        (one, next((n for n in range(one, -1, -KEYS) if n % 3 == 0), -1)) for one in range(ELEMENTS)
+    ]
+
+
+def top_n(stream):
+    return stream.key_by(key_of, Types.LONG()).top_n(3, lambda n: n, results="final")
+
+
+def expected_top_n():
+    return list(range(ELEMENTS - 3 * KEYS, ELEMENTS))
+
+
+def deduplicated(stream):
+    """Which of two numbers comes first may differ, but their half does not."""
+    first = stream.key_by(lambda n: n // 2, Types.LONG()).deduplicate()
+    return first.map(lambda n: n // 2, Types.LONG())
+
+
+def expected_deduplicated():
+    return list(range(ELEMENTS // 2))
+
+
 KINDS = {
     "window": (windows, expected_windows),
     "sessions": (sessions, expected_sessions),
@@ -274,6 +340,11 @@ KINDS = {
     "pattern": (patterns, expected_patterns),
     "two inputs": (two_inputs, expected_two_inputs),
     "iteration": (iteration, expected_iteration),
+    "regular join": (regular_join, expected_regular_join),
+    "deadline join": (deadline_join, expected_deadline_join),
+    "temporal join": (temporal_join, expected_temporal_join),
+    "top n": (top_n, expected_top_n),
+    "deduplicate": (deduplicated, expected_deduplicated),
 }
 
 
