@@ -36,6 +36,8 @@ autodoc_default_options = {"members": True, "inherited-members": False, "show-in
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_google_docstring = True
+#: Attributes are members as well, which would describe them twice.
+napoleon_use_ivar = True
 add_module_names = False
 toc_object_entries = False
 
