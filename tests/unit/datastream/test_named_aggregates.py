@@ -109,3 +109,8 @@ def test_other_arguments_that_are_refused():
         stream().key_by(field("k")).aggregate({"n": agg.count()}, emit="sometimes")
     with pytest.raises(InvalidProgramError, match="2 names for 1 field"):
         stream().key_by(field("k")).aggregate({"n": agg.count()}, key_names=["a", "b"])
+
+
+def test_keys_by_the_names_of_fields():
+    assert list(result(stream().key_by("t"))) == ["t", "n"]
+    assert result(stream().key_by("t", "k")) == {"t": "String", "k": "Integer", "n": "Long"}
