@@ -13,6 +13,7 @@ from penstock.table.connectors.constraints import NotNullEnforcer
 from penstock.table.exceptions import TableException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.operator_building import TranslationContext
+from penstock.table.plan.time_use import time_grain
 from penstock.table.plan.translation import translate
 from penstock.table.pruning import Pruning
 from penstock.table.table_options import MAX_COLUMN_WIDTH, NOT_NULL_ENFORCER, PARALLELISM
@@ -114,7 +115,8 @@ class TableJobs:
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
-        translation, pruning = Translation(context), Pruning()
+        grain_ms = time_grain(sink.input for sink in sinks)
+        translation, pruning = Translation(context, grain_ms), Pruning()
         for sink in sinks:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
             made: Transformation = translation.translate_upserts(

@@ -376,7 +376,9 @@ def _rows(
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
     pruned = Pruning().pruned(node)
-    transformation = translate(pruned, environment.jobs.context(stream_environment))
+    transformation = translate(
+        pruned, environment.jobs.context(stream_environment), keeps_time=True
+    )
     stream: DataStream[Any] = DataStream(stream_environment, transformation)
     row_type = row_type_of(node)
     if declared is None:

@@ -19,6 +19,7 @@ from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort
 from penstock.table.plan.match import automaton
 from penstock.table.plan.operator_building import OperatorBuilder, TranslationContext
 from penstock.table.plan.rules import check, optimized
+from penstock.table.plan.time_use import time_grain
 from penstock.table.plan.windows import window_function_of
 from penstock.table.table_options import MINI_BATCH
 
@@ -27,17 +28,24 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node
 
 
-def translate(node: Node, context: TranslationContext) -> Transformation:
+def translate(
+    node: Node, context: TranslationContext, *, keeps_time: bool = False
+) -> Transformation:
     """Add the operators of a plan to the environment and return the last one.
 
     Its records are batches; see ``penstock.table.plan.nodes``.
+
+    Args:
+        node: The plan.
+        context: The environment.
+        keeps_time: Whether what follows sees each row behind the watermarks of those before.
 
     Raises:
         TableException: The plan cannot run in this mode.
     """
     node = optimized(node, is_streaming=context.is_streaming)
     check(node, is_streaming=context.is_streaming)
-    return Translation(context).translate(node)
+    return Translation(context, None if keeps_time else time_grain([node])).translate(node)
 
 
 def is_updating(node: Node, context: TranslationContext) -> bool:
@@ -49,9 +57,10 @@ def is_updating(node: Node, context: TranslationContext) -> bool:
 class Translation(OperatorBuilder):
     """Translates one plan; a node that is read twice becomes one operator."""
 
-    def __init__(self, context: TranslationContext) -> None:
-        """Creates it."""
+    def __init__(self, context: TranslationContext, grain_ms: int | None = None) -> None:
+        """Creates it; see `time_grain` for the exactness of watermarks."""
         super().__init__(context)
+        self._grain_ms = grain_ms
         self._changelog = Changelog(is_streaming=context.is_streaming)
         self._done: dict[int, tuple[Node, Transformation]] = {}
 
@@ -146,6 +155,7 @@ class Translation(OperatorBuilder):
         return self._one(
             self.translate(node.input), "watermarks", "WatermarkAssigner", node,
             index=node.index, watermark=node.watermark, session=self._context.session,
+            grain_ms=self._grain_ms,
         )  # fmt: skip
 
     @_made.register(n.Aggregate)

@@ -26,7 +26,12 @@ class WatermarkAssigner(RelationalOperator):
     """
 
     def __init__(
-        self, context: OperatorContext, index: int, watermark: Expression, session: Session
+        self,
+        context: OperatorContext,
+        index: int,
+        watermark: Expression,
+        session: Session,
+        grain_ms: int | None = None,
     ) -> None:
         """Creates the operator.
 
@@ -35,6 +40,8 @@ class WatermarkAssigner(RelationalOperator):
             index: The position of the event-time column.
             watermark: The watermark of a row.
             session: Settings that results depend on.
+            grain_ms: The distance of the times at which late rows matter, such as the ends of
+                windows; 0 if they never do, None if every time counts.
         """
         super().__init__(context)
         self.index = index
@@ -42,6 +49,9 @@ class WatermarkAssigner(RelationalOperator):
         self.evaluator = Evaluator([watermark], session)
         self.current = MIN_TIMESTAMP
         self.is_batch = context.is_batch
+        self.grain_ms = grain_ms
+        self.splits = 0
+        context.metric_group().gauge("numSplitsForLateRows", lambda: self.splits)
 
     def process_columns(self, batch: Any) -> None:
         """Takes a batch."""
@@ -57,13 +67,25 @@ class WatermarkAssigner(RelationalOperator):
         behind = np.maximum(np.maximum.accumulate(marks), self.current)
         before = np.concatenate(([self.current], behind[:-1]))
         start = 0
-        for late in np.flatnonzero(times.to_numpy(zero_copy_only=False) <= before).tolist():
+        for late in self._late(times.to_numpy(zero_copy_only=False), before):
             if before[late] > self.current:
+                self.splits += 1
                 self.emit(batch.slice(start, late - start))
                 start = late
                 self._advance(int(before[late]))
         self.emit(batch.slice(start))
         self._advance(int(behind[-1]))
+
+    def _late(self, times: Any, watermarks: Any) -> list[int]:
+        """Return the positions of rows for which the watermarks in front of them matter."""
+        if self.grain_ms is None:
+            late = times <= watermarks
+        elif self.grain_ms == 0:
+            return []
+        else:
+            late = times // self.grain_ms < (watermarks + 1) // self.grain_ms
+        found: list[int] = np.flatnonzero(late).tolist()
+        return found
 
     def _advance(self, mark: int) -> None:
         if mark > self.current:

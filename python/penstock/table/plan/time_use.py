@@ -1,0 +1,65 @@
+"""The use that plans make of event time: how exactly batches are split at watermarks."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.changelog import orders_by_time, orders_sort_by_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.table.plan.nodes import Node
+
+#: Local times are whole quarters of an hour from UTC, as are the windows of local time.
+_ZONE_MS = 900_000
+
+
+def time_grain(nodes: Iterable[Node]) -> int | None:
+    """Return the distance in ms of the times at which late rows change a result of plans.
+
+    Returns:
+        0 if no operator uses event time; None if every time counts.
+    """
+    grain = 0
+    seen: set[int] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        pending.extend(node.inputs)
+        if isinstance(node, n.WindowTableFunction) and node.window.kind != "SESSION":
+            window = node.window
+            grain = gcd(grain, window.slide_ms or window.size_ms, window.offset_ms, _ZONE_MS)
+        elif _is_exact(node):
+            return None
+    return grain
+
+
+def _is_exact(node: Node) -> bool:
+    match node:
+        case n.WindowTableFunction() | n.IntervalJoin() | n.TemporalJoin() | n.Match():
+            return True
+        case n.Over():
+            return orders_by_time(node)
+        case n.Sort():
+            return orders_sort_by_time(node)
+        case n.Deduplicate():
+            return node.input.schema.fields[node.time_index].is_rowtime
+        case n.Project():
+            return any(map(_reads_watermark, node.expressions))
+        case n.Filter():
+            return _reads_watermark(node.condition)
+    return False
+
+
+def _reads_watermark(expression: Any) -> bool:
+    return any(
+        isinstance(part, e.Call) and part.function == "CURRENT_WATERMARK"
+        for part in e.walk(expression)
+    )

@@ -1,0 +1,124 @@
+"""Batches are split at watermarks where late rows matter, and nowhere else."""
+
+import datetime
+import random
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+from penstock.table import types
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import Field, Schema
+from penstock.table.plan.time_use import time_grain
+from penstock.table.types import TimeAttribute
+from unit.table.planning import plan
+from unit.table.running import HarnessTable, RunningQuery, settled
+
+TEXT = types.VarCharType(0x7FFFFFFF)
+ROWTIME = types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
+START = datetime.datetime(2024, 1, 1)
+WINDOWED = (
+    "SELECT k, window_end, COUNT(*), SUM(n) FROM TABLE({window}) "
+    "GROUP BY k, window_start, window_end"
+)
+TUMBLE = WINDOWED.format(window="TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND)")
+HOP = WINDOWED.format(
+    window="HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '6' SECOND)"
+)
+SESSION = WINDOWED.format(
+    window="SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '2' SECOND)"
+)
+
+
+class WatermarkedTable(HarnessTable):
+    """A table whose rows bring watermarks."""
+
+    def node(self):
+        scan = super().node()
+        column = e.Column(scan.schema.fields[2].type, 2, "ts")
+        return n.AssignWatermarks(scan.schema, scan, 2, column)
+
+
+def table():
+    columns = {"k": TEXT, "n": types.IntType(), "ts": ROWTIME}
+    return WatermarkedTable("t", Schema(tuple(Field(c, kind) for c, kind in columns.items())), (0,))
+
+
+def rows(seed):
+    """Return rows whose times go on, with equal and late ones among them."""
+    drawn = random.Random(seed)
+    time = 0
+    found = []
+    for number in range(60):
+        time += drawn.choice([0, 0, 200, 700])
+        late = drawn.choice([0, 0, 0, 300, 2500, 5000])
+        moment = START + datetime.timedelta(milliseconds=max(time - late, 0))
+        found.append((drawn.choice("ab"), number, moment))
+    return found
+
+
+def run(sql, batches):
+    query = RunningQuery(sql, [table()])
+    (assigner,) = (op for op in query.harness._opened().operators if hasattr(op, "splits"))
+    for batch in batches:
+        query.give("t", batch)
+    query.end()
+    changes = query.changes()
+    query.close()
+    return settled(changes), assigner.splits
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("sql", [TUMBLE, HOP, SESSION])
+def test_late_rows_are_those_of_single_rows(sql, seed):
+    given = rows(seed)
+    together, splits = run(sql, [given])
+    alone, none = run(sql, [[row] for row in given])
+    assert together == alone
+    assert splits > 0
+    assert none == 0
+
+
+def test_windows_split_less_than_sessions():
+    given = rows(3)
+    assert run(TUMBLE, [given])[1] < run(SESSION, [given])[1]
+
+
+def test_what_uses_no_time_splits_nothing():
+    found, splits = run("SELECT k, COUNT(*) FROM t GROUP BY k", [rows(1)])
+    assert splits == 0
+    assert sum(count for _, count in found) == 60
+
+
+@pytest.mark.parametrize(
+    ("sql", "grain"),
+    [
+        ("SELECT n FROM orders", 0),
+        ("SELECT k, COUNT(*) FROM orders GROUP BY k", 0),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND))", 10_000),
+        (
+            "SELECT * FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL "
+            "'12' SECOND)) UNION ALL SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), "
+            "INTERVAL '6' SECOND))",
+            2_000,
+        ),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' DAY))", 900_000),
+        (
+            "SELECT * FROM TABLE(SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND))",
+            None,
+        ),
+        ("SELECT SUM(n) OVER (PARTITION BY k ORDER BY ts) FROM orders", None),
+        ("SELECT n FROM orders ORDER BY ts", None),
+        ("SELECT CURRENT_WATERMARK(ts) FROM orders", None),
+        (
+            "SELECT o.n FROM orders AS o JOIN rates AS r ON o.k = r.k AND r.ts BETWEEN o.ts AND "
+            "o.ts + INTERVAL '5' SECOND",
+            None,
+        ),
+    ],
+)
+def test_grains(sql, grain):
+    assert time_grain([plan(sql)]) == grain
