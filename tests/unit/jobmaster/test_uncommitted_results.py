@@ -56,7 +56,7 @@ def test_an_attempt_that_is_over_is_refused(act):
 def test_batches_that_are_missing_or_were_shown_are_an_error(offset):
     results = started(b"a", b"b", b"c")
     results.commit(0, 1)
-    with pytest.raises(CorruptStreamError, match="but 3 have come, and 1 were shown"):
+    with pytest.raises(CorruptStreamError, match="but 3 have arrived, and 1 were returned"):
         results.resume(1, offset)
 
 
