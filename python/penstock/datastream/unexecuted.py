@@ -73,7 +73,7 @@ def warn_of(sinks: list[Place]) -> None:
         names.append("more")
     message = (
         f"the program ends and has not executed what it built for {', '.join(names)}: call "
-        "env.execute() after the last sink"
+        "execute() after the last sink"
     )
     line = re.match(r"(.+?):(\d+)\b", sinks[0].location or "")
     file, number = ("<program>", 1) if line is None else (line[1], int(line[2]))
