@@ -53,7 +53,7 @@ cdef class PartialMatch:
     cdef object node
     cdef long long current_timestamp
 
-    @cython.locals(nodes=dict, records=dict, entry=list, state=MatchState, found=list)
+    @cython.locals(nodes=dict, records=dict, entry=tuple, state=MatchState, found=list)
     cpdef list get_events_for_pattern(self, str name)
 
 
@@ -94,11 +94,11 @@ cdef class PatternMatcher:
     @cython.locals(window_ms=cython.longlong, state=MatchState)
     cdef int _ended_window(self, tuple match, long long timestamp) except -1
     @cython.locals(
-        node=object, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint,
+        node=object, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint, is_owned=bint,
         state=MatchState, waiting=list, edge=MatchEdge, target=MatchState, following=tuple
     )
     cdef _step(self, list entry, tuple match, list fresh, list complete)
-    @cython.locals(records=dict, following=tuple, end=MatchState)
+    @cython.locals(records=dict, following=tuple, end=MatchState, time=object)
     cdef _take(
         self, list entry, tuple match, MatchState state, MatchState target, list goes_on,
         list complete
@@ -112,10 +112,12 @@ cdef class PatternMatcher:
     cdef object _limit(self, list path)
     @cython.locals(kept=list, match=tuple, position=Py_ssize_t)
     cdef _prune(self, list entry, list heap, object limit)
-    @cython.locals(nodes=dict, found=list, path=list, state=MatchState)
+    @cython.locals(nodes=dict, found=tuple, path=list, state=MatchState)
     cdef list _path(self, list entry, object node)
     @cython.locals(records=dict, match=dict, values=list)
     cdef dict _match_of(self, list entry, list path)
-    cdef _refer(self, list entry, object node)
-    @cython.locals(nodes=dict, records=dict, found=list, record=list)
+    @cython.locals(references=dict)
+    cdef _refer(self, list entry, object identifier)
+    cdef bint _is_last(self, dict references, object identifier) except -1
+    @cython.locals(nodes=dict, references=dict, found=tuple)
     cdef _release(self, list entry, object node)

@@ -36,7 +36,8 @@ class Feeding:
 
     @property
     def records(self):
-        return {record[1]: record[0] for record in self.entry[5].values()}
+        references = self.entry[6]
+        return {value: references.get(key, 1) for key, value in self.entry[5].items()}
 
 
 def loop():
@@ -79,6 +80,7 @@ def test_nothing_is_left_when_the_last_match_ends():
     assert len(feeding.feed("a1 a2 a3 b1")) == 1
     assert feeding.partial == 0
     assert (feeding.nodes, feeding.records) == ({}, {})
+    assert feeding.entry[6] == {}
     assert feeding.matcher.is_unused(feeding.entry)
 
 
@@ -115,7 +117,7 @@ def test_equal_records_are_two():
     pattern = Pattern.begin("a").where(kind("a")).times(2)
     feeding = Feeding(pattern)
     assert feeding.feed("a1 a1") == [{"a": ["a1", "a1"]}]
-    assert [record[1] for record in feeding.entry[5].values()] == ["a1"]
+    assert feeding.records == {"a1": 1}
 
 
 def test_a_condition_is_evaluated_once_for_a_record():

@@ -11,8 +11,9 @@ The state of a key is an entry, a list that any codec can write:
 1     the last identifier that was given to a record or a node; they grow
 2     the partial matches, a binary heap by first record (below)
 3     the complete matches that wait for an earlier partial match to end, a heap as well
-4     the nodes: identifier to [references, node before it, state, record]
-5     the records: identifier to [references, value]
+4     the nodes: identifier to (node before it, state, record)
+5     the records: identifier to value
+6     the references to a node or record, by identifier, where there are several
 ====  =================================================================================
 
 A match is a tuple: the index of its state, its first record, its last node, the timestamp of its
@@ -187,10 +188,10 @@ class PartialMatch:
         nodes, records, node = self.entry[4], self.entry[5], self.node
         while node != 0:
             entry = nodes[node]
-            state = self.states[entry[2]]
+            state = self.states[entry[1]]
             if state.label == name:
-                found.append(records[entry[3]][1])
-            node = entry[1]
+                found.append(records[entry[2]])
+            node = entry[0]
         found.reverse()
         return found
 
@@ -209,9 +210,9 @@ class PartialMatch:
             node = self.node
             while node != 0:
                 entry = nodes[node]
-                if self.states[entry[2]].label == name:
-                    return records[entry[3]][1]
-                node = entry[1]
+                if self.states[entry[1]].label == name:
+                    return records[entry[2]]
+                node = entry[0]
         return None
 
     def timestamp(self) -> int:
@@ -285,7 +286,7 @@ class PatternMatcher:
 
     def new_entry(self) -> list[Any]:
         """Return the state of a key that has had no record."""
-        return [self.names, 0, [self.not_begun], [], {}, {}]
+        return [self.names, 0, [self.not_begun], [], {}, {}, {}]
 
     def is_unused(self, entry: list[Any]) -> bool:
         """Return whether an entry is as a new one."""
@@ -302,8 +303,9 @@ class PatternMatcher:
             moved: list[int | None] = [indexes.get(name) for name in entry[0].split("\n")]
             for which in (2, 3):
                 entry[which] = [self._moved(match, moved, entry[0]) for match in entry[which]]
-            for node in entry[4].values():
-                node[2] = self._moved_index(node[2], moved, entry[0])
+            for identifier, node in list(entry[4].items()):
+                state = self._moved_index(node[1], moved, entry[0])
+                entry[4][identifier] = (node[0], state, node[2])
         entry[0] = self.names
 
     def _moved(self, match: Any, moved: list[Any], names: str) -> tuple[Any, ...]:
@@ -422,6 +424,7 @@ class PatternMatcher:
                     self.known[index] = 0
         goes_on: list[Any] = []
         is_discarded = False
+        is_owned = not is_new
         state = self.states[match[0]]
         waiting: list[Any] = [state]
         while waiting:
@@ -436,7 +439,11 @@ class PatternMatcher:
                     is_discarded = True
                 elif edge.action == 1:
                     if not is_new:
-                        self._refer(entry, node)
+                        if is_owned:
+                            # The match hands its own reference on.
+                            is_owned = False
+                        else:
+                            self._refer(entry, node)
                         following = (
                             match
                             if target.index == match[0]
@@ -456,7 +463,7 @@ class PatternMatcher:
                 push(fresh, following)
         if is_new:
             push(fresh, match)
-        elif node != 0:
+        elif is_owned:
             self._release(entry, node)
 
     def _take(
@@ -472,19 +479,21 @@ class PatternMatcher:
         records = entry[5]
         if self.record == 0:
             self.record = entry[1] = entry[1] + 1
-            records[self.record] = [0, self.value]
+            records[self.record] = self.value
+        else:
+            self._refer(entry, self.record)
         record = self.record
-        records[record][0] += 1
+        # Its first reference is that of the match below.
         added = entry[1] = entry[1] + 1
-        entry[4][added] = [0, match[2], state.index, record]
+        entry[4][added] = (match[2], state.index, record)
         if match[2] != 0:
             self._refer(entry, match[2])
+        time: Any = self.timestamp
         first, began = match[1], match[3]
         if first == 0:
-            first, began = record, self.timestamp
+            first, began = record, time
             self.has_begun = True
-        following = (target.index, first, added, began, self.timestamp)
-        self._refer(entry, added)
+        following = (target.index, first, added, began, time)
         if target.is_final:
             push(complete, following)
             return
@@ -495,7 +504,7 @@ class PatternMatcher:
             end = self._end_after(target)
             if end is not None:
                 self._refer(entry, added)
-                push(complete, (end.index, first, added, began, self.timestamp))
+                push(complete, (end.index, first, added, began, time))
 
     def _end_after(self, state: MatchState) -> Any:
         """Return the final state if edges lead there from a state without another record."""
@@ -597,9 +606,9 @@ class PatternMatcher:
         path = []
         while node != 0:
             found = nodes[node]
-            state = self.states[found[2]]
-            path.append((state.label, found[3]))
-            node = found[1]
+            state = self.states[found[1]]
+            path.append((state.label, found[2]))
+            node = found[0]
         path.reverse()
         return path
 
@@ -610,27 +619,32 @@ class PatternMatcher:
         for label, record in path:
             values = match.get(label)
             if values is None:
-                match[label] = [records[record][1]]
+                match[label] = [records[record]]
             else:
-                values.append(records[record][1])
+                values.append(records[record])
         return match
 
-    def _refer(self, entry: list[Any], node: int) -> None:
-        """Add a reference to a node."""
-        entry[4][node][0] += 1
+    def _refer(self, entry: list[Any], identifier: int) -> None:
+        """Add a reference to a node or record, which has one."""
+        references = entry[6]
+        references[identifier] = references.get(identifier, 1) + 1
+
+    def _is_last(self, references: dict[int, int], identifier: int) -> bool:
+        """Remove a reference to a node or record; return whether it was the last one."""
+        count = references.get(identifier)
+        if count is None:
+            return True
+        if count > 2:
+            references[identifier] = count - 1
+        else:
+            del references[identifier]
+        return False
 
     def _release(self, entry: list[Any], node: int) -> None:
         """Remove a reference to a node, and what nobody refers to any more."""
-        nodes, records = entry[4], entry[5]
-        while node != 0:
-            found = nodes[node]
-            if found[0] > 1:
-                found[0] -= 1
-                return
-            del nodes[node]
-            record = records[found[3]]
-            if record[0] > 1:
-                record[0] -= 1
-            else:
-                del records[found[3]]
-            node = found[1]
+        nodes, references = entry[4], entry[6]
+        while node != 0 and self._is_last(references, node):
+            found = nodes.pop(node)
+            if self._is_last(references, found[2]):
+                del entry[5][found[2]]
+            node = found[0]
