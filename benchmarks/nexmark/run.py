@@ -38,6 +38,7 @@ from workloads import harness
 
 PROGRAM = Path(__file__).with_name("program.py")
 FLINK_PROGRAM = Path(__file__).with_name("flink_sql.py")
+SQL_PROGRAM = Path(__file__).with_name("own_sql.py")
 FLINK_JARS = harness.ROOT / "build" / "peers" / "flink-nexmark"
 LIMIT_S = 600
 #: penstock's forms, which read JSON as well.
@@ -88,23 +89,18 @@ class Engine:
         return taken, _children_cpu_s() - before
 
 
-class Flink(Engine):
-    """Flink SQL, which reads one file for each table."""
+class Sql(Engine):
+    """penstock's SQL, which reads one file for each table, as Flink does."""
 
-    def __init__(self, python: str) -> None:
-        """Describe it.
-
-        Args:
-            python: An interpreter that has PyFlink.
-        """
+    def __init__(self) -> None:
+        """Describe it."""
         from nexmark.flink_sql import SQL
 
-        super().__init__("flink", set(SQL), "parquet")
-        self._python = python
+        super().__init__("sql", set(SQL), "parquet")
 
     def command(self, query: str, folder: Path) -> list[str]:
         joined_files(folder)
-        return [self._python, str(FLINK_PROGRAM), query, str(folder), str(FLINK_JARS)]
+        return [sys.executable, str(SQL_PROGRAM), query, str(folder)]
 
     def check(self, query: str, folder: Path) -> str | None:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
@@ -112,6 +108,24 @@ class Flink(Engine):
             _answer([*self.command(query, folder), "--rows", str(path)])
             rows = [tuple(json.loads(line)) for line in path.read_text().splitlines()]
         return difference(query, rows, oracle.Oracle(folder).rows(query))
+
+
+class Flink(Sql):
+    """Flink SQL."""
+
+    def __init__(self, python: str) -> None:
+        """Describe it.
+
+        Args:
+            python: An interpreter that has PyFlink.
+        """
+        super().__init__()
+        self.name = "flink"
+        self._python = python
+
+    def command(self, query: str, folder: Path) -> list[str]:
+        joined_files(folder)
+        return [self._python, str(FLINK_PROGRAM), query, str(folder), str(FLINK_JARS)]
 
 
 def joined_files(folder: Path) -> None:
@@ -131,6 +145,7 @@ def engines(form: str) -> dict[str, Engine]:
     found["duckdb"] = Engine("duckdb", set(oracle.QUERIES), form)
     if form == "json":
         return found
+    found["sql"] = Sql()
     found["loop"] = Engine("loop", set(QUERIES), form)
     found["polars"] = Engine("polars", set(frames.FRAMES), form)
     python = harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK")
