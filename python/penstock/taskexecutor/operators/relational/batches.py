@@ -124,6 +124,11 @@ class ChangeBuffer:
         self._rows.append(row)
         self._kinds.append(kind)
 
+    def extend(self, kind: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Append rows of one kind."""
+        self._rows.extend(rows)
+        self._kinds.extend([kind] * len(rows))
+
     def take(self) -> Any:
         """Return the batch of the rows and start anew; None without rows."""
         rows, kinds = self._rows, self._kinds

@@ -79,6 +79,7 @@ class JoinOperator(TwoInputRelationalOperator):
         self.equates_nulls = equates_nulls
         self.is_outer = (kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL"))
         self.is_half = kind in ("SEMI", "ANTI")
+        self.counts_partners = kind != "INNER"
         #: By key: the rows of a side, by their texts.
         self.sides = tuple(
             keyed_rows(context, name, ttl_ms)
@@ -157,7 +158,7 @@ class JoinOperator(TwoInputRelationalOperator):
         own = self._records(side, text)
         others = self._records(1 - side, text)
         partners = self._partners(side, row, others) if others else []
-        count = sum(record[1] for record in partners)
+        count = sum([record[1] for record in partners]) if self.counts_partners else 0
         row_text = key_text(row)
         record = own.get(row_text)
         if is_added:
@@ -194,12 +195,17 @@ class JoinOperator(TwoInputRelationalOperator):
             return
         other_side = 1 - side
         kind = INSERT if is_added else DELETE
+        if not self.is_outer[other_side]:
+            others = [record[0] for record in partners for _ in range(record[1])]
+            pairs = [row + o for o in others] if side == 0 else [o + row for o in others]
+            self.changes.extend(kind, pairs)
+            return
         for other, number, matches, *_ in partners:
             for _ in range(number):
-                if self.is_outer[other_side] and is_added and matches == 0:
+                if is_added and matches == 0:
                     self.changes.add(DELETE, self._padded(other_side, other))
                 self.changes.add(kind, self._pair(side, row, other))
-                if self.is_outer[other_side] and not is_added and matches == 1:
+                if not is_added and matches == 1:
                     self.changes.add(INSERT, self._padded(other_side, other))
 
     def _emit_half(
