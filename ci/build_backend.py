@@ -45,6 +45,7 @@ SHARED_SOURCES = {
         "field_sum",
         "function_operators",
         "operator_loop",
+        "pattern_automaton",
         "pattern_matching",
         "pattern_operator",
         "process_operators",

@@ -2,6 +2,8 @@
 
 cimport cython
 
+from penstock._native.pattern_automaton cimport MatchCondition, MatchEdge, MatchState
+
 
 cdef bint is_before(tuple left, tuple right) except -1
 
@@ -15,34 +17,6 @@ cdef sift_down(list heap, Py_ssize_t position, tuple match)
 
 
 cdef tuple pop(list heap)
-
-
-@cython.final
-cdef class MatchCondition:
-    cdef readonly int kind
-    cdef readonly Py_ssize_t index
-    cdef MatchCondition left
-    cdef MatchCondition right
-
-
-@cython.final
-cdef class MatchState:
-    cdef readonly Py_ssize_t index
-    cdef readonly str name
-    cdef readonly str label
-    cdef readonly bint is_final
-    cdef readonly bint is_stop
-    cdef readonly bint is_pending
-    cdef readonly long long window_ms
-    cdef readonly list edges
-    cdef public bint may_end
-
-
-@cython.final
-cdef class MatchEdge:
-    cdef readonly int action
-    cdef readonly MatchState target
-    cdef MatchCondition condition
 
 
 @cython.final

@@ -35,20 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import IllegalStateError
 
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-#: Actions of edges.
-TAKE = 0
-IGNORE = 1
-PROCEED = 2
-
-#: Kinds of conditions.
-CALL = 0
-NOT = 1
-AND = 2
-OR = 3
-NEVER = 4
 
 #: Skip strategies.
 NO_SKIP = 0
@@ -103,65 +94,6 @@ def pop(heap: list[Any]) -> tuple[Any, ...]:
     if heap:
         sift_down(heap, 0, last)
     return first
-
-
-class MatchCondition:
-    """A condition of an edge: a call, or a combination of conditions."""
-
-    def __init__(self, kind: int, index: int, left: Any, right: Any) -> None:
-        """Create the condition.
-
-        Args:
-            kind: ``CALL``, ``NOT``, ``AND``, ``OR`` or ``NEVER``.
-            index: Of a call, the index of the function.
-            left: The first condition of a combination.
-            right: The second one of ``AND`` and ``OR``.
-        """
-        self.kind = kind
-        self.index = index
-        self.left: MatchCondition = left
-        self.right: MatchCondition = right
-
-
-class MatchState:
-    """A state of the automaton."""
-
-    def __init__(self, index: int, name: str, label: str, kind: str, window_ms: int) -> None:
-        """Create the state without edges.
-
-        Args:
-            index: Its position among the states.
-            name: Unique.
-            label: The key of its records in matches.
-            kind: "normal", "final", "stop" or "pending".
-            window_ms: The longest time since the previous record; 0 for any.
-        """
-        self.index = index
-        self.name = name
-        self.label = label
-        self.is_final = kind == "final"
-        self.is_stop = kind == "stop"
-        self.is_pending = kind == "pending"
-        self.window_ms = window_ms
-        self.edges: list[MatchEdge] = []
-        #: Whether the final state may be reached without another record.
-        self.may_end = False
-
-
-class MatchEdge:
-    """An edge of the automaton; None is a condition that is always true."""
-
-    def __init__(self, action: int, target: MatchState, condition: Any) -> None:
-        """Create the edge.
-
-        Args:
-            action: ``TAKE``, ``IGNORE`` or ``PROCEED``.
-            target: The next state.
-            condition: A MatchCondition or None.
-        """
-        self.action = action
-        self.target = target
-        self.condition: MatchCondition | None = condition
 
 
 class PartialMatch:

@@ -12,20 +12,16 @@ from penstock.taskexecutor.compiled import (
 )
 
 if TYPE_CHECKING or LOADED != "native":
-    from penstock.taskexecutor.compiled.pattern_matching import (
+    from penstock.taskexecutor.compiled.pattern_automaton import (
         MatchCondition,
         MatchEdge,
         MatchState,
-        PatternMatcher,
     )
+    from penstock.taskexecutor.compiled.pattern_matching import PatternMatcher
     from penstock.taskexecutor.compiled.pattern_operator import PatternOperator, PatternTimers
 else:
-    from penstock._native.pattern_matching import (
-        MatchCondition,
-        MatchEdge,
-        MatchState,
-        PatternMatcher,
-    )
+    from penstock._native.pattern_automaton import MatchCondition, MatchEdge, MatchState
+    from penstock._native.pattern_matching import PatternMatcher
     from penstock._native.pattern_operator import PatternOperator, PatternTimers
 
 if TYPE_CHECKING:

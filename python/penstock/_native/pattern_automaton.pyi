@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.pattern_automaton import *  # noqa: F403
