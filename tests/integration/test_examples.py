@@ -21,6 +21,11 @@ EXPECTED = {
     "top_n": [(0, "cake", 5), (0, "tea", 7), (HOUR_MS, "cake", 2), (HOUR_MS, "jam", 9)],
     "interval_join": [(1, "tea", "card"), (3, "jam", "cash")],
     "broadcast_enrichment": [("cake", 3.90625), ("jam", 3.75), ("tea", 2.5)],
+    "unpaid_orders": [
+        (1, "paid", 4 * MINUTE_MS),
+        (2, "unpaid", 15 * MINUTE_MS),
+        (3, "paid", 13 * MINUTE_MS),
+    ],
     "deduplication": [("e1", "created"), ("e2", "created"), ("e3", "paid")],
 }
 
