@@ -28,6 +28,13 @@ UID_GENERATION: Final = "table.exec.uid.generation"
 NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
 MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
 CODE_LENGTH: Final = "table.generated-code.max-length"
+DML_SYNC: Final = "table.dml-sync"
+
+RESULT_MODE: Final = "sql-client.execution.result-mode"
+MAX_ROWS: Final = "sql-client.execution.max-table-result.rows"
+VERBOSE: Final = "sql-client.verbose"
+COLUMN_WIDTH: Final = "sql-client.display.max-column-width"
+"""Of the SQL shell; the last one is an older name of `MAX_COLUMN_WIDTH`."""
 
 _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     LOCAL_TIME_ZONE: lambda text: _check_zone(text),
@@ -41,7 +48,7 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
     "table.builtin-catalog-name": TextType().parse,
     "table.builtin-database-name": TextType().parse,
-    "table.dml-sync": BooleanType().parse,
+    DML_SYNC: BooleanType().parse,
     "table.dynamic-table-options.enabled": BooleanType().parse,
     MAX_COLUMN_WIDTH: IntegerType(1).parse,
 }

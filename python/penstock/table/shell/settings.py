@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.options import pipeline
 from penstock.common.options.value_types import BooleanType, ChoiceType, IntegerType
 from penstock.errors import ConfigurationError
-from penstock.table.table_options import MAX_COLUMN_WIDTH
+from penstock.table.table_options import (
+    COLUMN_WIDTH,
+    MAX_COLUMN_WIDTH,
+    MAX_ROWS,
+    RESULT_MODE,
+    VERBOSE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.table.table_environment import TableEnvironment
 
-RESULT_MODE: Final = "sql-client.execution.result-mode"
-MAX_ROWS: Final = "sql-client.execution.max-table-result.rows"
-VERBOSE: Final = "sql-client.verbose"
-COLUMN_WIDTH: Final = "sql-client.display.max-column-width"
 RUNTIME_MODE: Final = pipeline.RUNTIME_MODE.key
 
 #: SET key=value, as Flink 1 took it.

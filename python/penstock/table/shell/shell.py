@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
+from penstock.table import table_options as options
 from penstock.table.exceptions import TableException
 from penstock.table.result_kind import ResultKind
-from penstock.table.shell import settings as options
 from penstock.table.shell.results import ResultView
 from penstock.table.shell.settings import ShellSettings, unquoted_setting
 from penstock.table.sql import statements as s
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_result import TableResult
 
-HELP: Final = """\
+HELP: Final = f"""\
 SELECT …;                    run a query and show its rows; Ctrl-C cancels it
 INSERT INTO …;               start a job that writes a table
 EXECUTE STATEMENT SET BEGIN … END;    start one job that writes several tables
@@ -39,7 +39,7 @@ STOP JOB 'id' [WITH SAVEPOINT];
 CLEAR; HELP; QUIT;           QUIT is EXIT as well
 
 A statement that ends with \\G instead of ; shows each row as a list of columns.
-'sql-client.execution.result-mode' is tableau, changelog (a line for each change) or table (the \
+'{options.RESULT_MODE}' is tableau, changelog (a line for each change) or table (the \
 rows that are left)."""
 
 _STOP: Final = re.compile(
@@ -175,7 +175,7 @@ class SqlShell:
         self.jobs[job_id] = (names, client)
         if self._is_chatty:
             self._write(f"Job {job_id} writes {names}")
-        if (self.environment.get_config().get("table.dml-sync", "false") or "").lower() == "true":
+        if (self.environment.get_config().get(options.DML_SYNC, "false") or "").lower() == "true":
             result.wait()
 
     # Jobs -------------------------------------------------------------------------------------
