@@ -97,6 +97,8 @@ def test_values_and_types(text, expected, kind):
         ("PARSE_URL('http://h.org/p?q=1&r=2', 'QUERY', 'r')", "2"),
         ("JSON_VALUE('{\"a\": {\"b\": 1}}', '$.a.b')", "1"),
         ("JSON_QUERY('{\"a\": [1, 2]}', 'lax $.a')", "[1,2]"),
+        ("JSON_VALUE('no JSON', 'lax $.a' DEFAULT 'empty' ON EMPTY)", "empty"),
+        ("JSON_VALUE('no JSON', 'strict $.a' DEFAULT 'error' ON ERROR)", "error"),
         ("JSON_QUERY('[1, 2]', 'lax $[*]' WITH WRAPPER)", "[[1,2]]"),
         ("JSON_QUERY('[1, 2]', 'lax $[*]' WITH CONDITIONAL WRAPPER)", "[1,2]"),
         ("JSON_EXISTS('{}', 'strict $.zz' TRUE ON ERROR)", True),

@@ -108,10 +108,10 @@ def _follow(values: list[Any], step: Any, is_strict: bool) -> list[Any]:
 def select(text: str, path: str) -> tuple[Any, bool]:
     """Return what a path leads to, and whether it is a list of matches.
 
-    The value is `_MISSING` if a lax path leads nowhere.
+    The value is `_MISSING` if a lax path leads nowhere, as it does in a text that is no JSON.
 
     Raises:
-        JsonPathError: The text is no JSON, or a strict path leads nowhere.
+        JsonPathError: The path is strict, and the text is no JSON or it leads nowhere.
     """
     is_strict, steps = parse_path(path)
     try:
@@ -119,7 +119,7 @@ def select(text: str, path: str) -> tuple[Any, bool]:
     except JsonPathError:
         if is_strict:
             raise
-        raise
+        return _MISSING, False
     for step in steps:
         if step == "..":
             values = _descendants(values)
