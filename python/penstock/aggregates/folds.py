@@ -1,4 +1,4 @@
-"""The accumulators of aggregates: values of Python that keyed state holds.
+"""The accumulators of aggregates: Python values that keyed state holds.
 
 ``add`` and ``merge`` return the accumulator.  That of `CountDistinct` and `Collect` is changed in
 place by ``add``; ``merge`` leaves both of its arguments as they are.  None is the accumulator of no

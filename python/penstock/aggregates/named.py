@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
-    """One aggregate and the values that it takes.
+    """One aggregate and its arguments.
 
     Attributes:
         function: The name of the aggregate.
-        positions: The positions of its arguments among the values that are computed of a record.
-        condition: The position of its condition; None if it takes every record.
+        positions: The positions of its arguments among the values computed for a record.
+        condition: The position of its condition; None if every record counts.
     """
 
     function: str
@@ -52,12 +52,12 @@ class KeyFields(NamedTuple):
 
 
 class NamedAggregates(AggregateFunction):
-    """Aggregates as one function, whose accumulator is the tuple of theirs.
+    """Several aggregates as one function, whose accumulator is the tuple of their accumulators.
 
     Attributes:
         calls: The aggregates.
-        arguments: Computes the tuple of values that they take of a record; None if they take none.
-        given: Does the same, in the fastest way that the operator has.
+        arguments: Computes the tuple of argument values of a record; None without arguments.
+        given: Computes the same by the operator's fastest evaluator.
     """
 
     def __init__(self, calls: Sequence[Call], arguments: ComputedFunction | None) -> None:
@@ -65,15 +65,15 @@ class NamedAggregates(AggregateFunction):
         self.calls = tuple(calls)
         self.arguments = arguments
         self.folds = [FOLDS[call.function]() for call in calls]
-        #: Immutable: no fold creates an accumulator that it changes in place.
+        #: Immutable: no fold changes its initial accumulator in place.
         self._empty = tuple([fold.create() for fold in self.folds])
         self.given: Callable[[Any], Sequence[Any]] = _nothing if arguments is None else arguments
 
     def evaluate_by(self, evaluation: Evaluation, types: tuple[object | None, ...]) -> None:
-        """Have the arguments computed in the fastest way that an operator has.
+        """Compute the arguments by an operator's fastest evaluator.
 
         Args:
-            evaluation: The operator's.
+            evaluation: The operator's evaluation.
             types: The declared type of the records.
         """
         if self.arguments is not None:
@@ -111,7 +111,7 @@ def _nothing(value: Any) -> tuple[Any, ...]:
 
 
 class ResultRows:
-    """Makes the rows that an operator emits."""
+    """Creates the rows that an operator emits."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
         """Keeps the type of the rows."""

@@ -37,8 +37,8 @@ def named_aggregates(
         where: The call, for messages.
 
     Raises:
-        InvalidProgramError: There are none, one is no aggregate, an argument cannot be computed,
-            or its type is unknown or does not fit the aggregate.
+        InvalidProgramError: There are no aggregates, one is not an aggregate, an argument cannot be
+            computed, or its type is unknown or does not fit the aggregate.
     """
     found: Any = given
     if not isinstance(found, Mapping) or not found:
@@ -108,7 +108,7 @@ def _result(function: str, types: Sequence[TypeInformation], name: str) -> TypeI
 
 
 def _bounded(found: TypeInformation) -> TypeInformation:
-    """Return the type of a value in a row: computed integers are those of 64 bits."""
+    """Return the type of a value in a row: computed integers have 64 bits."""
     return Types.LONG() if found == Types.BIG_INT() else found
 
 
@@ -125,11 +125,11 @@ def key_fields(
         selector: The key selector.
         key_type: The declared type of the keys, if there is one.
         declared: The type of the records.
-        names: The names that the program says; None for those of the fields that the key takes.
+        names: The names that the program sets; None for the names of the selected fields.
         where: The call, for messages.
 
     Raises:
-        InvalidProgramError: The type of the keys is unknown, or there are not as many names.
+        InvalidProgramError: The type of the keys is unknown, or the number of names differs.
     """
     expression = computed_by(selector)
     node = None if expression is None else expression.node
@@ -161,7 +161,7 @@ def key_fields(
 
 
 def _taken_field(selector: Any) -> Field | None:
-    """Return the field of a record that a function takes as the key, if it does nothing else."""
+    """Return the field that a function selects as the key, if it does nothing else."""
     taken = part_of(selector)
     key: Any = field_of(selector) if taken is None else taken.name
     return None if key is None else field(key).node  # type: ignore[return-value]

@@ -32,7 +32,7 @@ def has_bounds(assigner: Any) -> bool:
 
 
 class WindowRows:
-    """Makes the rows of windows of the values of their aggregates.
+    """Creates the rows of windows from the values of their aggregates.
 
     Attributes:
         key_fields: The fields of the key.
@@ -50,14 +50,14 @@ class WindowRows:
         self._rows = ResultRows(result_type)
 
     def of(self, key: Any, window: Any, elements: Iterable[Any]) -> Iterator[Any]:
-        """Yield the row of the one tuple of values that there is."""
+        """Yield the row of the single tuple of values."""
         bounds = (window.start, window.end) if self.has_bounds else ()
         for values in elements:
             yield self._rows.one((*self.key_fields.values(key), *bounds, *values))
 
 
 class KeyedWindowRows(WindowRows, ProcessWindowFunction[Any, Any, Any, Any]):
-    """Makes the rows of the windows of keys."""
+    """Creates the rows of keyed windows."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         """Yield the row of a window."""
@@ -65,7 +65,7 @@ class KeyedWindowRows(WindowRows, ProcessWindowFunction[Any, Any, Any, Any]):
 
 
 class AllWindowRows(WindowRows, ProcessAllWindowFunction[Any, Any, Any]):
-    """Makes the rows of the windows of all records."""
+    """Creates the rows of windows over all records."""
 
     def process(self, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         """Yield the row of a window."""
@@ -73,7 +73,7 @@ class AllWindowRows(WindowRows, ProcessAllWindowFunction[Any, Any, Any]):
 
 
 def why_not_in_columns(descriptor: Any, *, is_batch: bool) -> str | None:
-    """Return why windows take the records of batches one by one; None if they may take columns.
+    """Return why windows process records one by one; None if they may use columns.
 
     Args:
         descriptor: A `penstock.graph.operators.Window`.

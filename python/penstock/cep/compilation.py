@@ -160,7 +160,7 @@ class _Compiler:
         while self._part.previous is not None:
             contiguity = self._part.quantifier.contiguity
             if contiguity is Contiguity.NOT_FOLLOWED:
-                # Otherwise it becomes edges of the states behind it.
+                # Otherwise it becomes edges of the following states.
                 if sink.kind == "final" and (
                     WithinType.PREVIOUS_AND_CURRENT in self._part.windows_ms or self.window_ms
                 ):
@@ -187,7 +187,7 @@ class _Compiler:
         state = self._part_state("normal", takes=True)
         condition = self._taken(self._part)
         stop = self._stop(condition, self._part.name)
-        # To the final state a record leads that is ignored: else the match would end before it.
+        # An ignored record leads to the final state; else the match would end before it.
         state.add("ignore" if sink.kind == "final" else "proceed", sink, negated(condition))
         state.add("proceed", stop, condition)
         return state
@@ -312,7 +312,7 @@ class _Compiler:
         self, group: GroupPattern, sink: _State, proceed: _State | None, *, is_optional: bool
     ) -> _State:
         outer = self._entered(group)
-        # As the condition is of the group around this one, it is asked for before.
+        # The condition belongs to the enclosing group, so evaluate it first.
         always = outer[0]
         state = self._converted(self._middle(sink))
         if is_optional:
@@ -322,7 +322,7 @@ class _Compiler:
         return state
 
     def _looping_group(self, group: GroupPattern, sink: _State) -> _State:
-        # It closes the loop: the states of the group lead to it, and it to the first of them.
+        # Close the loop: the group's states lead to it, and it leads to the first of them.
         closing = self._part_state("normal", takes=True)
         outer = self._entered(group)
         always = outer[0]

@@ -67,13 +67,13 @@ class SubtypeCondition(SimpleCondition):
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One condition as the program gave it; equal only to itself.
+    """One condition as the program defined it; equal only to itself.
 
     Attributes:
         kind: "simple" for a condition of the record, "iterative" for one that also takes the
             context, "expression" for an expression.
         given: The function, the condition's ``filter`` or the expression.
-        place: The call that gave it, for messages.
+        place: The call that defined it, for messages.
     """
 
     kind: Literal["simple", "iterative", "expression"]

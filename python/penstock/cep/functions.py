@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PatternProcessFunction(Function):
-    """Makes any number of records of each match.
+    """Emits any number of records for each match.
 
     A yielded pair of an OutputTag and a value goes to that side output.
     """

@@ -139,7 +139,7 @@ class Pattern:
         return self
 
     def subtype(self, subtype: type) -> Self:
-        """Take the instances of a class only.
+        """Accept only instances of a class.
 
         Raises:
             InvalidProgramError: The argument is no class.
@@ -185,7 +185,7 @@ class Pattern:
         return self
 
     def optional(self) -> Self:
-        """Let the part be left out.
+        """Make the part optional.
 
         Raises:
             MalformedPatternError: The part is negative or optional, or follows a greedy one.
@@ -259,7 +259,7 @@ class Pattern:
         return self
 
     def consecutive(self) -> Self:
-        """Let no other record stand between the repetitions.
+        """Forbid other records between the repetitions.
 
         Raises:
             MalformedPatternError: The part is not repeated, or allows combinations.
@@ -268,7 +268,7 @@ class Pattern:
         return self
 
     def allow_combinations(self) -> Self:
-        """Let the repetitions leave out matching records, too.
+        """Allow the repetitions to skip matching records, too.
 
         Raises:
             MalformedPatternError: The part is not repeated, or is consecutive.

@@ -60,7 +60,7 @@ class CEP:
 
 
 class PatternStream(MissingMethods):
-    """A stream with a pattern; `process`, `select` or `flat_select` makes records of matches.
+    """A stream with a pattern; `process`, `select` or `flat_select` emits records for matches.
 
     In event time unless `in_processing_time` is called.
     """
@@ -79,7 +79,7 @@ class PatternStream(MissingMethods):
         self._late_tag: OutputTag | None = None
 
     def in_processing_time(self) -> PatternStream:
-        """Take records as they come, by the machine's clock."""
+        """Process records as they arrive, by the machine's clock."""
         self._is_event_time = False
         return self
 
@@ -143,7 +143,7 @@ class PatternStream(MissingMethods):
         timed_out: Callable[[Match, int], Any] | None = None,
         timed_out_tag: OutputTag | None = None,
     ) -> DataStream[Any]:
-        """Make one record of each match.
+        """Emit one record for each match.
 
         Args:
             function: Takes a match, returns a record.
@@ -168,7 +168,7 @@ class PatternStream(MissingMethods):
         timed_out: Callable[[Match, int], Iterable[Any] | None] | None = None,
         timed_out_tag: OutputTag | None = None,
     ) -> DataStream[Any]:
-        """Make any number of records of each match.
+        """Emit any number of records for each match.
 
         Args:
             function: Takes a match, returns an iterable of records.

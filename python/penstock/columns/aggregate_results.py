@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ResultBatches:
-    """Makes batches of one row type."""
+    """Creates batches of one row type."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
         """Keeps the type."""
@@ -31,7 +31,7 @@ class ResultBatches:
         """Return a batch of some columns.
 
         Args:
-            columns: Arrow or numpy arrays, or lists of values of Python.
+            columns: Arrow or numpy arrays, or lists of Python values.
             timestamps: An int64 array of Arrow, or one integer.
 
         Returns:
@@ -51,7 +51,7 @@ class ResultBatches:
                 for array, field in zip(arrays, self._schema, strict=True)
             ]
         except (pa.ArrowException, OverflowError, TypeError):
-            # The rows have the values as they are; who cannot write one says so.
+            # Keep the rows' values; a sink that cannot write one reports the error.
             return None
         data = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return ColumnBatch(data, self._declared, timestamps)

@@ -1,7 +1,7 @@
 """The byte form of a batch: a header, and Arrow's message of a record batch without its schema.
 
-``docs/formats/column-batch.md`` has the byte table.  Both ends know the schema, so it is not sent;
-what Arrow adds to the columns themselves is about 100 bytes, and 80 for each column.
+``docs/formats/column-batch.md`` has the byte table.  Both ends know the schema, so it is not sent.
+Arrow's overhead is about 100 bytes, and 80 for each column.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class BatchCodec:
         return b"".join((header, data.serialize()))
 
     def decode(self, data: Any) -> ColumnBatch:
-        """Return the batch that `encode` made bytes of; it refers to the bytes.
+        """Return the batch of bytes that `encode` wrote; the batch refers to the bytes.
 
         Args:
             data: Bytes, or another object with a read-only buffer.

@@ -1,4 +1,4 @@
-"""Functions of users over batches: what they are given, and what becomes of their results."""
+"""User functions over batches: conversion of their arguments and results."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _BY_MODULE: Final[dict[str, Frame]] = {"pyarrow": "arrow", "pandas": "pandas", "
 
 
 def frame_of(function: Callable[..., Any], given: str | None) -> Frame:
-    """Return what a function takes: as the program says, or as its parameter is annotated.
+    """Return the frame kind of a function: the declared one, or its parameter's annotation.
 
     Raises:
-        WrongArgumentError: The program says something else than one of `FRAMES`.
+        WrongArgumentError: The declared kind is not one of `FRAMES`.
     """
     if given is not None:
         for frame in FRAMES:
@@ -38,7 +38,7 @@ def frame_of(function: Callable[..., Any], given: str | None) -> Frame:
     try:
         hints = typing.get_type_hints(function)
     except Exception:
-        # An annotation that only a type checker can resolve says nothing here.
+        # Ignore an annotation that only a type checker can resolve.
         hints = {}
     parameters = list(inspect.signature(function).parameters)
     hint = hints.get(parameters[0]) if parameters else None
@@ -60,7 +60,7 @@ class BatchFunction:
 
         Args:
             function: Takes and returns a RecordBatch, or a frame.
-            frame: What it takes.
+            frame: The kind of the frame.
             declared: The type of the records that it takes.
             result_type: The type of those that it returns.
         """
@@ -74,7 +74,7 @@ class BatchFunction:
     def __call__(self, batch: ColumnBatch) -> ColumnBatch:
         """Return the function's result for a batch.
 
-        As many records as there were keep their timestamps in order; others all have the latest
+        If the number of records is unchanged, they keep their timestamps; else all get the latest
         of the batch.
 
         Raises:
@@ -86,7 +86,7 @@ class BatchFunction:
         return ColumnBatch(data, self._result_type, stamps)
 
     def _shown(self, data: Any) -> Any:
-        """Return the columns as what the function takes."""
+        """Return the columns as the frame that the function takes."""
         if self._frame == "pandas":
             optional_library("pandas", "pandas", "pandas", "map_batches")
             return data.to_pandas()
@@ -132,7 +132,7 @@ def _one(pa: Any, column: Any) -> Any:
 
 
 def _table_of(pa: Any, result: Any) -> Any:
-    """Return a result as a Table; None if it is none."""
+    """Return a result as a Table; None if it cannot be one."""
     if isinstance(result, pa.Table):
         return result
     if isinstance(result, pa.RecordBatch):

@@ -17,8 +17,7 @@ from penstock.formats.arrow_types import arrow_library, arrow_type
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
-#: The types whose values are exactly those of a column of the Arrow type: one column for each
-#: value and back, with nothing lost or added.
+#: The types whose values convert to a column of the Arrow type and back without loss.
 _EXACT: Final = frozenset(
     {
         BasicType.STRING,
@@ -57,8 +56,8 @@ def batch_schema(declared: TypeInformation) -> Any:
 def inexact_field(declared: TypeInformation) -> str | None:
     """Return the name of a field that has no exact column; None if every field has one.
 
-    The values of such a field, as nested rows or decimals of any scale, are not those that come
-    out of a column again, so that records with one stay rows.
+    Such values, for example nested rows or decimals of any scale, do not survive a conversion to a
+    column and back, so records with one stay rows.
     """
     for name, kind in fields_of(declared):
         if not (isinstance(kind, BasicTypeInfo) and kind.basic_type in _EXACT):
@@ -103,7 +102,7 @@ def checked_schema(declared: TypeInformation) -> Any:
     """Return the Arrow schema of batches of a type whose fields all have exact columns.
 
     Raises:
-        InvalidProgramError: A field has none; names it.
+        InvalidProgramError: A field has no exact column; the message names it.
     """
     name = inexact_field(declared)
     if name is not None:

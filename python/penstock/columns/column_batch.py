@@ -86,7 +86,7 @@ class ColumnBatch:
             timestamps: An int64 array or one integer.
 
         Raises:
-            FormatError: A value does not fit; names the field and the row.
+            FormatError: A value does not fit; the message names the field and the row.
         """
         pa = arrow_library("a batch of columns")
         kinds = [row.get_row_kind() if hasattr(row, "get_row_kind") else None for row in rows]
@@ -126,7 +126,7 @@ class ColumnBatch:
     def rows(self) -> list[Any]:
         """Make the records: rows, tuples or values, as the type says.
 
-        Nothing is kept: each call makes new objects.
+        Each call creates new objects; nothing is cached.
 
         Raises:
             FormatError: A column cannot be read as the declared type; names the field.
@@ -177,7 +177,7 @@ class ColumnBatch:
         return type(self)(data, declared, self.timestamps, self.kinds)
 
     def _of(self, change: Any) -> Self:
-        """Return the batch in which each part is changed alike."""
+        """Return a batch with the same change applied to each part."""
         timestamps, kinds = self.timestamps, self.kinds
         if not isinstance(timestamps, int):
             timestamps = change(timestamps)
@@ -187,7 +187,7 @@ class ColumnBatch:
 
 
 def batch_of_columns(columns: Sequence[Any], declared: TypeInformation) -> ColumnBatch | None:
-    """Return a batch of columns as a file or a table has them, without timestamps.
+    """Return a batch of the columns of a file or a table, without timestamps.
 
     Args:
         columns: Arrow arrays, in the order of the fields.

@@ -1,4 +1,4 @@
-"""The second evaluator of programs: a batch at a time, by kernels of Arrow.
+"""The columnar evaluator of programs: one batch at a time, with Arrow kernels.
 
 A program means the same to it as to the machine for single records (``docs/formats/program.md``).
 It gives up by batch as that one gives up by record: where a value is null, does not fit into 64
@@ -45,7 +45,7 @@ _TOTAL: Final = frozenset(
     | {"cell", "global", "field", "row field", "named field", "unpack"}
 )
 
-#: After so many batches that were given up, one after the other, no other one is tried.
+#: After this many consecutive abandoned batches, the program stops trying columns.
 _MOST_GIVEN_UP: Final = 16
 
 
@@ -91,7 +91,7 @@ class ColumnProgram:
 
     Attributes:
         batches: The batches that were computed by columns.
-        given_up: The batches whose records were taken as objects.
+        given_up: The abandoned batches, whose records were processed as objects.
         rows: The records of the batches that were computed.
     """
 
@@ -106,7 +106,7 @@ class ColumnProgram:
         self.rows = 0
 
     def evaluated(self, batch: ColumnBatch) -> ColumnBatch | None:
-        """Return the results for the records of a batch; None if it is given up."""
+        """Return the results for the records of a batch; None if it is abandoned."""
         pieces = self._pieces(batch)
         if pieces is None:
             return None
@@ -124,7 +124,7 @@ class ColumnProgram:
         The program takes a record and its timestamp.
 
         Returns:
-            None if the batch is given up.
+            None if the batch is abandoned.
         """
         pieces = self._pieces(batch)
         if pieces is None:
@@ -148,7 +148,7 @@ class ColumnProgram:
         return batch.with_timestamps(column.cast(pa.int64()))
 
     def _pieces(self, batch: ColumnBatch) -> list[tuple[_Frame, Any]] | None:
-        """Return the results of the rows by the branches that they take; None if given up."""
+        """Return the results of the rows by branch; None if the batch is abandoned."""
         if self._given_up_in_a_row >= _MOST_GIVEN_UP or not _still_holds(self._program):
             self.given_up += 1
             return None
@@ -204,7 +204,7 @@ class ColumnProgram:
                 if joined is not None:
                     place = joined
                     continue
-                # The rows that jump, then those that go on.
+                # The rows that jump, then those that continue.
                 jumping, staying = frame.split(condition, self._last_uses, place)
                 if jumping is not None:
                     if staying is None:
@@ -219,8 +219,8 @@ class ColumnProgram:
     def _branches(self, frame: _Frame, place: int, jumps: Any) -> int | None:
         """Evaluates both branches behind a conditional jump for all rows, and joins their values.
 
-        That is less work than to part the rows, but only possible where no operation can fail in
-        a branch that Python would not take, and both branches give values of one kind.
+        This is cheaper than splitting the rows.  It requires that no operation can fail in a branch
+        that Python would not take, and that both branches have values of one kind.
 
         Args:
             frame: Takes the values; unchanged where the branches cannot be joined.
@@ -354,7 +354,7 @@ class _Frame:
         return len(self.batch if self.selection is None else self.selection)
 
     def copy(self) -> _Frame:
-        """Return a frame of the same rows whose registers may be set otherwise."""
+        """Return a frame of the same rows whose registers can be set independently."""
         found = _Frame(self.batch, self.selection, dict(self.registers))
         found._fields = self._fields
         return found
@@ -434,7 +434,7 @@ class _Frame:
 
 
 class _ApartError(Exception):
-    """The rows of two branches have to be evaluated apart from each other."""
+    """The rows of two branches must be evaluated separately."""
 
 
 def _last_uses(program: Program) -> dict[int, int]:
@@ -478,7 +478,7 @@ def _has_fields(batch: ColumnBatch) -> bool:
 
 
 def _still_holds(program: Program) -> bool:
-    """Return whether the functions that a program was made of still are what they were."""
+    """Return whether the functions that a program was compiled from are unchanged."""
     return all(
         function.__code__ is code and (defaults is None or function.__defaults__ is defaults)
         for function, code, defaults in program.origins
@@ -499,7 +499,7 @@ def _looked_up(operation: str, what: Any, variables: Any) -> Any:
 
 
 def _condition(operation: str, value: Any) -> Any:
-    """Return for which rows a conditional jump or a drop applies: a mask, or True or False."""
+    """Return the rows for which a conditional jump or a drop applies: a mask, or a bool."""
     import pyarrow.compute as pc
 
     values = _values(value)
@@ -524,11 +524,11 @@ def _as_value(found: Any) -> Any:
     """Return an array as a column of the type that its values have; a constant as it is."""
     if not hasattr(found, "null_count"):
         return found
-    # Texts that were split are in lists, which no batch has.
+    # The results of a split are lists, which no batch contains.
     return Column(found, _DECLARED.get(str(found.type), Types.PICKLED_BYTE_ARRAY()))
 
 
-#: The types of the arrays that kernels give.
+#: The types of the arrays that kernels return.
 _DECLARED: Final[dict[str, TypeInformation]] = {
     "bool": Types.BOOLEAN(),
     "int64": Types.LONG(),
@@ -617,7 +617,7 @@ def _columns_of(frame: _Frame, value: Any) -> list[Column]:
 
 
 def _spread(value: Any, length: int) -> Column:
-    """Return a column; a constant becomes one that has it everywhere."""
+    """Return a column; a constant becomes a column that repeats it."""
     import pyarrow as pa
 
     if isinstance(value, Column):

@@ -1,7 +1,7 @@
-"""Batches on their way between subtasks: their split among channels, and their records' frames.
+"""The exchange of batches between subtasks: the split among channels, and framing.
 
-A batch becomes one record "batch" for each channel that gets enough of its rows; those of the
-other channels are written one by one, so that a few rows cost no more than they did.
+A batch becomes one record "batch" for each channel that receives enough of its rows.  Rows for the
+other channels are written one by one, since a batch of a few rows would cost more.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from penstock.columns.evaluation import ColumnProgram
     from penstock.common.typeinfo import TypeInformation
 
-#: Rows of one record at most, so that it is some hundred KiB and a barrier does not wait long.
+#: The most rows in one record: a few hundred KiB, so that a barrier does not wait long.
 MOST_ROWS: Final = 4096
 
-#: Bytes of one record, about; rows of which fewer than `_FEWEST_ROWS` fit are written one by one.
+#: The approximate size of a record; rows so large that fewer than `_FEWEST_ROWS` fit travel singly.
 _MOST_BYTES: Final = 1 << 20
 
 #: Fewer rows of a channel are written one by one.
@@ -62,7 +62,7 @@ class ReceivedBatches:
         """Return the batch of the bytes behind a record's tag.
 
         Raises:
-            CorruptStreamError: They are not those of a batch.
+            CorruptStreamError: The bytes are not those of a batch.
         """
         return self.codec.decode(payload)
 
@@ -83,7 +83,7 @@ class KeyOfBatches:
         Args:
             program: Computes the key of a record.
             key_type: The declared type of the keys; None if they have none.
-            kind: What the hash of keys of that type depends on; None as well.
+            kind: The declared kind of the keys, on which their hash depends; None if undeclared.
             max_parallelism: The number of key groups.
             num_channels: The parallelism of the receivers.
         """
@@ -94,7 +94,7 @@ class KeyOfBatches:
         self._partitions: dict[KeyColumns, Partition] = {}
 
     def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]] | None:
-        """Return the part of each channel; None if keys have to be taken one by one."""
+        """Return each channel's part; None if keys must be computed one by one."""
         keys = self._program.evaluated(batch)
         if keys is None:
             return None
@@ -123,7 +123,7 @@ class BatchExchange:
 
         Args:
             declared: The type.
-            keys: Says which rows go where; None if all go to the first channel, or to all.
+            keys: Splits rows by key; None if all rows go to the first channel, or to every channel.
             is_broadcast: Whether each channel gets every row.
         """
         self._received = ReceivedBatches(declared)
@@ -134,10 +134,9 @@ class BatchExchange:
         self.rows = 0
 
     def split(self, batch: ColumnBatch) -> Iterator[tuple[int, ColumnBatch, bytes | None]]:
-        """Yield channels, the rows that go there, and the framed record of them.
+        """Yield channels, their rows, and the framed record of the rows.
 
-        The record is None if its rows are to be written one by one; the channel does not count
-        then.
+        The record is None if its rows must be written one by one; ignore the channel then.
         """
         parts: list[tuple[int, ColumnBatch]] | None = [(self._channel, batch)]
         if batch.declared != self._declared or len(batch) < _FEWEST_ROWS:

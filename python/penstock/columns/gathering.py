@@ -1,4 +1,4 @@
-"""Small batches that follow each other, joined where a kernel's fixed cost would be most of it."""
+"""Small consecutive batches, joined because a kernel's fixed cost would dominate."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ ENOUGH_ROWS: Final = 4096
 
 
 class GatheredBatches:
-    """Batches of one stream until they have records enough.
+    """Gathers batches of one stream until they have enough records.
 
     Attributes:
         rows: The records that are kept.
     """
 
     def __init__(self) -> None:
-        """Begins without batches."""
+        """Start without batches."""
         self.rows = 0
         self._batches: list[ColumnBatch] = []
 
     def add(self, batch: ColumnBatch) -> ColumnBatch | None:
-        """Keep a batch; return all that are kept, joined, if they have records enough."""
+        """Keep a batch; return all kept batches, joined, if they have enough records."""
         first = self._batches[0] if self._batches else None
         if first is not None and not _can_follow(batch, first):
             taken = self.take()
@@ -36,7 +36,7 @@ class GatheredBatches:
         return self.take() if self.rows >= ENOUGH_ROWS else None
 
     def take(self) -> ColumnBatch | None:
-        """Return the batches that are kept, joined, and keep them no longer; None without any."""
+        """Return the kept batches, joined, and release them; None without any."""
         batches, self._batches, self.rows = self._batches, [], 0
         return concat(batches) if batches else None
 

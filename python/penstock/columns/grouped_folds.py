@@ -1,9 +1,9 @@
 """The aggregates of `penstock.aggregates` over the groups of a batch.
 
-A fold takes the accumulators that the groups had before the batch, as values of Python, and returns
-those after it; ``running`` also returns the result after each record.  Both are what `Fold.add`
-gives for one record after the other, rounding included: where no kernel is as exact, the values are
-folded one by one, but without a record made of them.
+A fold takes the accumulators that the groups had before the batch, as Python values, and returns
+those after it; ``running`` also returns the result after each record.  Both equal the results of
+`Fold.add` for one record at a time, including rounding.  If no kernel is as exact, the values are
+folded one by one, but without creating records.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.columns.groups import Groups
 
-#: Integers up to it are the same as floats.
+#: Integers up to this bound are exact as floats.
 _EXACT: Final = 2**53
 
 _MOST: Final = 2**63 - 1
 
 
 class Taken(NamedTuple):
-    """The values that an aggregate takes of a batch.
+    """The values of a batch that an aggregate consumes.
 
     Attributes:
-        fold: The aggregate over values of Python.
+        fold: The aggregate over Python values.
         groups: The groups of the records that count.
         whole: The groups of all records.
         columns: The arguments of the records that count, as Arrow arrays without nulls.
@@ -95,7 +95,7 @@ class GroupedFolds:
         found = []
         masked: dict[tuple[int, ...], Groups] = {}
         for at, (call, fold) in enumerate(zip(self._calls, self._folds, strict=True)):
-            # Of many tuples, zip would take each as an argument.
+            # zip would take each of many tuples as an argument.
             old = [each[at] for each in kept]
             masks = [place for place in call.positions if columns[place].null_count]
             named = (-1 if call.condition is None else call.condition, *masks)
@@ -156,7 +156,7 @@ def _each(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _integers(column: Any) -> Any:
-    """Return integers as an array of numpy with 64 bits."""
+    """Return integers as a numpy array with 64 bits."""
     import pyarrow as pa
     import pyarrow.types as at
 
@@ -166,7 +166,7 @@ def _integers(column: Any) -> Any:
 
 
 def _floats(column: Any) -> Any:
-    """Return floats as an array of numpy with 64 bits."""
+    """Return floats as a numpy array with 64 bits."""
     import pyarrow as pa
     import pyarrow.types as at
 
@@ -182,11 +182,11 @@ def _is_integer(column: Any) -> bool:
 
 
 def _ordered(column: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
-    """Return numbers that are ordered as the values of a column, and what finds their values.
+    """Return numbers in the order of a column's values, and the function that maps them back.
 
     Raises:
-        _NoKernelError: Values of the column are not all different from each other where Python
-            finds them so, or they are of another kind.
+        _NoKernelError: The numbers do not distinguish all values that differ in Python, or the
+            values are of another kind.
     """
     import numpy as np
     import pyarrow as pa
@@ -224,7 +224,7 @@ def _integer_sums(groups: Groups, values: Any) -> Any:
     """Return the sum of each group.
 
     Raises:
-        _NoKernelError: One may need more than 64 bits.
+        _NoKernelError: A sum may need more than 64 bits.
     """
     import numpy as np
 
@@ -239,7 +239,7 @@ def _float_sums(groups: Groups, sums: Any, values: Any) -> list[float]:
     """Add the values of each group to its sum, in their order."""
     import numpy as np
 
-    with np.errstate(all="ignore"):  # as Python's sums of infinities
+    with np.errstate(all="ignore"):  # like Python's sums of infinities
         np.add.at(sums, groups.codes, values)
     found: list[float] = sums.tolist()
     return found
@@ -255,7 +255,7 @@ def _sum(taken: Taken, old: Sequence[Any]) -> list[Any]:
             kept if not size else value if kept is None else kept + value
             for kept, value, size in zip(old, more, groups.sizes.tolist(), strict=True)
         ]
-    # -0.0 is the number to which any other one can be added without a change.
+    # -0.0 is the neutral element of float addition.
     start = np.array([-0.0 if kept is None else kept for kept in old], np.float64)
     return _of_groups(groups, old, _float_sums(groups, start, _floats(column)))
 
@@ -317,7 +317,7 @@ def _extreme_by(taken: Taken, old: Sequence[Any]) -> list[Any]:
     places = np.flatnonzero(numbers == best[groups.codes])[::-1]
     firsts = groups.firsts.copy()
     firsts[groups.codes[places]] = places
-    # A group without records gets those of another one, which are not looked at.
+    # A group without records gets another group's values, which are never read.
     chosen = pa.array(np.maximum(firsts, 0))
     new = list(zip(by.take(chosen).to_pylist(), column.take(chosen).to_pylist(), strict=True))
     return _of_groups(groups, old, list(map(taken.fold.merge, old, new)))
@@ -429,7 +429,7 @@ def _running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
         raise _NoKernelError
     order = whole.order
     sums = np.cumsum(more[order])
-    # Without what was added for the groups before.
+    # Subtract the sum of the preceding groups.
     ends = whole.starts - 1
     before = np.where(ends >= 0, sums[ends], 0)
     start = np.array(old, np.int64) - before
@@ -439,7 +439,7 @@ def _running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
 
 
 def _counting(taken: Taken) -> Any:
-    """Return 1 for each record that counts, 0 for the others."""
+    """Return 1 for each counted record, 0 for the others."""
     import numpy as np
 
     if taken.groups.rows is None:
@@ -508,7 +508,7 @@ def _running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     values[groups.firsts] = heads
     order = groups.order
     codes = groups.codes[order]
-    # All values of a group are below those of the groups before: the minimum begins anew.
+    # All values of a group are below those of earlier groups: the minimum restarts.
     least = np.minimum.accumulate(
         (values[order] - (low if sign == 1 else high)) * sign - codes * width
     )

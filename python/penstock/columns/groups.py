@@ -35,7 +35,7 @@ class Groups:
         return len(self.codes)
 
     def where(self, mask: Any) -> Groups:
-        """Return the groups of the records for which a boolean array of numpy is true.
+        """Return the groups of the records for which a boolean numpy array is true.
 
         Args:
             mask: For each record of the batch.

@@ -1,7 +1,8 @@
-"""Operators of Python over columns, by kernels of Arrow that give exactly the same.
+"""Python operators over columns, by Arrow kernels that give exactly the same.
 
 Operands are Arrow arrays of one length, or constants of Python; so are results.  An operand for
-which no kernel is exact is a `GivenUpError`; so is a null, which Python's operators do not take.
+which no kernel is exact raises `GivenUpError`.  So does a null, which Python's operators do not
+accept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from penstock.expressions.pure_functions import FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Integers up to it are the same as floats.
+#: Integers up to this bound are exact as floats.
 _EXACT: Final = 2**53
 
 _INTEGERS: Final = (-(2**63), 2**63 - 1)
@@ -32,7 +33,7 @@ def kind_of(value: Any) -> str:
     """Return the kind of an operand: "integer", "float", "boolean", "text".
 
     Raises:
-        GivenUpError: It is another one, or a value is null.
+        GivenUpError: The operand is of another kind, or a value is null.
     """
     if not _is_column(value):
         kind = _KINDS.get(type(value))
@@ -61,7 +62,7 @@ _KINDS_OF_COLUMNS: Final = {
 
 
 def _integers(value: Any) -> Any:
-    """Return integers as those of 64 bits."""
+    """Return integers with 64 bits."""
     import pyarrow as pa
 
     if not _is_column(value):
@@ -94,7 +95,7 @@ def computed(operation: str, left: Any, right: Any) -> Any:
         return not found if isinstance(found, bool) else pc.invert(found)
     kinds = {kind_of(left)} if operation == "negate" else {kind_of(left), kind_of(right)}
     if not _is_column(left) and not _is_column(right):
-        # Of two constants; Python's own error appears where the function is called.
+        # Both are constants: the call of the function raises Python's own error.
         return -left if operation == "negate" else _OPERATORS[operation](left, right)
     if kinds == {"text"} and operation == "+":
         return pc.binary_join_element_wise(left, right, "")
@@ -132,7 +133,7 @@ def _of_integers(operation: str, left: Any, right: Any) -> Any:
         return getattr(pc, _OF_INTEGERS[operation])(left, right)
     if operation not in ("//", "%"):
         raise GivenUpError
-    # Arrow cuts off towards zero, Python rounds down: they differ where the signs do.
+    # Arrow truncates, Python rounds down: they differ if the signs differ.
     quotient = pc.divide_checked(left, right)
     remainder = pc.subtract(left, pc.multiply(quotient, right))
     zero = pa.scalar(0, pa.int64())
@@ -148,7 +149,7 @@ def _of_integers(operation: str, left: Any, right: Any) -> Any:
 
 
 def truth(value: Any) -> Any:
-    """Return for which rows a value is true: a mask; True or False of a constant.
+    """Return the mask of rows for which a value is true; a bool for a constant.
 
     Raises:
         GivenUpError: A value is null or of another kind.
@@ -169,7 +170,7 @@ def truth(value: Any) -> Any:
 
 
 def compared(operation: str, left: Any, right: Any) -> Any:
-    """Return for which rows a comparison holds.
+    """Return the mask of rows for which a comparison holds.
 
     Raises:
         GivenUpError: No kernel compares these exactly.
@@ -213,7 +214,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def contained(operation: str, left: Any, right: Any) -> Any:
-    """Return for which rows a value is in a constant collection, or a constant text in a text.
+    """Return the mask of rows whose value is in a constant, or whose text contains one.
 
     Raises:
         GivenUpError: The operands are of other kinds.
@@ -257,7 +258,7 @@ def _text_call(kernel: str, keyword: str = "") -> Callable[..., Any]:
 
 
 def _ascii_call(kernel: str) -> Callable[..., Any]:
-    """Return a function of texts that Arrow computes as Python does if they are ASCII."""
+    """Return a function of texts for which Arrow agrees with Python if the texts are ASCII."""
     plain = _text_call(kernel)
 
     def call(*operands: Any) -> Any:
@@ -297,7 +298,7 @@ def _find(column: Any, part: Any) -> Any:
 def _replace(column: Any, old: Any, new: Any) -> Any:
     import pyarrow.compute as pc
 
-    # Python puts the new text between all characters if the old one is empty.
+    # If the old text is empty, Python inserts the new one between all characters.
     if type(old) is not str or type(new) is not str or not old:
         raise GivenUpError
     return pc.replace_substring(_texts_of(column), old, new)
@@ -325,7 +326,7 @@ def element(parts: Any, position: int) -> Any:
     """Return the element at a position of each list of a column, as of texts that were split.
 
     Raises:
-        GivenUpError: It is no column of lists.
+        GivenUpError: The column does not hold lists.
         pyarrow.ArrowInvalid: A list is shorter.
     """
     import pyarrow as pa
@@ -362,7 +363,7 @@ def _to_float(column: Any) -> Any:
     return _floats(column)
 
 
-#: By the functions of Python that programs call.
+#: By the Python functions that programs call.
 CALLS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     FUNCTIONS["str.lower"].call: _ascii_call("ascii_lower"),
     FUNCTIONS["str.upper"].call: _ascii_call("ascii_upper"),

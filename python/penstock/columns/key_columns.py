@@ -1,7 +1,7 @@
 """The columns that make up the key of a record, and the hash of such keys.
 
-A key has the same hash whether it is an object or a place in some columns, so that it belongs to
-the same key group; ``penstock.serialization.pure.key_hash`` has the table of hashes.
+A key has the same hash as an object and in columns, so it belongs to the same key group.
+``penstock.serialization.pure.key_hash`` has the table of hashes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KeyColumns:
 
     Attributes:
         positions: The positions of the fields.
-        is_tuple: True if the key is a tuple or a row of them; else it is the value of the one.
+        is_tuple: True if the key is a tuple or a row of the fields; else it is the single value.
         kind: The declared kind of the key, as of ``KeyType``; None if it is not declared, or is a
             tuple.
     """
@@ -42,7 +42,7 @@ class KeyColumns:
         """Checks the parts.
 
         Raises:
-            ValueError: They make no key.
+            ValueError: The fields do not form a key.
         """
         if not self.is_tuple and len(self.positions) != 1:
             raise ValueError(f"a key of one value of {len(self.positions)} fields")

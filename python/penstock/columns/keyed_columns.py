@@ -1,4 +1,4 @@
-"""The groups of batches by their keys, and the values that aggregates take of them."""
+"""The groups of batches by key, and the arguments of aggregates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.expressions.evaluation import Evaluation
     from penstock.expressions.program import Program
 
-#: The records of fewer are taken one by one, which costs less than a kernel's call.
+#: Smaller batches are processed record by record, which costs less than a kernel call.
 _FEWEST_ROWS: Final = 8
 
 
@@ -40,7 +40,7 @@ class KeyedColumns:
 
     Attributes:
         batches: The batches that were computed by columns.
-        given_up: The batches whose records were taken one by one.
+        given_up: The batches whose records were processed one by one.
         rows: The records of the batches that were computed.
     """
 
@@ -73,7 +73,7 @@ class KeyedColumns:
         return [arrow_type(kind) for kind in self._fields.types]
 
     def of(self, batch: ColumnBatch) -> Keyed | None:
-        """Return a batch by its keys; None if its records are taken one by one."""
+        """Return a batch by its keys; None if its records are processed one by one."""
         found = None
         if len(batch) >= _FEWEST_ROWS and batch.kinds is None:
             found = self._computed(batch)
@@ -111,7 +111,7 @@ def keyed_columns(
     fields: KeyFields,
     types: tuple[object | None, ...],
 ) -> KeyedColumns | None:
-    """Return what computes keys and arguments of batches; None if records are taken one by one.
+    """Return the evaluator of keys and arguments; None if records are processed singly.
 
     Args:
         evaluation: The operator's, whose metrics count the batches.
@@ -137,9 +137,9 @@ def keyed_columns(
 
 
 def unhashable_field(fields: KeyFields) -> str | None:
-    """Return the name of a field that no kernel groups as keyed state does; None if none.
+    """Return the name of a field that kernels group differently from keyed state, or None.
 
-    Of floats, 0.0 and -0.0 are two keys and one value.
+    For example, the floats 0.0 and -0.0 are two keys but equal values.
     """
     for name, kind in zip(fields.names, fields.types, strict=True):
         if kind_of(kind) not in ("integer", "boolean", "string"):

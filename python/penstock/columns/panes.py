@@ -1,4 +1,4 @@
-"""The windows of columns of times: arithmetic that windows of streams and of tables share."""
+"""Window arithmetic on columns of times, shared by windows of streams and of tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sliding_windows(times: Any, size: int, slide: int, offset: int) -> tuple[Any
     Args:
         times: Milliseconds, as a numpy array of int64.
         size: The size of the windows in ms.
-        slide: From the start of one to that of the next in ms, at most ``size``.
+        slide: The distance between window starts in ms, at most ``size``.
         offset: How far they are shifted in ms.
 
     Returns:

@@ -20,7 +20,7 @@ def key_groups(batch: ColumnBatch, key: KeyColumns, max_parallelism: int) -> arr
 
 
 class Partition:
-    """Splits batches by key: each record goes to the channel that its key, as an object, has."""
+    """Splits batches by key: each record goes to the same channel as its key as an object."""
 
     def __init__(self, key: KeyColumns, max_parallelism: int, num_channels: int) -> None:
         """Computes the owner of each key group.
@@ -43,13 +43,13 @@ class Partition:
     def split(
         self, batch: ColumnBatch, keys: ColumnBatch | None = None
     ) -> list[tuple[int, ColumnBatch]]:
-        """Return the part of each channel that has one, in the order of the channels.
+        """Return the parts of the channels that receive records, in the order of the channels.
 
         The records of a channel keep their order.
 
         Args:
             batch: The records.
-            keys: The columns that have the keys; the batch's own if None.
+            keys: The key columns; those of the batch if None.
 
         Raises:
             SerializationError: A key cannot be serialised.
@@ -95,5 +95,5 @@ class Partition:
 def partition(
     batch: ColumnBatch, key: KeyColumns, max_parallelism: int, num_channels: int
 ) -> list[tuple[int, ColumnBatch]]:
-    """Split one batch by key; for many, keep a `Partition`."""
+    """Split one batch by key; to split many batches, reuse a `Partition`."""
     return Partition(key, max_parallelism, num_channels).split(batch)

@@ -69,7 +69,7 @@ class Evaluator:
         Args:
             expressions: The expressions.
             session: The settings.
-            call_python: Calls functions of users with columns of arguments.
+            call_python: Calls of user functions with columns of arguments.
         """
         self.expressions = tuple(expressions)
         self.session = session

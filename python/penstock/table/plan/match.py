@@ -85,7 +85,7 @@ class MatchSpecification:
     """A pattern and its meaning; expressions read the values of ``references`` as columns.
 
     Attributes:
-        partition: Positions of the columns that rows have in common.
+        partition: Positions of the partitioning columns.
         order: The order of rows; the first is a time attribute.
         pattern: The elements, in order.
         definitions: The conditions of variables; variables without one match every row.

@@ -379,7 +379,7 @@ class Over(_OneInput):
     """Each row with aggregates of the rows around it.
 
     Attributes:
-        partition: Positions of the columns that rows have in common.
+        partition: Positions of the partitioning columns.
         order: The order of the rows; its expressions are columns.
         frame: The rows that an aggregate covers.
         calls: The aggregates, which are the last columns.
@@ -405,7 +405,7 @@ class Rank(_OneInput):
     """The first rows of each partition.
 
     Attributes:
-        partition: Positions of the columns that rows have in common.
+        partition: Positions of the partitioning columns.
         order: The order of the rows; its expressions are columns.
         first: The first rank that stays, from 1.
         last: The last one; None for all.

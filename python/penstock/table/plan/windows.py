@@ -110,7 +110,7 @@ def window_table_function(
         sizes: In ms, in the order of the function's arguments: TUMBLE's size; HOP's slide and
             size; CUMULATE's step and greatest size; SESSION's gap.
         offset_ms: By how much windows are moved.
-        partition: Positions of the columns that part sessions.
+        partition: Positions of the columns by which sessions are partitioned.
         has_nullable_bounds: Whether window_start and window_end are of nullable types.
         has_nullable_time: Whether window_time is of a nullable type.
 

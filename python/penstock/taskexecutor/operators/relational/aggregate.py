@@ -78,7 +78,7 @@ class Calls:
 
 
 def _argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
-    """Return the values of an argument; functions of users get rows with names of their fields."""
+    """Return the values of an argument; user functions get rows with names of their fields."""
     column = batch.column(argument.index)
     if isinstance(call.function, str):
         return values_of(column)
@@ -104,7 +104,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the output.
             keys: Positions of the columns that make a group.
@@ -128,15 +128,15 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.calls.functions.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.functions.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             self._merge(groups)
@@ -254,7 +254,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
         self.is_first = context.environment.subtask == 0
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             for found in groups:

@@ -38,7 +38,7 @@ class RelationalOperator(StreamOperator):
         self.counters = Counters(context)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one batch."""
+        """Process one batch."""
         del timestamp
         self.counters.rows += value.num_rows
         self.counters.batches += 1
@@ -46,11 +46,11 @@ class RelationalOperator(StreamOperator):
             self.process_columns(value)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch that has rows."""
+        """Process a batch that has rows."""
         raise NotImplementedError(type(self).__name__ + ".process_columns")
 
     def emit(self, batch: Any) -> None:
-        """Hands a batch on unless it is empty or None."""
+        """Emit a batch unless it is empty or None."""
         if batch is not None and batch.num_rows:
             self.output.collect(batch, MIN_TIMESTAMP)
 
@@ -70,7 +70,7 @@ class KeyedRelationalOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the output.
             has_kinds: Whether batches of the input have row kinds.
@@ -82,7 +82,7 @@ class KeyedRelationalOperator(RelationalOperator):
         self.changes = ChangeBuffer(output, has_kinds=is_updating)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one batch with the key of its first row."""
+        """Process one batch under the key of its first row."""
         super().process(batch_of_bytes(value[1], self.input_schema), timestamp)
 
     def flush(self) -> None:
@@ -90,7 +90,7 @@ class KeyedRelationalOperator(RelationalOperator):
         self.emit(self.changes.take())
 
     def process_watermark(self, timestamp: int) -> None:
-        """Pass event time on; behind its end no row follows, in front of it the last ones leave."""
+        """Emit the watermark; before the final one, emit the last rows."""
         if timestamp == MAX_TIMESTAMP:
             self.emit_final()
         self.output.emit_watermark(timestamp)
@@ -138,11 +138,11 @@ class TwoInputRelationalOperator(MultipleInputOperator):
         self.flush()
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side: 0 for the left one, 1 for the right one."""
+        """Process a batch of one side: 0 is left, 1 is right."""
         raise NotImplementedError(type(self).__name__ + ".process_side")
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of both inputs has advanced; see `KeyedRelationalOperator`."""
+        """Emit the watermark of both inputs; see `KeyedRelationalOperator`."""
         if timestamp == MAX_TIMESTAMP:
             self.emit_final()
         self.output.emit_watermark(timestamp)

@@ -160,7 +160,7 @@ def _column(values: Sequence[Any], kind: Any, target: Any) -> Any:
 
 
 def empty_columns(rows: int) -> Any:
-    """Return a batch without columns of relations: one column keeps the number of rows."""
+    """Return a batch without relational columns: one column keeps the number of rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows, pa.null())], ["$none"])
 
 

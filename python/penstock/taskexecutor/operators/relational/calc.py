@@ -34,7 +34,7 @@ class CalcOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             condition: The condition; None for all rows.
             expressions: The columns; None for those of the input.
             schema: The columns of the output.
@@ -54,20 +54,20 @@ class CalcOperator(RelationalOperator):
         self.calls.register(parts)
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.calls.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.close()
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Emit the input's watermark."""
         self.evaluator.watermark = timestamp
         self.output.emit_watermark(timestamp)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         if self.condition is not None:
             mask = self.evaluator.condition(self.condition, batch)
             batch = batch.filter(mask)

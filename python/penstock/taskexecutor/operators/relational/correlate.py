@@ -1,4 +1,4 @@
-"""Each row with the rows that a table function makes of it."""
+"""Each row with the rows that a table function returns for it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CorrelateOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those and the columns of the function.
             function: ``UNNEST``, or the wrapper of a user's function.
@@ -67,15 +67,15 @@ class CorrelateOperator(RelationalOperator):
             self.calls.register_function(function)
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.calls.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         arrays = self.evaluator.evaluate(batch)
         columns = [
             python_values(array, kind)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CountWindowOperator(KeyedRelationalOperator):
-    """Emits a window when it has all of its rows; unfinished windows give nothing."""
+    """Emits a window when it has all of its rows; unfinished windows emit nothing."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class CountWindowOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the output.
             keys: Positions of the columns that make a group.
@@ -48,15 +48,15 @@ class CountWindowOperator(KeyedRelationalOperator):
         self.windows = context.keyed_state.table("windows", "value").map(None)
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.calls.functions.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.functions.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         columns = [values_of(batch.column(i)) for i in self.keys]
         keys = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         arguments = self.calls.arguments(batch)

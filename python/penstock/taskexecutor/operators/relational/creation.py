@@ -1,4 +1,4 @@
-"""From the kind of a relational operator to the operator."""
+"""Creation of relational operators by kind."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns.
             output: The same.
             keys: Positions of the columns of the key.
@@ -61,7 +61,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             heapq.heapify(self.waiting)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         texts = key_texts(batch, self.keys)
         if self.is_rowtime:
             times = milliseconds(batch.column(self.time_index)).to_pylist()

@@ -1,4 +1,4 @@
-"""Batches on their way to the subtasks of their keys."""
+"""The exchange of batches by key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PartitionOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             keys: Positions of the columns of the key.
             is_split: Whether there is more than one receiver.
             max_parallelism: The number of key groups of the receiver.
@@ -37,7 +37,7 @@ class PartitionOperator(RelationalOperator):
         self.hash = network.key_hash("STRING")
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         if not self.is_split:
             first = key_texts(batch.slice(0, 1), self.keys)[0]
             self.output.collect((first, batch_bytes(batch)), MIN_TIMESTAMP)

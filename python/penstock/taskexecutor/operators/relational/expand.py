@@ -1,4 +1,4 @@
-"""Rows once for each grouping set."""
+"""Repetition of rows for each grouping set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ExpandOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             output: The columns of the input and the number of the grouping set.
             sets: Positions of the columns that each set keeps.
             keys: Positions of all grouping columns.
@@ -42,7 +42,7 @@ class ExpandOperator(RelationalOperator):
         self.keys = keys
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         names = batch.schema.names
         has_kinds = bool(names) and names[-1] == ROW_KIND
         schema = self.schemas[has_kinds]

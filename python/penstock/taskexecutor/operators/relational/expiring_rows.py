@@ -96,7 +96,7 @@ def keyed_rows(context: OperatorContext, name: str, ttl_ms: int) -> KeyedRows:
     State of a snapshot that was taken with another time to live, or without one, is converted.
 
     Args:
-        context: Of the operator.
+        context: The operator's context.
         name: The name of the state.
         ttl_ms: The time after which an entry that was not written expires; 0 for never.
     """

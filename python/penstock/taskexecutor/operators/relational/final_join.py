@@ -52,7 +52,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         self.watermark = MIN_TIMESTAMP
 
     def open(self) -> None:
-        """Note the times that have not passed, and open the functions of users."""
+        """Note the times that have not passed, and open the user functions."""
         self.times = {
             found.namespace
             for table in self.tables
@@ -62,7 +62,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.condition.close()
 
     def times_of(self, side: int, batch: Any) -> list[int]:
@@ -71,7 +71,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         return [MAX_TIMESTAMP] * int(batch.num_rows)
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side."""
+        """Process a batch of one side."""
         texts = key_texts(batch, () if self.is_null_aware else self.keys[side])
         times = self.times_of(side, batch)
         table = self.tables[side]

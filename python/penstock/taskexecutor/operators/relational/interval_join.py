@@ -1,4 +1,4 @@
-"""Joins of rows that are near in time."""
+"""Interval joins: pairs of rows within bounds of time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Row = tuple[Any, ...]
 
 
 class IntervalJoinOperator(TwoInputRelationalOperator):
-    """Keeps rows of both sides as long as a partner may come."""
+    """Keeps rows of both sides as long as a partner may arrive."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Always false for both.
             kind: Which rows without a partner are emitted.
             keys: Positions of the columns that must be equal.
-            condition: What else must hold; None for nothing.
+            condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
             times: Positions of the time attributes.
             lower_ms: The least right time relative to the left one.
@@ -69,7 +69,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         self.watermark = MIN_TIMESTAMP
 
     def open(self) -> None:
-        """Note when rows expire, and open the functions of users."""
+        """Note when rows expire, and open the user functions."""
         for side in (0, 1):
             self.expiries[side][:] = [
                 (time + self.bounds[side][1], text)
@@ -80,11 +80,11 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.condition.close()
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side."""
+        """Process a batch of one side."""
         keys = self.keys[side]
         texts = key_texts(batch, keys)
         times = milliseconds(batch.column(self.times[side])).to_pylist()
@@ -123,7 +123,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         heapq.heappush(self.expiries[side], (expiry, text))
 
     def process_watermark(self, timestamp: int) -> None:
-        """Let go of rows for which no partner can come any more."""
+        """Remove rows for which no partner can arrive any more."""
         self.watermark = timestamp
         for side in (0, 1):
             self._expire(side, timestamp)

@@ -57,13 +57,13 @@ class JoinOperator(TwoInputRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Whether batches of the sides have row kinds.
             kind: Which rows without a partner are emitted.
             keys: Positions of the columns that must be equal.
-            condition: What else must hold; None for nothing.
+            condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
             is_null_aware: Of NOT IN.
             equates_nulls: Whether NULL equals NULL.
@@ -90,15 +90,15 @@ class JoinOperator(TwoInputRelationalOperator):
         )
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.condition.close()
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side."""
+        """Process a batch of one side."""
         kinds = kinds_of(batch)
         keys = self.keys[side]
         texts = key_texts(batch, () if self.is_null_aware else keys)
@@ -114,7 +114,7 @@ class JoinOperator(TwoInputRelationalOperator):
                 self._change(side, text, row, is_added=is_added)
 
     def _emit_alone(self, side: int, row: _Row, *, is_added: bool) -> None:
-        """Emit what a row without partners gives, if anything."""
+        """Emit the result of a row without partners, if any."""
         kind = INSERT if is_added else DELETE
         if self.is_half:
             if side == 0 and self.kind == "ANTI":
@@ -149,7 +149,7 @@ class JoinOperator(TwoInputRelationalOperator):
         return {key: record for key, record in found.items() if not lifetime.expired(record[3])}
 
     def _touch(self, side: int, record: _Record) -> None:
-        """Let the life of a row of a side begin anew."""
+        """Restart the time to live of a row of one side."""
         lifetime = self.lifetimes[side]
         if lifetime is not None:
             record[3:] = [lifetime.now()]

@@ -1,4 +1,4 @@
-"""The part of a join's condition that is no equality of columns."""
+"""The part of a join condition that is not an equality of columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Row = tuple[Any, ...]
 
 
 class JoinCondition:
-    """Decides which pairs of rows belong together."""
+    """Decides which pairs of rows join."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class JoinCondition:
         condition: Expression | None,
         session: Session,
     ) -> None:
-        """Creates it for the columns of the left and then of the right side."""
+        """Create the condition for the columns of the left, then the right side."""
         from penstock.table.plan.schema import Schema as Columns
 
         self.condition = condition
@@ -58,11 +58,11 @@ class JoinCondition:
         return self.evaluator.condition(self.condition, batch)
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.calls.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.close()
 
 

@@ -1,4 +1,4 @@
-"""Joins with the rows that a table gives for a key when a row comes."""
+"""Joins with the rows that a lookup table returns for the key of each row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LookupJoinOperator(RelationalOperator):
-    """Asks a table for the rows of the keys of each batch."""
+    """Looks up the rows of each batch's keys in a table."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class LookupJoinOperator(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Whether batches of the left side have row kinds.
             kind: INNER or LEFT.
             keys: Positions of the columns that must be equal.
-            condition: What else must hold; None for nothing.
+            condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
             source: The table.
         """
@@ -58,18 +58,18 @@ class LookupJoinOperator(RelationalOperator):
         self.changes = ChangeBuffer(output, has_kinds=has_kinds[0])
 
     def open(self) -> None:
-        """Open the functions of users."""
+        """Open the user functions."""
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users and the connections to the table."""
+        """Close the user functions and the connections to the table."""
         try:
             self.condition.close()
         finally:
             self.table.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         kinds = kinds_of(batch) or [INSERT] * batch.num_rows
         rows = rows_of(batch, self.widths[0])
         wanted = [tuple(row[i] for i in self.keys[0]) for row in rows]

@@ -44,7 +44,7 @@ class MatchValues:
         specification: MatchSpecification,
         session: Session,
     ) -> None:
-        """Creates it; see `MatchOperator`."""
+        """Create the values; see `MatchOperator`."""
         self._specification = specification
         self._elements = {e.variable: i for i, e in enumerate(specification.pattern)}
         self._input = input
@@ -143,7 +143,7 @@ class MatchOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the partition, and the measures.
             specification: The pattern and its meaning.
@@ -177,7 +177,7 @@ class MatchOperator(KeyedRelationalOperator):
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
-        """Note the rows that wait and the matches that end, and open the functions of users."""
+        """Note the rows that wait and the matches that end, and open the user functions."""
         self.due = [(time, text) for text, found in self.waiting.items() for time, _ in found]
         window_ms = self.matcher.window_ms
         if window_ms and self.is_rowtime:
@@ -191,7 +191,7 @@ class MatchOperator(KeyedRelationalOperator):
         self.values.functions.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.values.functions.close()
 
     def process_columns(self, batch: Any) -> None:

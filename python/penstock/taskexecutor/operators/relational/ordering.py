@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @total_ordering
 class Descending:
-    """A value that is smaller the greater it is."""
+    """Wraps a value and reverses its order."""
 
     __slots__ = ("value",)
 
@@ -31,7 +31,7 @@ class Descending:
 
 
 def sort_key(order: Sequence[OrderItem]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return what gives the sort key of a row; the expressions of the order are columns."""
+    """Return the function that computes a row's sort key; order expressions are columns."""
     parts = [
         (item.expression.index, item.descending, item.nulls_first)  # type: ignore[attr-defined]
         for item in order

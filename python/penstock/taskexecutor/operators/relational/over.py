@@ -48,10 +48,10 @@ class OverOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those, and the results.
-            partition: Positions of the columns that rows have in common.
+            partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             frame: The rows that an aggregate covers.
             calls: The functions, over columns.
@@ -80,7 +80,7 @@ class OverOperator(KeyedRelationalOperator):
         heapq.heapify(self.due)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         texts = key_texts(batch, self.partition)
         rows = rows_of(batch, self.width)
         if not self.is_rowtime:
@@ -175,7 +175,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)
         for position, (text, row) in enumerate(zip(texts, rows_of(batch, self.width), strict=True)):

@@ -55,7 +55,7 @@ class PartialAggregates:
     """
 
     def __init__(self, keys: Sequence[int], calls: Sequence[AggregateCall]) -> None:
-        """Creates it for calls that can be merged; see `of`."""
+        """Create aggregates for calls that can be merged; see `of`."""
         self._keys = tuple(keys)
         self._calls = tuple(calls)
         self.rows = 0

@@ -28,7 +28,7 @@ class _Timers:
     """Timers at the ends of windows, one for each time."""
 
     def __init__(self, context: OperatorContext, fire: Any) -> None:
-        """Creates it; ``fire(time_ms)`` is called when a time has come."""
+        """Create the timers; ``fire(time_ms)`` is called when a timer fires."""
         self._time = context.processing_time
         self._fire = fire
         self._registered: set[int] = set()
@@ -63,7 +63,7 @@ class ProcessingTimeWindowAssigner(WindowAssigner):
 
 
 class ProcessingTimeSessionAssigner(SessionAssigner):
-    """Emits the rows of a session when no row came for the length of the gap."""
+    """Emits the rows of a session when no row arrived for the length of the gap."""
 
     def __init__(self, context: OperatorContext, **settings: Any) -> None:
         """Creates the operator; see `SessionAssigner`."""
@@ -81,7 +81,7 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
         self._timers.register(end for end, _ in self.ends)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Watermarks end no session."""
+        """Ignore watermarks: timers end sessions."""
         self.output.emit_watermark(timestamp)
 
     def _on_time(self, time: int) -> None:
@@ -114,7 +114,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         """Creates the operator; see `WindowAggregateOperator`.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the output.
             keys: Positions of the columns that make a group, those of the window among them.
@@ -177,7 +177,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         return batch, ends + steps * self.size_ms
 
     def process_watermark(self, timestamp: int) -> None:
-        """Watermarks end no window."""
+        """Ignore watermarks: timers end windows."""
         self.output.emit_watermark(timestamp)
 
     def _on_time(self, time: int) -> None:

@@ -1,4 +1,4 @@
-"""Calls functions of users with columns of arguments."""
+"""Calls of user functions with columns of arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def function_context(context: OperatorContext) -> Any:
-    """Return what a function sees of its subtask."""
+    """Return the function context of a subtask."""
     from penstock.table.user_functions import FunctionContext
 
     environment = context.environment

@@ -44,10 +44,10 @@ class RankOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those, and the rank.
-            partition: Positions of the columns that rows have in common.
+            partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             first: The first rank that stays, from 1.
             last: The last one; None for all.
@@ -66,7 +66,7 @@ class RankOperator(KeyedRelationalOperator):
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)
         for position, (text, row) in enumerate(zip(texts, rows_of(batch, self.width), strict=True)):
@@ -157,10 +157,10 @@ class WindowRankOperator(KeyedRelationalOperator):
         """Creates the operator; see `RankOperator`.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those, and the rank.
-            partition: Positions of the columns that rows have in common.
+            partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             first: The first rank that stays, from 1.
             last: The last one; None for all.
@@ -190,7 +190,7 @@ class WindowRankOperator(KeyedRelationalOperator):
         }
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         texts = key_texts(batch, self.partition)
         if self.end_index is None:
             ends = [MAX_TIMESTAMP] * batch.num_rows

@@ -1,4 +1,4 @@
-"""Session windows: rows wait until their session has ended."""
+"""Session windows: rows wait until their session ends."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class SessionAssigner(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those and the three of the window.
             window: The windows, whose size is the gap.
             time_index: The position of the time attribute.
             session: Settings that results depend on.
-            partition: Positions of the columns that part sessions.
+            partition: Positions of the columns by which sessions are partitioned.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=False)
         self.gap = window.size_ms
@@ -65,7 +65,7 @@ class SessionAssigner(KeyedRelationalOperator):
         heapq.heapify(self.ends)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         column = batch.column(self.time_index)
         if column.null_count:
             batch = batch.filter(column.is_valid())

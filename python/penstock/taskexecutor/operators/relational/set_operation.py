@@ -31,7 +31,7 @@ class SetOperator(TwoInputRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             inputs: The columns of both sides.
             output: The same.
             has_kinds: Whether batches of the sides have row kinds.
@@ -48,7 +48,7 @@ class SetOperator(TwoInputRelationalOperator):
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side."""
+        """Process a batch of one side."""
         kinds = kinds_of(batch)
         for position, row in enumerate(rows_of(batch, self.widths[side])):
             is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)

@@ -34,7 +34,7 @@ class SortOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns.
             order: The order; empty for that of arrival.
             has_kinds: Whether batches of the input have row kinds.
@@ -48,7 +48,7 @@ class SortOperator(KeyedRelationalOperator):
         self.rows = context.keyed_state.table("rows", "list").map(None)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         kept = self.rows.get("") or []
         kept.extend(rows_of(batch, self.width))
         if self.key is None and self.limit is not None:
@@ -67,7 +67,7 @@ class SortOperator(KeyedRelationalOperator):
 
 
 class LimitOperator(KeyedRelationalOperator):
-    """Emits the first rows that come."""
+    """Emits the first rows that arrive."""
 
     def __init__(
         self, context: OperatorContext, input: Schema, offset: int, limit: int | None
@@ -79,7 +79,7 @@ class LimitOperator(KeyedRelationalOperator):
         self.counts = context.keyed_state.table("count", "value").map(None)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         seen = self.counts.get("") or 0
         first = max(self.offset - seen, 0)
         last = batch.num_rows if self.limit is None else self.offset + self.limit - seen
@@ -115,7 +115,7 @@ class TimeSortOperator(KeyedRelationalOperator):
         heapq.heapify(self.times)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         if not self.is_rowtime:
             self.emit(batch)
             return

@@ -1,4 +1,4 @@
-"""Rows that table aggregate functions give for groups."""
+"""Rows that table aggregate functions return for groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TableAggregateOperator(KeyedRelationalOperator):
-    """Emits the rows that a function gives anew for a group, and takes back those that went."""
+    """Emits new rows of a group, and retracts rows that its function no longer returns."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The keys and the columns of the function's rows.
             keys: Positions of the columns that make a group.
@@ -63,7 +63,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         self.functions.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         kinds = kinds_of(batch)
         keys = self._rows(batch, self.keys)
         arguments = self._rows(batch, self.arguments)
@@ -96,7 +96,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
     def _emitted(self, accumulator: Any) -> Counter[tuple[Any, ...]]:
-        """Return the rows that the function gives now."""
+        """Return the rows that the function currently returns."""
         rows: Counter[tuple[Any, ...]] = Counter()
         for row in self.function.emit_value(accumulator):
             values = tuple(row) if hasattr(row, "__iter__") and not isinstance(row, str) else (row,)

@@ -44,13 +44,13 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Whether batches of the sides have row kinds.
             kind: INNER or LEFT.
             keys: Positions of the columns that must be equal.
-            condition: What else must hold; None for nothing.
+            condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
             left_time: The position of the left time attribute.
             right_time: The position of the right one.
@@ -77,17 +77,17 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         self.watermark = MIN_TIMESTAMP
 
     def open(self) -> None:
-        """Note the rows that wait, and open the functions of users."""
+        """Note the rows that wait, and open the user functions."""
         self.due = [(time, text) for text, found in self.waiting.items() for time, _, _ in found]
         heapq.heapify(self.due)
         self.condition.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.condition.close()
 
     def process_side(self, side: int, batch: Any) -> None:
-        """Takes a batch of a side."""
+        """Process a batch of one side."""
         kinds = kinds_of(batch) or [0] * batch.num_rows
         texts = key_texts(batch, self.keys[side])
         times = milliseconds(batch.column(self.times[side])).to_pylist()

@@ -22,7 +22,7 @@ class TimeValues:
     """
 
     def __init__(self, schema: Schema) -> None:
-        """Creates it for a schema that ends with the columns of a window."""
+        """Create the values for a schema that ends with window columns."""
         self.is_zoned = isinstance(schema.fields[-1].type, types.LocalZonedTimestampType)
 
     def window(self, start: int, end: int, utc_time: int) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
         """Create the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns.
             keys: Positions of the columns of the table's key.
         """
@@ -35,7 +35,7 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
         self.rows = context.keyed_state.table("rows", "value").map(None)
 
     def process_columns(self, batch: Any) -> None:
-        """Take a batch."""
+        """Process a batch."""
         kinds = kinds_of(batch)
         assert kinds is not None
         texts = key_texts(batch, self.keys)

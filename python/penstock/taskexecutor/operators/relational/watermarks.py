@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WatermarkAssigner(RelationalOperator):
-    """Emits the watermarks that rows bring, as if it were asked behind each row.
+    """Emits the watermarks of rows, as if it emitted one after each row.
 
     A batch is split in front of each row that is late for the watermark of the rows before it.
     All other rows would be processed the same if the watermark came behind them.
@@ -36,7 +36,7 @@ class WatermarkAssigner(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             index: The position of the event-time column.
             watermark: The watermark of a row.
             session: Settings that results depend on.
@@ -54,7 +54,7 @@ class WatermarkAssigner(RelationalOperator):
         context.metric_group().gauge("numSplitsForLateRows", lambda: self.splits)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         times = milliseconds(batch.column(self.index))
         if times.null_count:
             raise ValueError(
@@ -63,7 +63,7 @@ class WatermarkAssigner(RelationalOperator):
             )
         marks = milliseconds(self.evaluator.column(self.watermark, batch))
         marks = marks.fill_null(MIN_TIMESTAMP).to_numpy(zero_copy_only=False)
-        # The watermark behind each row, and in front of it.
+        # The watermarks after each row and before it.
         behind = np.maximum(np.maximum.accumulate(marks), self.current)
         before = np.concatenate(([self.current], behind[:-1]))
         start = 0
@@ -77,7 +77,7 @@ class WatermarkAssigner(RelationalOperator):
         self._advance(int(behind[-1]))
 
     def _late(self, times: Any, watermarks: Any) -> list[int]:
-        """Return the positions of rows for which the watermarks in front of them matter."""
+        """Return the positions of rows for which the preceding watermark matters."""
         if self.grain_ms is None:
             late = times <= watermarks
         elif self.grain_ms == 0:

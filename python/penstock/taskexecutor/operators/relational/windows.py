@@ -40,7 +40,7 @@ class LocalTime:
     """Times between UTC and the session's time zone, in ms since 1970."""
 
     def __init__(self, session: Session, *, is_zoned: bool) -> None:
-        """Creates it; nothing is moved unless ``is_zoned``."""
+        """Create the conversion; without ``is_zoned`` it is the identity."""
         self._zone = session.zone if is_zoned and session.time_zone != "UTC" else None
 
     def local(self, times: Any) -> Any:
@@ -97,7 +97,7 @@ class WindowAssigner(RelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: Those and the three of the window.
             window: The windows.
@@ -113,7 +113,7 @@ class WindowAssigner(RelationalOperator):
         self.local = LocalTime(session, is_zoned=is_zoned)
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         column = batch.column(self.time_index)
         if column.null_count:
             batch = batch.filter(column.is_valid())
@@ -173,7 +173,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         """Creates the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             input: The columns of the input.
             output: The columns of the output.
             keys: Positions of the columns that make a group, those of the window among them.
@@ -200,16 +200,16 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
-        """Note the windows that are open, and open the functions of users."""
+        """Note the windows that are open, and open the user functions."""
         self.ends = {found.namespace for found in self.table.namespaces() if found.namespace}
         self.calls.functions.open()
 
     def close(self) -> None:
-        """Close the functions of users."""
+        """Close the user functions."""
         self.calls.functions.close()
 
     def process_columns(self, batch: Any) -> None:
-        """Takes a batch."""
+        """Process a batch."""
         ends = self.local.utc(
             milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
         )
