@@ -8,11 +8,13 @@ from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSyste
 from penstock.checkpoint_storage.handles import (
     CHECKED_BYTES,
     ByteStreamHandle,
+    IncrementalKeyGroupsHandle,
     KeyGroupsHandle,
     OperatorSubtaskState,
 )
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.errors import CorruptCheckpointError
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
     OperatorSnapshotWriter,
@@ -113,6 +115,22 @@ def test_other_formats_and_torn_streams_are_refused():
         state = OperatorSubtaskState(managed_keyed=(torn,))
         with pytest.raises(CorruptCheckpointError, match=match):
             OperatorSnapshotReader(range(8), FileSystems({})).read(7, state)
+
+
+@pytest.mark.parametrize(
+    ("meta", "match"),
+    [
+        ({"format": "changelog", "version": 2}, "a log of state of version 2; .* reads 1"),
+        ({"format": "rocksdb", "version": 4}, "'rocksdb', version 4; .* up to version 3"),
+        ({"format": "other", "version": 1}, "format 'other', version 1"),
+    ],
+)
+def test_incremental_state_of_another_version_is_refused(meta, match):
+    stream = ByteStreamHandle("the description", TypeSerializer().serialize(meta))
+    handle = IncrementalKeyGroupsHandle(7, "backend", 0, 8, 0, stream, {}, {})
+    state = OperatorSubtaskState(managed_keyed=(handle,))
+    with pytest.raises(CorruptCheckpointError, match=match):
+        OperatorSnapshotReader(range(8), FileSystems({})).read(7, state)
 
 
 @pytest.mark.parametrize("compresses", [False, True])
