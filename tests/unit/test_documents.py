@@ -99,6 +99,22 @@ def test_links_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_tests_that_the_guide_names_exist() -> None:
+    """A page that rests on a test names it, with its function behind two colons."""
+    missing = []
+    named = 0
+    for page in PAGES:
+        for path, function in re.findall(
+            r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text(), re.ASCII
+        ):
+            named += 1
+            file = ROOT / path
+            if not file.is_file() or (function and f"def {function}(" not in file.read_text()):
+                missing.append(f"{page.relative_to(ROOT)}: {path}::{function}")
+    assert named > 30
+    assert missing == []
+
+
 @pytest.mark.parametrize("example", examples("python"))
 def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
