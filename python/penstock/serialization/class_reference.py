@@ -1,10 +1,10 @@
 """Classes of user values, named on the wire by module and qualified name.
 
-A class that the receiving process can import travels as that name.  One that it cannot (defined in
-``__main__``, in a module that is pickled by value or inside a function) is the *job's own*: the
-driver registers it when it ships the job's code, and workers register it when they load that code.
-Then it has a name like others.  A class that comes into being in a worker has none, and its
-instances are pickled together with it.
+A class that the receiving process can import travels as that name.  A class that it cannot import
+(defined in ``__main__``, in a module that is pickled by value or inside a function) is the *job's
+own*: the driver registers it when it ships the job's code, and workers register it when they load
+that code.  Then it has a name like any other class.  A class that is created in a worker has no
+name, and its instances are pickled together with it.
 """
 
 import sys
@@ -26,20 +26,20 @@ _registering: Final = Lock()
 
 
 class _Noted(local):
-    """Classes that the current thread writes, if it collects them."""
+    """The classes that the current thread writes, if it collects them."""
 
     classes: dict[type, None] | None = None
 
 
 _noted: Final = _Noted()
 
-#: Notified when any thread records what it writes; codecs need not ask before.
+#: Set once any thread collects classes; until then codecs need not check.
 on_noting: Final[list[Callable[[bool], None]]] = []
 _noting_threads: int = 0
 
 
 def reference_of(cls: type) -> str | None:
-    """``module:qualified name`` of a class, or None when the receiver cannot find it by that."""
+    """Return ``module:qualified name`` of a class; None if the receiver cannot find it by that."""
     reference = _importable_reference(cls)
     if reference is not None:
         return reference
@@ -50,7 +50,7 @@ def reference_of(cls: type) -> str | None:
 
 
 def is_own(cls: type) -> bool:
-    """Return whether a class is the job's own: cannot be imported by its name."""
+    """Return whether a class is the job's own, so that its name cannot be imported."""
     return _importable_reference(cls) is None
 
 
@@ -79,14 +79,14 @@ def _is_found(cls: type) -> bool:
 
 
 def register(cls: type, reference: str | None = None) -> str:
-    """Makes a class that cannot be imported known by a reference in this process.
+    """Register a class that cannot be imported under a reference in this process.
 
-    Several classes may have one name, as those that a function makes: the later ones get a number
-    behind it.  One that is defined again, as in a notebook, takes the place of the former.
+    Several classes may share a name, for example classes that a function creates: the later ones
+    get a numeric suffix.  A class that is defined again, as in a notebook, replaces the former one.
 
     Args:
         cls: The class.
-        reference: What the driver calls it; None in the driver itself.
+        reference: The driver's reference; None in the driver itself.
 
     Returns:
         The reference.
@@ -107,10 +107,10 @@ def register(cls: type, reference: str | None = None) -> str:
 
 
 def other_names_of(cls: type) -> list[str]:
-    """The references that lead to a class in its module and in the main one, but for its own.
+    """Return the other references that lead to a class, in its module and in the main one.
 
-    So a class that was renamed, or moved out of the main module, is found by values that were
-    written before, if the program knows it by its former name.
+    With them, older values find a class that was renamed or moved out of the main module, if the
+    program still binds it to its former name.
     """
     return [
         f"{module}:{name}"
@@ -121,14 +121,14 @@ def other_names_of(cls: type) -> list[str]:
 
 
 def register_other_name(cls: type, reference: str) -> None:
-    """Has a reference lead to a class whose own is another, unless it is that of a class."""
+    """Register another reference to a class, unless the reference belongs to a class already."""
     with _registering:
         _own_classes.setdefault(reference, cls)
 
 
 @contextmanager
 def noting_classes() -> Iterator[dict[type, None]]:
-    """The job's own classes that this thread writes meanwhile, which it registers."""
+    """Collect the job's own classes that this thread writes within the block."""
     before, _noted.classes = _noted.classes, {}
     _count_noting(1)
     try:
@@ -147,17 +147,17 @@ def _count_noting(change: int) -> None:
 
 
 def resolve(reference: str) -> type:
-    """The class that a reference names.
+    """Return the class that a reference names.
 
     Raises:
-        SerializationError: This process neither has been told of it nor can import it.
+        SerializationError: The class is neither registered in this process nor importable.
     """
     own = _own_classes.get(reference)
     return _imported(reference) if own is None else own
 
 
 def forget_imported() -> None:
-    """Modules may have changed since classes were looked for in them."""
+    """Clear the cache of imported classes, since modules may have changed."""
     _imported.cache_clear()
     _importable_reference.cache_clear()
 

@@ -1,9 +1,9 @@
-"""Functions and classes of the program as bytes, by cloudpickle.
+"""Serialization of the program's functions and classes by cloudpickle.
 
-From 3.1.3 on cloudpickle leaves the file out of code objects.  Tracebacks of workers, the lines
-that errors show, logs and flame graphs take it from there, so it is put back here.  It also makes
-a class first and sets its ``__slots__`` afterwards, when they have no effect any more: instances
-had a ``__dict__`` at workers, and could not be restored where the class has none.
+Since 3.1.3, cloudpickle omits the file name from code objects.  Tracebacks, error messages, logs
+and flame graphs need it, so this module restores it.  cloudpickle also creates a class before it
+sets ``__slots__``, which then have no effect: instances had a ``__dict__`` on workers, and could
+not be restored where the class has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _code_of_file(make: Any, parts: tuple[Any, ...], file: str) -> CodeType:
     return code if code.co_filename == file else code.replace(co_filename=file)
 
 
-#: How values are reduced that pickle does not know, those of ``copyreg`` left out.
+#: Reducers of types that pickle does not support, without those of ``copyreg``.
 OWN_REDUCERS: Final[dict[type, Any]] = {**_TABLE.maps[0], CodeType: _reduced}
 
 
@@ -42,7 +42,7 @@ class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
     dispatch_table: ClassVar[Any] = ChainMap({CodeType: _reduced}, _TABLE)
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return what makes a class, function or named object of the program."""
+        """Return the reduction of a class, function or named object of the program."""
         if isinstance(obj, FunctionType):
             dispatcher = reduced_dispatcher(obj)
             if dispatcher is not None:
@@ -52,7 +52,7 @@ class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
         reduced = super().reducer_override(obj)
         if type(reduced) is not tuple or reduced[0] is not _make_skeleton_class:
             return reduced
-        # Tuples have no slots of their own, and NamedTuple refuses even to be told so.
+        # Tuples have no slots of their own, and NamedTuple rejects even empty ones.
         if "__slots__" not in obj.__dict__ or issubclass(obj, tuple):
             return reduced
         make, (metaclass, name, bases, namespace, *others), *rest = reduced
@@ -61,7 +61,7 @@ class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: object) -> bytes:
-    """A value and the functions and classes that it refers to as bytes, for ``pickle.loads``."""
+    """Pickle a value with the functions and classes that it refers to, for ``pickle.loads``."""
     out = io.BytesIO()
     CodePickler(out).dump(value)
     return out.getvalue()
@@ -79,7 +79,7 @@ def bounded_dumps(value: object, limit_bytes: int) -> bytes:
 
 
 class _BoundedBytes(io.BytesIO):
-    """Bytes that refuse to become more than a limit."""
+    """A buffer that raises when it would exceed a limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Codecs of the runtime in use: values to bytes and back."""
+"""Codecs of the active runtime, which convert values to bytes and back."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 
 
 class Codec(Protocol):
-    """Values of one type to bytes and back; native and pure ones write the same bytes."""
+    """Encodes and decodes values of one type; native and pure codecs write the same bytes."""
 
     @property
     def schema(self) -> TypeSchema:
         """The compiled type."""
 
     def encode(self, value: Any) -> bytes:
-        """The bytes of a value.
+        """Return the bytes of a value.
 
         Raises:
-            SerializationError: it is not one of the type; names value, type and field.
+            SerializationError: The value is not of the type; names value, type and field.
         """
 
     def certainly_writes(self, value: Any) -> bool:
         """Return whether `encode` is known to accept a value, without encoding it."""
 
     def decode(self, data: bytes) -> Any:
-        """The value of exactly these bytes.
+        """Return the value of exactly these bytes.
 
         Raises:
-            CorruptStreamError: they are not the bytes of one value of the type.
+            CorruptStreamError: The bytes are not those of one value of the type.
         """
 
     def encode_batch(self, values: Iterable[Any]) -> bytes:
-        """The values one after the other, each with its length as in a record buffer."""
+        """Return the values one after the other, each with its length as in a record buffer."""
 
     def decode_batch(self, data: bytes) -> list[Any]:
-        """The values that :meth:`encode_batch` wrote.
+        """Return the values that :meth:`encode_batch` wrote.
 
         Raises:
             CorruptStreamError: the bytes are not those of whole values of the type.
@@ -47,7 +47,7 @@ class Codec(Protocol):
 
 
 def codec_for(type_info: "TypeInformation | None") -> Codec:
-    """The codec of a declared type; None and ``Types.PICKLED_BYTE_ARRAY()`` describe themselves.
+    """Return a type's codec; for None and ``Types.PICKLED_BYTE_ARRAY()`` the self-describing one.
 
     Raises:
         SerializationError: the type has no codec.
@@ -56,7 +56,7 @@ def codec_for(type_info: "TypeInformation | None") -> Codec:
 
 
 def codec_of(schema: TypeSchema) -> Codec:
-    """The codec of a compiled type."""
+    """Return the codec of a compiled type."""
     return _codec_of(schema, runtime())
 
 

@@ -1,7 +1,7 @@
 """Declared types that travel as a simpler type: dates, decimals, single characters.
 
-Each pair ``x`` and ``x_from`` is used by both runtimes, so that they agree by construction.  The
-first of a pair raises :class:`SerializationError` for a value that does not fit, the second one
+Both runtimes use each pair ``x`` and ``x_from``, so they agree by construction.  ``x`` raises
+:class:`SerializationError` for a value that does not fit; ``x_from`` raises
 :class:`CorruptStreamError` or ``ValueError`` for bytes that no encoder writes.
 """
 
@@ -38,7 +38,7 @@ def character_from(text: str) -> str:
 
 
 def whole_number(value: Any) -> int:
-    """BYTE, SHORT, INT, LONG: a number that is no integer without its fraction."""
+    """BYTE, SHORT, INT, LONG: the integer part of a number."""
     if not any(isinstance(value, kind) for kind in (numbers.Real, decimal.Decimal)):
         raise SerializationError("not a number")
     try:
@@ -48,7 +48,7 @@ def whole_number(value: Any) -> int:
 
 
 def decimal_text(value: Any) -> str:
-    """BIG_DEC: a finite or special Decimal, or a number or text that names one exactly."""
+    """BIG_DEC: a finite or special Decimal, or a number or string that denotes one exactly."""
     if isinstance(value, decimal.Decimal):
         return str(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -98,7 +98,7 @@ def time_from(micros: int) -> datetime.time:
 
 
 def timestamp_micros(value: Any) -> int:
-    """SQL_TIMESTAMP: microseconds since 1970-01-01T00:00, by the wall clock or of an instant."""
+    """SQL_TIMESTAMP: microseconds since 1970-01-01T00:00 of a wall-clock time or an instant."""
     if not isinstance(value, datetime.datetime):
         raise SerializationError("not a datetime.datetime")
     if value.tzinfo is not None:
@@ -107,28 +107,28 @@ def timestamp_micros(value: Any) -> int:
 
 
 def timestamp_from(micros: int) -> datetime.datetime:
-    """SQL_TIMESTAMP from its wire form; an instant is one of UTC."""
+    """SQL_TIMESTAMP from its wire form; an instant is in UTC."""
     if micros >= INSTANT_MARK // 2:
         return instants.datetime_of(micros - INSTANT_MARK)
     return _EPOCH + datetime.timedelta(microseconds=micros)
 
 
 def moment_micros(value: Any) -> int:
-    """TIMESTAMP_LTZ: microseconds since the epoch; a datetime without a zone is one of UTC."""
+    """TIMESTAMP_LTZ: microseconds since the epoch; a datetime without a zone is read as UTC."""
     if not isinstance(value, datetime.datetime):
         raise SerializationError("not a datetime.datetime")
     return _utc_micros(value)
 
 
 def moment_from(micros: int) -> datetime.datetime:
-    """TIMESTAMP_LTZ from its wire form, as a datetime of UTC."""
+    """TIMESTAMP_LTZ from its wire form, as a datetime in UTC."""
     return instants.datetime_of(micros)
 
 
 def _utc_micros(value: datetime.datetime) -> int:
     try:
         micros = instants.micros_of(value)
-        instants.datetime_of(micros)  # also in UTC it is in a year from 1 to 9999
+        instants.datetime_of(micros)  # its year in UTC must be from 1 to 9999, too
     except (OverflowError, TypeError):
         raise SerializationError("no moment that a datetime of UTC has") from None
     return micros

@@ -1,10 +1,10 @@
-"""Values of undeclared type beyond the builtin ones: how each is taken apart and put together.
+"""Decomposition and reconstruction of values of undeclared type beyond the builtin types.
 
-The self-describing codec of both runtimes writes the builtin types by itself, and instances whose
-fields are all there and no others by the layout of their class (``value_layouts``).  Any other
-value becomes an *extended value*: a tag and one builtin value, its parts, which the codec then
-writes like any other.  Both runtimes call :func:`reduce_value` and :func:`rebuild_value`, so that
-they agree by construction.  What has no form of its own is pickled, as the last resort.
+The self-describing codec of both runtimes writes builtin types itself, and instances with exactly
+the fields of their class by its layout (``value_layouts``).  Any other value becomes an *extended
+value*: a tag and one builtin value, its parts, which the codec writes like any other value.  Both
+runtimes call :func:`reduce_value` and :func:`rebuild_value`, so they agree by construction.  Values
+without a form of their own are pickled, as the last resort.
 """
 
 import dataclasses
@@ -71,27 +71,27 @@ Reducer = Callable[[Any], tuple[int, Any]]
 
 
 def reduce_value(value: Any) -> tuple[int, Any]:
-    """The tag of an extended value and its parts, themselves a value.
+    """Return the tag of an extended value and its parts, which are a value themselves.
 
     Raises:
-        SerializationError: the value cannot even be pickled.
+        SerializationError: The value cannot even be pickled.
     """
     cls = type(value)
     reducer = _REDUCERS.get(cls)
     if reducer is None:
         reducer = _reducer_for(cls)
-        # Of the job's own classes more may become known.
+        # More of the job's own classes may be registered later.
         if reducer is not _pickle or reference_of(cls) is not None or is_always_pickled(cls):
             _REDUCERS[cls] = reducer
     return reducer(value)
 
 
 def rebuild_value(tag: int, parts: Any) -> Any:
-    """The value that :func:`reduce_value` took apart.
+    """Return the value that :func:`reduce_value` decomposed.
 
     Raises:
-        CorruptStreamError: tag or parts are not those of a value.
-        SerializationError: the class of the value cannot be found or refuses its state.
+        CorruptStreamError: The tag or the parts are invalid.
+        SerializationError: The class of the value cannot be found or rejects its state.
     """
     rebuild = _REBUILDERS.get(tag)
     if rebuild is None:
@@ -118,7 +118,7 @@ def is_pickled(value: Any) -> bool:
 
 
 def is_always_pickled(cls: type) -> bool:
-    """Return whether instances of a class are pickled, also once the job knows it."""
+    """Return whether instances of a class are pickled even if the class is registered."""
     if cls in TAGS or issubclass(cls, enum.Enum):
         return False
     return not (has_fields(cls) or is_made_of_attributes(cls))
@@ -205,7 +205,7 @@ def _timezone_from(parts: Any) -> datetime.timezone:
 
 
 def _zone_info(value: zoneinfo.ZoneInfo) -> tuple[int, Any]:
-    key: str | None = value.key  # the stubs forget ZoneInfo.from_file
+    key: str | None = value.key  # the stubs lack ZoneInfo.from_file
     return (ZONE_INFO, key) if key is not None else _pickle(value)
 
 
@@ -266,7 +266,7 @@ def _dataclass_from(parts: Any) -> Any:
 
 
 def _model(value: Any) -> tuple[int, Any]:
-    """A model whose attributes are not as its class says."""
+    """Return the parts of a model whose attributes differ from those of its class."""
     attributes, rest = state_of(value)
     _, private, extra, _ = rest
     if not stand_alone([*attributes.values(), private, extra]):
@@ -333,7 +333,7 @@ def _numpy_array_from(parts: Any) -> Any:
     import numpy as np
 
     dtype, shape, data = parts
-    # A bytearray underneath keeps the array writable, as the original was.
+    # A bytearray as the buffer keeps the array writable, like the original.
     return np.ndarray(shape, dtype, bytearray(data))
 
 
@@ -349,7 +349,7 @@ def _collection(value: Any) -> tuple[int, Any]:
 
 
 class _Pickler(CodePickler):
-    """Names the job's own classes, which every process knows, instead of pickling them."""
+    """Writes the job's own classes by name, since every process knows them."""
 
     # A dict, in which pickle looks without running Python; `reduced_object` looks at what others
     # have registered.

@@ -1,8 +1,8 @@
-"""Values of a savepoint whose classes had other fields when it was taken.
+"""Restored values whose classes had other fields when the savepoint was taken.
 
-While state is restored, an instance that was written with other fields than its class has now is
-made by the names of the fields: what the class has lost is dropped, what it has gained takes its
-default.  Everywhere else other fields are an error: within a job all processes have one class.
+While state is restored, fields of an instance are matched with the current class by name: removed
+fields are dropped, and added fields take their defaults.  Everywhere else a difference is an error,
+since all processes of a job have the same class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.serialization.models import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-#: The kind of a `Layout` whose class is a function that makes an instance of the written fields.
+#: The kind of a `Layout` whose class is a function that creates an instance from written fields.
 FORMER: Final = 12
 
 
@@ -40,7 +40,7 @@ _restoring: Final = _Restoring()
 
 @contextmanager
 def former_fields_taken() -> Iterator[None]:
-    """State is restored by this thread: classes may have had other fields."""
+    """Mark this thread as restoring state, whose classes may have had other fields."""
     _restoring.depth += 1
     try:
         yield
@@ -54,7 +54,7 @@ def takes_former_fields() -> bool:
 
 
 def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """Return the function that makes an instance of a class from its former fields' values.
+    """Return the function that creates an instance from the values of its former fields.
 
     Args:
         cls: The class.
@@ -62,7 +62,7 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
         now: The fields that it has.
 
     Raises:
-        SerializationError: It has gained a field without a default; names it.
+        SerializationError: An added field has no default; the message names the field.
     """
 
     def by_name(values: list[Any]) -> tuple[dict[str, Any], Any]:
@@ -80,7 +80,7 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
         found = {name: fields[name] if name in fields else gained[name]() for name in now}
         if issubclass(cls, tuple):
             return tuple.__new__(cls, found.values())
-        # As unpickling does: __init__ and __post_init__ ran when the value was made.
+        # As in unpickling, __init__ and __post_init__ are not called again.
         value = object.__new__(cls)
         for name, field in found.items():
             object.__setattr__(value, name, field)
@@ -90,12 +90,12 @@ def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[
 
 
 def instance_of(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
-    """An instance made as unpickling does: __init__ and __post_init__ ran when the value was.
+    """Return an instance created as by unpickling, without __init__ and __post_init__.
 
     Args:
         cls: The class.
-        attributes: What its dict or its slots hold.
-        rest: Of a model, which fields were set, and its private and extra attributes.
+        attributes: The contents of its dict or slots.
+        rest: For a model, the fields that were set, and its private and extra attributes.
     """
     if rest:
         return model_of(cls, dict(attributes), *rest)
@@ -110,14 +110,14 @@ def instance_of(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
 
 
 def former_instance(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
-    """An instance of what was written of one, whose class may have other attributes now.
+    """Return an instance from written attributes, of which the class may now have others.
 
-    What it has no slot for is dropped; fields of dataclasses and attrs that are missing take their
-    defaults.  They may lack because they were deleted: while state is restored that cannot be told
-    from an instance that was written before there were any.
+    Attributes without a slot are dropped; missing fields of dataclasses and attrs take their
+    defaults.  A deleted field also takes its default, since it cannot be distinguished from a field
+    that did not exist when the instance was written.
 
     Raises:
-        SerializationError: A field of attrs or of a model is missing that has no default; names it.
+        SerializationError: A missing field of attrs or of a model has no default; names the field.
     """
     if is_model(cls):
         names = tuple(attributes)
@@ -137,7 +137,7 @@ def former_instance(cls: Any, attributes: Mapping[str, Any], *rest: Any) -> Any:
 
 
 def _add_fields_of_attrs(cls: Any, value: Any, names: Collection[str]) -> None:
-    """Gives an instance of an attrs class the defaults of the fields that it has gained.
+    """Set the added fields of an attrs instance to their defaults.
 
     Args:
         cls: The class.

@@ -1,8 +1,8 @@
-"""Imports for the code and the values of tasks: one at a time in a process.
+"""Imports for the code and the values of tasks, serialised within a process.
 
-The threads of several tasks start at the same time and import the same packages.  Python locks
-each module by itself, and packages whose modules import each other make two threads wait for one
-another; Python then breaks one of the imports with a deadlock error, or shows half a module.
+The threads of several tasks start at the same time and import the same packages.  Python locks each
+module separately, so packages with circular imports can make two threads wait for each other.
+Python then aborts one of the imports with a deadlock error, or exposes a half-initialised module.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _imported: Final[set[str]] = set()
 
 
 def import_for_value(name: str) -> ModuleType:
-    """Import a module that a value needs, after the package that it is in.
+    """Import a module that a value needs, after its package.
 
     Args:
-        name: Its name, or that of before it was moved.
+        name: Its current name, or its name before it was moved.
 
     Raises:
         ImportError: There is no such module.
@@ -59,5 +59,5 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickled(data: bytes) -> Any:
-    """Return what was pickled; what it needs is imported as by `import_for_value`."""
+    """Return the unpickled value; its modules are imported as by `import_for_value`."""
     return _Unpickler(io.BytesIO(data)).load()

@@ -1,4 +1,4 @@
-"""Encoding of an instance whose class has a layout, and whether it may be used.
+"""The fields of an instance whose class has a layout, and the check whether it may be used.
 
 The native twin is ``penstock._native.plain_instances``.
 """
@@ -25,8 +25,8 @@ from penstock.serialization.value_layouts import (
     on_change,
 )
 
-#: Values that lead to no other, so that nothing is lost when references to them are not kept;
-#: members of enums are such, too.
+#: Values that refer to no other value, so their identity need not be preserved; members of enums
+#: count, too.
 SCALARS: Final = frozenset(
     {
         type(None), bool, int, float, complex, str, bytes,
@@ -35,7 +35,7 @@ SCALARS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: As many collections and instances may lie within an instance; with more it is pickled.
+#: The most collections and instances within an instance; with more, the instance is pickled.
 MAX_PARTS: Final = 128
 
 _COLLECTIONS: Final = frozenset({list, tuple, dict, set, frozenset})
@@ -53,18 +53,18 @@ on_change.append(_forget)
 
 
 def known_layout(cls: type) -> Layout | None:
-    """The layout of a class, if its instances travel by one."""
+    """Return the layout of a class; None if its instances do not travel by one."""
     layout: Layout | None = _layouts.get(cls, _UNKNOWN)
     if layout is _UNKNOWN:
         layout = layout_of(cls)
-        # Of the job's own classes more may become known.
+        # More of the job's own classes may be registered later.
         if layout is not None or not is_own(cls) or not has_fields(cls):
             _layouts[cls] = layout
     return layout
 
 
 def fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
-    """The values of the fields; None if some are missing or the value is to travel otherwise."""
+    """Return the field values; None if a field is missing or the value needs another form."""
     fields = _fields_of(value, layout)
     if fields is None or not layout.is_plain or stand_alone(_led_to(value, layout, fields)):
         return fields
@@ -72,14 +72,14 @@ def fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
 
 
 def _led_to(value: Any, layout: Layout, fields: Sequence[Any]) -> Sequence[Any]:
-    """The values that an instance leads to."""
+    """Return the values that an instance refers to."""
     return [*fields[:-1], *attachments_of(value)] if layout.kind == MODEL else fields
 
 
 def stand_alone(values: Iterable[Any]) -> bool:
-    """Return whether values lead neither back to what holds them nor to one value by two ways.
+    """Return whether values contain neither cycles nor shared references.
 
-    They are scalars, or collections and instances whose parts are such, each held once.
+    Such values are scalars, or collections and instances of such values, each referenced once.
     """
     met: set[int] = set()
     return all(_stands_alone(value, met) for value in values)
@@ -139,7 +139,7 @@ def _fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
         return None
     if len(attributes) != len(names):
         return None
-    # Of plain instances the order is kept, too.
+    # Plain instances also preserve the order of attributes.
     return None if layout.is_plain and tuple(attributes) != names else fields
 
 
@@ -148,7 +148,7 @@ def _has_attributes(value: Any) -> bool:
 
 
 def builtin_of(value: Any) -> Any:
-    """The builtin value that an instance of a subclass is, without asking the subclass."""
+    """Return the builtin value of a subclass instance, without calling methods of the subclass."""
     if isinstance(value, dict):
         return dict.copy(value)
     if isinstance(value, list):

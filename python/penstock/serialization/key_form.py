@@ -1,9 +1,9 @@
-"""The bytes that decide which keys are equal: those of the self-describing codec, made canonical.
+"""The canonical bytes of keys, which decide equality: a variant of the self-describing codec.
 
-Python's ``==`` takes 1, 1.0 and True for one key and no NaN for another's equal, and not every
-value can be hashed.  Keys are therefore compared as they are serialised, with what does not tell
-them apart taken out: every NaN is the same, a set has no order, and what has no form but a pickle
-is taken apart, because two pickles of equal objects differ by what the objects share.
+In Python, 1, 1.0 and True are equal, a NaN equals nothing, and not every value can be hashed.  Keys
+are therefore compared by their serialised form, without irrelevant differences: every NaN is the
+same, and a set has no order.  Objects that would be pickled are decomposed, because the pickles of
+equal objects differ if the objects share references differently.
 """
 
 import copyreg
@@ -45,7 +45,7 @@ _CHEAP: Final = _SCALARS | {float}
 _members: Final[dict[int, tuple[enum.Enum, bytes]]] = {}
 _MAX_MEMBERS: Final = 4096
 
-#: The forms of keys that are not made quickly, by what is written of the keys to streams.
+#: The forms of keys that are slow to compute, by the bytes of the keys in streams.
 _forms: Final[dict[bytes, bytes]] = {}
 _MAX_FORMS: Final = 4096
 _MAX_KEPT_BYTES: Final = 512
@@ -60,15 +60,15 @@ on_change.append(_forget)
 
 @functools.cache
 def _codec() -> Codec:
-    """Of either runtime, as they write the same."""
+    """Return the codec of the active runtime; both write the same bytes."""
     return codec_of(ANY)
 
 
 def form_of(key: Any) -> bytes:
-    """The canonical bytes of a key.
+    """Return the canonical bytes of a key.
 
     Raises:
-        SerializationError: It cannot be serialised, or nests too deep.
+        SerializationError: The key cannot be serialised, or nests too deep.
     """
     if not isinstance(key, enum.Enum):
         return _form_of(key) if type(key) in _CHEAP else _known_form_of(key)
@@ -76,19 +76,19 @@ def form_of(key: Any) -> bytes:
     if known is not None:
         return known[1]
     form = _form_of(key)
-    # A class whose members are pickled may become known yet.
+    # The class of a pickled member may still be registered.
     if form[0] != PICKLE and len(_members) < _MAX_MEMBERS:
-        # With the member, whose address may not become another's.
+        # Keep the member alive, so that its address is not reused.
         _members[id(key)] = key, form
     return form
 
 
 def _known_form_of(key: Any) -> bytes:
-    """The form of a key that may have come before: its bytes in a stream are had sooner."""
+    """Return the form of a key from the cache: its bytes in a stream are faster to compute."""
     try:
         data = _codec().encode(key)
     except SerializationError:
-        return _form_of(key)  # which says what is wrong
+        return _form_of(key)  # it reports the error
     form = _forms.get(data)
     if form is None:
         form = _form_of(key)
@@ -137,16 +137,16 @@ def _write(out: bytearray, value: Any, depth: int) -> None:
         for form in sorted(_nested(item, depth + 1) for item in value):
             out += form
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):
-        # Part of an object that was taken apart.  By its name, since what is pickled by value
-        # is not the same bytes in every process.
+        # A part of a decomposed object.  Written by name, since a pickle by value has different
+        # bytes in each process.
         out.append(PICKLE)
         encode_dynamic(out, (value.__module__, value.__qualname__))
     else:
         tag = PICKLE
         parts: Any = None
         layout = known_layout(kind)
-        # Instances of plain classes and collections were pickled once; their keys must meet those
-        # of then.
+        # Plain instances and collections were pickled in earlier versions; their keys must equal
+        # the keys written then.
         if kind not in TAGS and (layout is None or not layout.is_plain):
             tag, parts = reduce_value(value)
             if tag == DATACLASS and not is_dataclass(value):
@@ -168,7 +168,7 @@ def _nested(value: Any, depth: int) -> bytes:
 
 
 def _taken_apart(value: Any) -> Any:
-    """Return the parts that pickle would write of an object; the pickle if it has none."""
+    """Return the parts that pickle would write for an object; the pickle if it has no parts."""
     reducer = copyreg.dispatch_table.get(type(value))
     reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
     if not isinstance(reduced, tuple) or not 2 <= len(reduced) <= 5:

@@ -1,4 +1,4 @@
-"""Key selectors that only take a field, recognised so that they need not be called."""
+"""Detection of key selectors that only read a field, so that they need not be called."""
 
 import operator
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 
 def field_of(selector: Callable[[Any], Any]) -> int | None:
-    """The position ``i`` if the selector does nothing but ``value[i]``, else None.
+    """Return the position ``i`` if the selector only returns ``value[i]``, else None.
 
-    Recognised are ``operator.itemgetter(i)`` and functions of one parameter whose body is the
-    subscript of that parameter by a literal, ``lambda t: t[0]`` for example.
+    It recognises ``operator.itemgetter(i)`` and functions of one parameter that only subscript it
+    with a literal, such as ``lambda t: t[0]``.
     """
     if type(selector) is operator.itemgetter:
         arguments: tuple[Any, ...] = selector.__reduce__()[1]  # type: ignore[assignment]
@@ -21,10 +21,10 @@ def field_of(selector: Callable[[Any], Any]) -> int | None:
 
 
 class Part(NamedTuple):
-    """Part of a value that is its key.
+    """The part of a value that is its key.
 
     Attributes:
-        is_attribute: Whether it is an attribute, else what the value has under a name.
+        is_attribute: True if the part is an attribute; False if it is an item.
         name: The name.
     """
 
@@ -36,10 +36,10 @@ class Part(NamedTuple):
 
 
 def part_of(selector: Callable[[Any], Any]) -> Part | None:
-    """The part if the selector does nothing but ``value.name`` or ``value["name"]``, else None.
+    """Return the part if the selector only returns ``value.name`` or ``value["name"]``, or None.
 
-    Recognised are ``operator.attrgetter`` and ``itemgetter`` of one name, and functions of one
-    parameter whose body is that, ``lambda order: order.user`` for example.
+    It recognises ``operator.attrgetter`` and ``itemgetter`` of one name, and equivalent functions
+    of one parameter, such as ``lambda order: order.user``.
     """
     getter = type(selector)
     if getter is operator.itemgetter or getter is operator.attrgetter:

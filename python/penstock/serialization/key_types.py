@@ -1,4 +1,4 @@
-"""Declared type of keys: which values belong to it, and the conversion of others."""
+"""The declared type of keys: the check of values, and the conversion of others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLASSES: dict[str, type] = {
     "BYTES": bytes,
 }
 _BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
-#: Of these, equal instances have equal bytes.
+#: Classes whose equal instances have equal bytes.
 _PLAIN = (str, bool, int, bytes)
 
 
@@ -38,12 +38,12 @@ class KeyType:
     """The type of the keys of a stream, declared or not.
 
     Attributes:
-        kind: Its kind, which the key hash depends on; None when it is not declared.
-        exact: The class of keys that are of the type already, if ``bits`` holds them.
-        plain: The class whose instances stand for themselves; of an undeclared type, the class
-            that is most frequent.
-        bits: Size of the integers that it can hold; 0 when there is no bound.
-        convert: Gives a key of the type; None when every key is.
+        kind: Its kind, on which the key hash depends; None if it is not declared.
+        exact: The class of keys that already have the type, if they fit into ``bits``.
+        plain: The class whose instances are their own identity; for an undeclared type, the most
+            frequent class.
+        bits: The size of its integers; 0 without a bound.
+        convert: Converts a key to the type; None if every key has it already.
     """
 
     kind: str | None = None
@@ -68,16 +68,16 @@ def key_type_of(type_info: TypeInformation | None) -> KeyType:
 def sent_key_type(
     type_info: TypeInformation | None, elements: TypeInformation | None, position: int | None
 ) -> tuple[KeyType, Codec | None]:
-    """Return the key type by which a sender finds the key that the receiver will use.
+    """Return the key type with which a sender computes the key that the receiver will use.
 
     Args:
         type_info: The declared type of the keys.
-        elements: The declared type of the elements.
-        position: The field that is the key; None when it is none, or more than that.
+        elements: The declared type of the records.
+        position: The field that is the key; None if the key is not exactly one field.
 
     Returns:
-        What keys have to become, and the codec of elements that must be converted before their
-        key is taken; None when that does not matter.
+        The type of the keys, and the codec of records that must be converted before their key is
+        selected; None if no conversion is needed.
     """
     key_type, schema = key_type_of(type_info), schema_of(elements)
     if schema == ANY:
@@ -133,7 +133,7 @@ def _composed(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callab
 
 
 def exact_type(schema: TypeSchema, cls: type[ExactType] | None = None) -> ExactType:
-    """Return what recognises values that do not change when they are sent as one of a type.
+    """Return the check for values that do not change when they are sent as a type.
 
     Args:
         schema: The type.

@@ -5,15 +5,15 @@ from typing import Any
 
 
 def loaded_numpy() -> Any:
-    """The module; None if nobody has imported it, or it is only being imported.
+    """Return the module; None if it was not imported, or its import is in progress.
 
-    Another thread may be importing it.  Whoever holds a value of numpy has imported it.
+    Another thread may be importing it.  A program that holds a numpy value has imported it.
     """
     numpy: Any = sys.modules.get("numpy")
     return numpy if hasattr(numpy, "generic") and hasattr(numpy, "ndarray") else None
 
 
 def is_numpy_bool(value: Any) -> bool:
-    """Return whether a value is a `numpy.bool_`, which is not a number for numpy."""
+    """Return whether a value is a `numpy.bool_`, which numpy does not treat as a number."""
     numpy = loaded_numpy()
     return numpy is not None and isinstance(value, numpy.bool_)

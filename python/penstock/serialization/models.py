@@ -1,8 +1,8 @@
-"""Models of pydantic: which fields they have, and what there is to an instance besides.
+"""The fields and the further state of pydantic models.
 
-An instance is the values of its fields, which are in its dict, and a *rest*: which of the fields
-were set, its private attributes and the extra ones.  They are taken and put back as pickling does,
-so that nothing is validated a second time.  penstock itself does not need pydantic.  The native
+An instance consists of the values of its fields, which are in its dict, and a *rest*: the set of
+assigned fields, private attributes and extra attributes.  Both are read and restored as pickling
+does, so nothing is validated a second time.  penstock itself does not need pydantic.  The native
 twin is ``penstock._native.models``.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from penstock.errors import CorruptStreamError, SerializationError
 
-#: Stands behind the fields in the signature of a model: the rest follows their values.
+#: Follows the fields in the signature of a model: the rest follows the field values.
 REST: Final = "*model"
 
 _FIELDS_SET: Final = "__pydantic_fields_set__"
@@ -24,13 +24,13 @@ _OF_PYDANTIC: Final = frozenset({"pydantic.main", "pydantic.root_model"})
 
 
 def model_base() -> Any:
-    """``BaseModel`` if the program uses it, of the second version of pydantic or later."""
+    """Return ``BaseModel`` if the program uses it, from version 2 of pydantic on."""
     base: Any = getattr(sys.modules.get("pydantic.main"), "BaseModel", None)
     return base if _FIELDS_SET in getattr(base, "__slots__", ()) else None
 
 
 def is_model(cls: Any) -> bool:
-    """Return whether a class is a model that is pickled as pydantic says."""
+    """Return whether a class is a model with pydantic's own pickling."""
     base = model_base()
     return (
         base is not None
@@ -41,40 +41,40 @@ def is_model(cls: Any) -> bool:
 
 
 def is_of_pydantic(cls: Any, name: str) -> bool:
-    """Return whether a method of a model is that of pydantic."""
+    """Return whether a model's method is pydantic's own."""
     return getattr(getattr(cls, name), "__globals__", {}).get("__name__") in _OF_PYDANTIC
 
 
 def field_names_of(cls: Any) -> tuple[str, ...]:
-    """The fields of a model, in their order."""
+    """Return the fields of a model, in their order."""
     return tuple(sys.intern(str(name)) for name in cls.model_fields)
 
 
 def has_attachments(cls: Any) -> bool:
-    """Return whether instances may have private and extra attributes; a RootModel's may not."""
+    """Return whether instances may have private and extra attributes, unlike a RootModel's."""
     found = next(vars(base)[_PRIVATE] for base in cls.__mro__ if _PRIVATE in vars(base))
     return isinstance(found, MemberDescriptorType)
 
 
 def slots_of_model(cls: Any) -> tuple[str, ...]:
-    """The slots of instances beside the dict."""
+    """Return the slots of instances besides the dict."""
     return (_FIELDS_SET, _EXTRA, _PRIVATE) if has_attachments(cls) else (_FIELDS_SET,)
 
 
 def attachments_of(value: Any) -> tuple[Any, Any]:
-    """The private and the extra attributes of an instance, each a dict or None.
+    """Return the private and the extra attributes of an instance, each a dict or None.
 
     Raises:
-        AttributeError: The instance was not made as models are.
+        AttributeError: The instance was not created by the model's constructor.
     """
     return getattr(value, _PRIVATE), getattr(value, _EXTRA)
 
 
 def rest_of(value: Any, names: Sequence[str]) -> Any:
-    """Return the part of an instance beside its fields; None if it must travel otherwise.
+    """Return the state of an instance besides its fields; None if it needs another form.
 
-    The fields that were set are a number, whose bits stand for the fields and then for the extra
-    attributes.  Private and extra attributes, if there is room for them, stand with it in a tuple.
+    The set of assigned fields is an integer: one bit for each field, then for each extra attribute.
+    If the model may have private and extra attributes, the rest is a tuple of the integer and them.
     """
     private, extra = attachments_of(value)
     if not (_is_dict_or_none(private) and _is_dict_or_none(extra)):
@@ -93,10 +93,10 @@ def rest_of(value: Any, names: Sequence[str]) -> Any:
 
 
 def set_rest(value: Any, names: Sequence[str], rest: Any) -> None:
-    """Gives an instance what :func:`rest_of` took.
+    """Restore the state that :func:`rest_of` returned.
 
     Raises:
-        CorruptStreamError: It is no such thing.
+        CorruptStreamError: The rest is malformed.
     """
     fields_set, private, extra = _parted(rest, names)
     _set_slots(value, fields_set, private, extra)
@@ -112,7 +112,7 @@ def _parted(rest: Any, names: Sequence[str]) -> tuple[set[str], Any, Any]:
 
 
 def _set_slots(value: Any, fields_set: set[str], private: Any, extra: Any) -> None:
-    # As unpickling does: __setattr__ of models refuses or validates.
+    # As in unpickling: a model's __setattr__ would reject or validate.
     object.__setattr__(value, _FIELDS_SET, fields_set)
     if has_attachments(type(value)):
         object.__setattr__(value, _PRIVATE, private)
@@ -125,7 +125,7 @@ def state_of(value: Any) -> tuple[dict[str, Any], tuple[set[str], Any, Any, tupl
     """Return an instance's dict, and the rest for :func:`model_of`.
 
     Raises:
-        AttributeError: The instance was not made as models are.
+        AttributeError: The instance was not created by the model's constructor.
     """
     state = value.__getstate__()
     rest = state[_FIELDS_SET], state.get(_PRIVATE), state.get(_EXTRA)
@@ -140,7 +140,7 @@ def model_of(
     extra: Any,
     names: tuple[str, ...],  # noqa: ARG001 (whoever restores state asks for it)
 ) -> Any:
-    """An instance of what :func:`state_of` gave."""
+    """Return an instance with the state that :func:`state_of` returned."""
     return _made(cls, attributes, fields_set, private, extra)
 
 
@@ -152,12 +152,12 @@ def _made(cls: Any, attributes: dict[str, Any], *rest: Any) -> Any:
 
 
 def former_model(cls: Any, written: dict[str, Any], rest: Any) -> Any:
-    """An instance of the values of its former fields, by their names.
+    """Return an instance with the values of its former fields, matched by name.
 
     Args:
         cls: The model.
         written: The values of the fields that it had.
-        rest: What was written behind them; None if the class was no model then.
+        rest: The rest that was written after them; None if the class was not a model then.
 
     Raises:
         SerializationError: It has gained a field without a default; names it.
@@ -176,10 +176,10 @@ def former_model_of(
     extra: Any,
     names: tuple[str, ...],
 ) -> Any:
-    """An instance of what :func:`state_of` gave, whose class may have other fields now.
+    """Return an instance with a state of :func:`state_of`, whose class may have other fields now.
 
-    What the class has lost is dropped; what it has gained takes its default and was not set, unless
-    it was an extra attribute.
+    Removed fields are dropped.  Added fields take their defaults and count as not set, unless they
+    were extra attributes before.
 
     Raises:
         SerializationError: It has gained a field without a default; names it.
@@ -198,7 +198,7 @@ def former_model_of(
                     f"({', '.join(names)}): {name!r} would need a default to be added to it"
                 )
             found[name] = _default_of(field, found)
-    # Cached properties have a place in the dict, too.
+    # Cached properties are in the dict, too.
     kept = {n: v for n, v in attributes.items() if n not in names and hasattr(cls, n)}
     if has_attachments(cls):
         private = _private_of(cls, private or {}, found)
@@ -211,7 +211,7 @@ def former_model_of(
 
 
 def _private_of(cls: Any, written: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
-    """The private attributes that there are, as written or with their defaults."""
+    """Return the current private attributes, as written or with their defaults."""
     found: dict[str, Any] = {}
     for name, attribute in cls.__private_attributes__.items():
         if name in written:
@@ -227,7 +227,7 @@ def _is_required(field: Any) -> bool:
 
 
 def _default_of(field: Any, found: Mapping[str, Any]) -> Any:
-    """The default of a field or a private attribute, which each instance has for itself."""
+    """Return the default of a field or a private attribute; each instance gets its own copy."""
     factory = field.default_factory
     if factory is None:
         return copy.deepcopy(field.default)

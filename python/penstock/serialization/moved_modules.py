@@ -1,7 +1,7 @@
-"""Modules that were moved, by the names that checkpoints and savepoints of before have for them.
+"""Modules that were moved, by their former names in checkpoints and savepoints.
 
-A value of a class is kept with the name of its module.  Here are those whose classes checkpoints
-may hold: splits of sources, what enumerators know, and committables.
+A stored value names the module of its class.  This table holds modules whose classes checkpoints
+may contain: splits of sources, enumerator state, and committables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MODULES: Final = {
 
 
 def present_name(module: str) -> str:
-    """Return the name that a module has now; its own if it was not moved."""
+    """Return the current name of a module, which is the given name if it was not moved."""
     package, _, name = module.rpartition(".")
     moved = _PACKAGES.get(package)
     return _MODULES.get(module, module) if moved is None else f"{moved}.{name}"

@@ -1,12 +1,12 @@
-"""Objects that pickle by a global name, of modules that workers cannot import.
+"""Objects that pickle by a global name in a module that workers cannot import.
 
-An object whose ``__reduce__`` answers with a text is pickled as the name of a global.  That of the
-program's own file means nothing to a worker, whose main module is another.  What is known to be
-made of parts that travel is taken apart here; anything else is refused when it is pickled.
+An object whose ``__reduce__`` returns a string is pickled as the name of a global.  A name in the
+program's own file is unknown to a worker, whose main module differs.  Objects that are known to
+consist of picklable parts are decomposed here; any other object is rejected when it is pickled.
 
-A function with a cache comes without what it holds.  An object of a class of Python's, such as a
-sentinel, is made once in each process, so that it stays itself wherever a value or a function
-refers to it.
+A function with a cache arrives with an empty cache.  An instance of a Python class, such as a
+sentinel, is created once in each process, so that all values and functions refer to the same
+object.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _DISPATCHING: Final = functools.singledispatch(lambda value: value).__code__  # 
 
 #: The objects of the program in this process, by module and name.
 _objects: Final[dict[str, Any]] = {}
-#: Those that `_object` has made and `_complete` has not.
+#: The objects that `_object` has created and `_complete` has not completed.
 _incomplete: Final[set[str]] = set()
 
 
 def reduced(value: Any, reducers: typing.Mapping[type, Any]) -> Any:
-    """Return what makes a value that is neither a class nor a function.
+    """Return the reduction of a value that is neither a class nor a function.
 
     Args:
-        value: What is pickled.
+        value: The value to pickle.
         reducers: How values of some types are reduced.
 
     Returns:
         As ``reducer_override`` of a pickler.
 
     Raises:
-        PicklingError: It pickles by the name of a global that workers do not have.
+        PicklingError: The value pickles by the name of a global that workers lack.
     """
     kind = type(value)
     if _is_plain(kind):  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def reduced(value: Any, reducers: typing.Mapping[type, Any]) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _is_plain(kind: type) -> bool:
-    """Return whether pickle reduces instances of a class as it does those of most."""
+    """Return whether pickle reduces instances of a class in the default way."""
     return (
         getattr(kind, "__reduce__", None) is object.__reduce__
         and getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
@@ -76,7 +76,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _is_of_python(kind: type) -> bool:
-    """Return whether instances of a class are made of attributes alone."""
+    """Return whether instances of a class consist of attributes only."""
     if not any(isinstance(own, FunctionType) for own in (kind.__reduce__, kind.__reduce_ex__)):
         return False
     try:
@@ -87,7 +87,7 @@ def _is_of_python(kind: type) -> bool:
 
 
 def reduced_dispatcher(function: FunctionType) -> Any:
-    """Return what makes a function by ``functools.singledispatch``; None for another function."""
+    """Return the reduction of a ``functools.singledispatch`` function, None for others."""
     if function.__code__ is not _DISPATCHING or _is_found(function, function.__qualname__):
         return None
     registry = dict(function.registry)  # type: ignore[attr-defined]
@@ -136,7 +136,7 @@ def _object_parts(value: Any, name: str) -> Any:
 
 
 def _object(reference: str, cls: type) -> Any:
-    """Return the program's object of that name, which is made if it is not there."""
+    """Return the program's object of that name; create it if it does not exist."""
     found = _objects.get(reference)
     if type(found) is not cls:
         found = _objects[reference] = object.__new__(cls)
@@ -145,7 +145,7 @@ def _object(reference: str, cls: type) -> Any:
 
 
 def _complete(value: Any, parts: tuple[str, Any]) -> None:
-    """Give an object that was just made its state."""
+    """Set the state of an object that was just created."""
     reference, state = parts
     if reference not in _incomplete:
         return

@@ -1,8 +1,8 @@
-"""Instances of plain classes, of classes with slots and of attrs: which attributes they have.
+"""Attributes of instances of plain classes, of classes with slots and of attrs classes.
 
-What ``__init__`` sets is read from its code, so that every process finds the same names for a
-class.  It is a guess, which instances need not keep to: one with other attributes, or with the same
-in another order, travels with their names.
+The attributes that ``__init__`` sets are read from its code, so every process finds the same names
+for a class.  This is a prediction: an instance with other attributes, or with another order,
+travels with its attribute names.
 """
 
 import dis
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 
 def attributes_of(cls: Any) -> Collection[str]:
-    """The attributes that instances of a class will have, in their order; none if unknown."""
+    """Return the expected attributes of instances of a class, in their order; none if unknown."""
     fields = getattr(cls, "__attrs_attrs__", None)
     if fields is not None:
         return [field.name for field in fields]
@@ -56,7 +56,7 @@ def _add_set_by_init(names: dict[str, None], mro: tuple[type, ...]) -> None:
 
 @lru_cache(maxsize=4096)
 def _set_by(code: CodeType) -> tuple[str | None, ...]:
-    """The attributes that a method sets of its instance; None where it calls a base's method."""
+    """Return the attributes that a method sets on its instance; None for a call of a base."""
     if code.co_argcount == 0:
         return ()
     instance = code.co_varnames[0]
@@ -68,7 +68,7 @@ def _set_by(code: CodeType) -> tuple[str | None, ...]:
             found[argument] = None
         elif operation in _ATTRIBUTE_LOADS and argument == "__init__":
             found[None] = None
-        # Some versions load two variables at once: the second is what is on top.
+        # Some versions load two variables at once: the second one is on top.
         if not operation.startswith(("LOAD_FAST", "LOAD_DEREF")):
             loaded = None
         else:

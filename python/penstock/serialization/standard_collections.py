@@ -1,8 +1,8 @@
 """``deque``, ``OrderedDict``, ``Counter`` and ``defaultdict`` of the standard library, as values.
 
-They are taken apart as unpickling puts them together, if that is all that there is to one: what is
-in it stands alone, and the factory of a ``defaultdict`` is a class that has a name.  The others are
-pickled.  The native twin is ``penstock._native.standard_collections``.
+A collection is decomposed into the arguments of its unpickling, if these describe it completely:
+its contents have no shared references, and the factory of a ``defaultdict`` is a class with a name.
+Any other collection is pickled.  The native twin is ``penstock._native.standard_collections``.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -25,9 +25,9 @@ TAGS: Final[dict[type, int]] = {
 
 
 def content_of(value: Any) -> list[Any] | dict[Any, Any] | None:
-    """Return a collection's items in order; None if there is more to the collection.
+    """Return a collection's items in order; None if it has further state.
 
-    Attributes of a ``Counter`` are no part of it: pickling leaves them, too.
+    Attributes of a ``Counter`` are ignored, as in pickling.
     """
     if type(value) is deque:
         return list(value)
@@ -41,7 +41,7 @@ def content_of(value: Any) -> list[Any] | dict[Any, Any] | None:
 
 
 def parts_of(value: Any, content: Any) -> Any:
-    """The parts of the extended value that a collection becomes."""
+    """Return the parts of a collection's extended value."""
     if type(value) is deque:
         return value.maxlen, content
     if type(value) is defaultdict:
@@ -70,7 +70,7 @@ def _checked(content: Any) -> dict[Any, Any]:
 
 
 def _counter_from(content: Any) -> Any:
-    made: Any = Counter.__new__(Counter)  # its __init__ only counts what it is given
+    made: Any = Counter.__new__(Counter)  # its __init__ would only count its arguments
     dict.update(made, _checked(content))
     return made
 

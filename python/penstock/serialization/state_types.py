@@ -1,8 +1,8 @@
-"""The declared types of states in a savepoint, and how values become those of another type.
+"""The declared types of states in a savepoint, and the conversion of values between types.
 
-A type is recorded as JSON: ``{"kind", "name"}``, and ``"fields"`` and ``"names"`` where the kind
-has such; ``"ttl"`` says that values carry the time of their last use.  A job that opens the state
-with another type gets its values by the names of fields, or is refused.
+A type is recorded as JSON: ``{"kind", "name"}``, and ``"fields"`` and ``"names"`` if the kind has
+them; ``"ttl"`` marks values that carry the time of their last use.  If a job opens the state with
+another type, its values are converted by the names of fields, or the job is rejected.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
     """A declared type.
 
     Attributes:
-        kind: That of the `TypeSchema`.
+        kind: The kind of the `TypeSchema`.
         name: The type as the user wrote it.
-        fields: Of a tuple or row the fields, of a list the element, of a map key and value.
-        names: Of a row the names of its fields.
+        fields: The fields of a tuple or row, the element of a list, the key and value of a map.
+        names: The field names of a row.
         ttl: Whether the state has a time to live.
-        version: Of the format of the text; written where it is not 1.
+        version: The version of the text's format; written if it is not 1.
     """
 
     kind: str
@@ -57,13 +57,13 @@ _TYPES: Final = json_decoder(StateType)
 
 @dataclass(frozen=True)
 class IncompatibleTypesError(Exception):
-    """Values of one type do not become values of another."""
+    """Values of one type cannot be converted to another."""
 
     detail: str
 
 
 def recorded_type(type_info: TypeInformation | None, *, ttl: bool = False) -> StateType:
-    """Return the recorded form of a declared type; of one without a codec only its name."""
+    """Return the recorded form of a declared type; without a codec, only its name."""
     try:
         schema = schema_of(type_info)
     except SerializationError:
@@ -73,15 +73,15 @@ def recorded_type(type_info: TypeInformation | None, *, ttl: bool = False) -> St
 
 
 def written_type(recorded: StateType) -> str:
-    """The text of a recorded type."""
+    """Return the text of a recorded type."""
     return msgspec.json.encode(recorded).decode()
 
 
 def read_type(text: str) -> StateType:
-    """The type that `written_type` wrote.
+    """Return the type that `written_type` wrote.
 
     Raises:
-        SerializationError: It is no such text, or of a later version of the format.
+        SerializationError: The text is malformed, or has a later version of the format.
     """
     try:
         found = _TYPES.decode(text)
@@ -99,7 +99,7 @@ def migration(old: StateType, new: StateType) -> Migration:
     """Return the conversion of old values to the new type; None if they are the same.
 
     Raises:
-        IncompatibleTypesError: Values of the one type are none of the other.
+        IncompatibleTypesError: Values of the old type cannot become values of the new one.
     """
     if (old.kind, old.name) == (new.kind, new.name) or new.kind == ANY.kind:
         return None
@@ -119,13 +119,13 @@ def migration(old: StateType, new: StateType) -> Migration:
 
 
 def _of_schema(schema: TypeSchema) -> StateType:
-    # What a converted type travels as is no part of the type.
+    # The wire form of a converted type is not part of the type.
     fields = () if schema.kind == "CONVERTED" else tuple(map(_of_schema, schema.fields))
     return StateType(schema.kind, schema.name, fields, schema.field_names)
 
 
 def _row_migration(old: StateType, new: StateType) -> Migration:
-    """Fields are found by their names; one that was added is None."""
+    """Match fields by name; an added field is None."""
     sources: list[tuple[int, Migration] | None] = []
     for name, field in zip(new.names, new.fields, strict=True):
         if name in old.names:

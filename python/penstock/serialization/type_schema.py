@@ -15,7 +15,7 @@ from penstock.serialization import conversions
 
 @dataclass(frozen=True)
 class Conversion:
-    """Mapping between a type's values and those of the simpler type that travels."""
+    """The mapping between a type's values and those of its simpler wire type."""
 
     to_wire: Callable[[Any], Any]
     from_wire: Callable[[Any], Any]
@@ -29,8 +29,8 @@ class TypeSchema:
         kind: ANY, STRING, BOOLEAN, BYTE, SHORT, INT, LONG, BIG_INT, FLOAT, DOUBLE, BYTES,
             CONVERTED, TUPLE, ROW, LIST (elements may be None), ARRAY (they may not) or MAP.
         name: the type as the user wrote it, for error messages.
-        fields: of TUPLE and ROW the fields, of LIST and ARRAY the element, of MAP key and value,
-            of CONVERTED the type that travels.
+        fields: the fields of TUPLE and ROW, the element of LIST and ARRAY, key and value of MAP,
+            the wire type of CONVERTED.
         field_names: of ROW.
         named: whether the user named the fields of a ROW.
         conversion: of CONVERTED.
@@ -65,33 +65,33 @@ def _converted(
 
 
 def tuple_of(*fields: TypeSchema) -> TypeSchema:
-    """The schema of ``Types.TUPLE``."""
+    """Return the schema of ``Types.TUPLE``."""
     return TypeSchema("TUPLE", f"TUPLE({', '.join(f.name for f in fields)})", fields)
 
 
 def row_of(
     fields: tuple[TypeSchema, ...], field_names: tuple[str, ...], *, named: bool
 ) -> TypeSchema:
-    """The schema of ``Types.ROW`` (``named`` false) and ``Types.ROW_NAMED``."""
+    """Return the schema of ``Types.ROW`` (``named`` false) or ``Types.ROW_NAMED``."""
     names = [f"{n}: {f.name}" for n, f in zip(field_names, fields, strict=True)]
     shown = names if named else [f.name for f in fields]
     return TypeSchema("ROW", f"ROW({', '.join(shown)})", fields, field_names, named)
 
 
 def list_of(element: TypeSchema, name: str = "LIST") -> TypeSchema:
-    """The schema of ``Types.LIST``, ``BASIC_ARRAY`` and ``OBJECT_ARRAY``."""
+    """Return the schema of ``Types.LIST``, ``BASIC_ARRAY`` or ``OBJECT_ARRAY``."""
     return TypeSchema("LIST", f"{name}({element.name})", (element,))
 
 
 def array_of(element: TypeSchema) -> TypeSchema:
-    """The schema of ``Types.PRIMITIVE_ARRAY``; one of bytes travels as bytes."""
+    """Return the schema of ``Types.PRIMITIVE_ARRAY``; an array of bytes travels as bytes."""
     if element == BYTE:
         return BYTES
     return TypeSchema("ARRAY", f"PRIMITIVE_ARRAY({element.name})", (element,))
 
 
 def map_of(key: TypeSchema, value: TypeSchema) -> TypeSchema:
-    """The schema of ``Types.MAP``."""
+    """Return the schema of ``Types.MAP``."""
     return TypeSchema("MAP", f"MAP({key.name}, {value.name})", (key, value))
 
 
@@ -120,7 +120,7 @@ _LOCAL_TIME = {"LOCAL_DATE": SQL_DATE, "LOCAL_TIME": SQL_TIME, "LOCAL_DATE_TIME"
 
 
 def schema_of(type_info: typeinfo.TypeInformation | None) -> TypeSchema:
-    """The schema of a declared type; ``None`` (undeclared) describes itself.
+    """Return the schema of a declared type; values of ``None`` (undeclared) describe themselves.
 
     Raises:
         SerializationError: the type has no codec.

@@ -1,9 +1,9 @@
-"""TypeSerializer: how values of a declared type are kept, and what is kept of the type itself.
+"""TypeSerializer: the stored form of a declared type's values, and of the type itself.
 
-Values that outlive a process describe themselves (`docs/formats/codec.md`), so that they can be
-read without the program.  What was declared is kept beside them, as the snapshot of the
-serializer: it says whether values that were written under it are values of the type that a later
-program declares, as they are or after a migration.
+Values that outlive a process describe themselves (`docs/formats/codec.md`), so they can be read
+without the program.  The declared type is stored beside them, as the snapshot of the serializer.
+It decides whether the values fit the type that a later program declares, as they are or after a
+migration.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TypeSerializerSchemaCompatibility:
-    """Compatibility of values that were written under another snapshot.
+    """The compatibility of values that were written under another snapshot.
 
     Attributes:
-        migrate: Gives a value of the new type; None if nothing is to be done, or nothing can be.
-        detail: Why nothing can be done; None if the types fit.
+        migrate: Converts a value to the new type; None if that is unnecessary or impossible.
+        detail: The reason why a migration is impossible; None if the types fit.
     """
 
     migrate: Callable[[Any], Any] | None = None
@@ -48,17 +48,17 @@ class TypeSerializerSchemaCompatibility:
         return self.migrate is None and self.detail is None
 
     def is_compatible_after_migration(self) -> bool:
-        """Return whether `migrate` makes them values of the new type."""
+        """Return whether `migrate` converts the values to the new type."""
         return self.migrate is not None
 
     def is_incompatible(self) -> bool:
-        """Return whether they cannot become values of the new type."""
+        """Return whether the values cannot be converted to the new type."""
         return self.detail is not None
 
 
 @dataclass(frozen=True)
 class TypeSerializerSnapshot:
-    """A declared type, as it is kept beside the values.
+    """A declared type, as it is stored beside the values.
 
     Attributes:
         type: The type.
@@ -68,20 +68,20 @@ class TypeSerializerSnapshot:
 
     @classmethod
     def read(cls, text: str) -> TypeSerializerSnapshot:
-        """The snapshot that `write` gave.
+        """Return the snapshot that `write` wrote.
 
         Raises:
-            SerializationError: It is none, or of a later format than this version of penstock
-                reads.
+            SerializationError: The text is malformed, or its format is later than this version of
+                penstock supports.
         """
         return cls(read_type(text))
 
     def write(self) -> str:
-        """The snapshot as text; that of one type is always the same."""
+        """Return the snapshot as text, which is always the same for a type."""
         return written_type(self.type)
 
     def get_current_version(self) -> int:
-        """The version of the format of the text."""
+        """Return the version of the text's format."""
         return self.type.version
 
     def has_time_to_live(self) -> bool:
@@ -93,7 +93,7 @@ class TypeSerializerSnapshot:
     ) -> TypeSerializerSchemaCompatibility:
         """Return whether values that were written under ``old`` are values of this type.
 
-        A time to live may be added or taken away: values are meant as functions see them.
+        A time to live may be added or removed, since functions see the same values.
         """
         if self == old:
             return TypeSerializerSchemaCompatibility()
@@ -105,14 +105,14 @@ class TypeSerializerSnapshot:
     def migration_from(
         self, old: TypeSerializerSnapshot, state: str
     ) -> Callable[[Any], Any] | None:
-        """Return the conversion from values that ``old`` describes; None if they need none.
+        """Return the conversion from values that ``old`` describes; None if none is needed.
 
         Args:
             old: The snapshot that was kept beside the values.
             state: Names the state in errors.
 
         Raises:
-            InvalidProgramError: They cannot become such values; names both types.
+            InvalidProgramError: The values cannot be converted; the message names both types.
         """
         found = self.resolve_schema_compatibility(old)
         if found.is_incompatible():
@@ -127,21 +127,22 @@ class TypeSerializerSnapshot:
 
 
 class TypeSerializer(Generic[T]):
-    """Values of one declared type to bytes that describe themselves, and back."""
+    """Converts values of one declared type to self-describing bytes and back."""
 
     def __init__(self, type_info: TypeInformation | None = None, *, ttl: bool = False) -> None:
         """Creates the serializer of a type.
 
         Args:
-            type_info: What was declared; None for any value.
+            type_info: The declared type; None for any value.
             ttl: Whether the values have a time to live.
         """
         self._type_info = type_info
         self._ttl = ttl
         codec = self._codec()
-        #: The bytes of a value; raises SerializationError, which names the value.
+        #: Returns the bytes of a value; raises SerializationError, which names the value.
         self.serialize: Callable[[T], bytes] = codec.encode
-        #: The value of exactly these bytes; raises CorruptStreamError if they are none.
+        #: Returns the value of exactly these bytes; raises CorruptStreamError if they are
+        #: malformed.
         self.deserialize = cast("Callable[[bytes], T]", codec.decode)
 
     def _codec(self) -> Codec:
@@ -157,10 +158,10 @@ class TypeSerializer(Generic[T]):
 
 
 class JobTypeSerializer(TypeSerializer[T]):
-    """Values of one declared type on their way within a job, as its tasks exchange them.
+    """Serializer of one declared type for values that tasks of a job exchange.
 
-    The bytes are those of the type's own codec: shorter, and to be read under the same type only.
-    What outlives the job takes a `TypeSerializer`.
+    The bytes are those of the type's own codec: they are shorter, and readable only with the same
+    type.  Use a `TypeSerializer` for data that outlives the job.
     """
 
     def _codec(self) -> Codec:

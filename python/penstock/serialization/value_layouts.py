@@ -1,8 +1,8 @@
-"""The layouts of classes whose instances have the same fields: how they travel.
+"""The layouts of classes whose instances all have the same fields.
 
-An instance of such a class is its *signature*, ``module:qualified name(field,field)``, and the
-values of its fields; both runtimes compile it once for each class.  Within a job, classes that the
-driver has seen travel by the number that their signature gives.
+An instance of such a class travels as its *signature*, ``module:qualified name(field,field)``, and
+the values of its fields; both runtimes compile the signature once for each class.  Within a job,
+classes that the driver has seen travel by a number derived from their signature.
 """
 
 import copyreg
@@ -34,17 +34,17 @@ MODEL: Final = 15
 
 
 class Layout(NamedTuple):
-    """Decomposition of a class's instances into fields.
+    """The decomposition of a class's instances into fields.
 
     Attributes:
-        cls: The class; of a ``FORMER`` one the function that makes instances of its fields.
-        kind: Where the fields are: the items of a ``NAMED_TUPLE``, in the ``DICT`` of attributes,
-            or in ``SLOTS``.  An instance of a subclass of a ``BUILTIN`` class is that one's value.
-            A ``MODEL`` of pydantic has a dict and more.
-        names: The fields; of a ``BUILTIN`` that class, with a star before it.  Behind those of a
-            ``MODEL`` stands what is between its fields and its value: ``*model``.
-        signature: What names class and fields in other processes.
-        number: What names both within the job; None when the job does not know them.
+        cls: The class; for ``FORMER`` the function that creates instances from its fields.
+        kind: The place of the fields: the items of a ``NAMED_TUPLE``, the ``DICT`` of attributes,
+            or ``SLOTS``.  An instance of a ``BUILTIN`` subclass travels as its builtin value.  A
+            pydantic ``MODEL`` has a dict and further state.
+        names: The fields; for ``BUILTIN`` the builtin class, with a star before it.  The fields of
+            a ``MODEL`` are followed by ``*model``, which stands for its rest.
+        signature: Identifies class and fields in other processes.
+        number: Identifies both within the job; None if the job does not know them.
         is_own: Whether the class cannot be imported.
         is_plain: Whether instances may have other attributes, and those with attributes that do
             not stand alone are pickled (``instance_fields``).
@@ -59,11 +59,11 @@ class Layout(NamedTuple):
     is_plain: bool = False
 
 
-#: By number, the layouts that all processes of the job know; and their numbers by class.
+#: The layouts that all processes of the job know, by number; and their numbers by class.
 _numbered: Final[dict[int, Layout]] = {}
 _numbers: Final[dict[type, int]] = {}
 
-#: By signature, the layouts that were asked for.
+#: The requested layouts, by signature.
 _signed: Final[dict[str, Layout]] = {}
 
 #: Called with a class when its layouts have changed.
@@ -71,7 +71,7 @@ on_change: Final[list[Callable[[type], None]]] = []
 
 
 def layout_of(cls: type) -> Layout | None:
-    """The layout of a class; None for one whose instances are to travel otherwise."""
+    """Return the layout of a class; None if its instances need another form."""
     fields = _fields(cls)
     if fields is None:
         return None
@@ -89,10 +89,10 @@ def has_fields(cls: type) -> bool:
 
 
 def layout_numbered(number: int) -> Layout:
-    """The layout with that number.
+    """Return the layout with a number.
 
     Raises:
-        SerializationError: This process has not been told of it.
+        SerializationError: The number is not registered in this process.
     """
     found = _numbered.get(number)
     if found is None:
@@ -105,10 +105,10 @@ def layout_numbered(number: int) -> Layout:
 
 
 def layout_signed(signature: str) -> Layout:
-    """The layout with that signature.
+    """Return the layout with a signature.
 
     Raises:
-        SerializationError: There is no such class here, or its fields have changed.
+        SerializationError: The class does not exist in this process, or its fields have changed.
     """
     found = _signed.get(signature)
     if found is not None:
@@ -126,7 +126,7 @@ def layout_signed(signature: str) -> Layout:
 def _former_layout(
     reference: str, signature: str, written: list[str], layout: Layout | None
 ) -> Layout:
-    """Return the layout of a class that had other fields, if that is allowed now."""
+    """Return the layout of a class that had other fields, if this thread restores state."""
     why = ""
     is_builtin = (written[0][:1] == "*" and written != [REST]) or (
         layout is not None and layout.kind == BUILTIN
@@ -146,10 +146,10 @@ def _former_layout(
 
 
 def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:
-    """Makes classes known that all processes of the job are told of.
+    """Register the classes that all processes of the job know.
 
     Args:
-        classes: Each with its reference if it is the job's own.
+        classes: The classes, each with its reference if it is the job's own.
     """
     forget_imported()
     for reference, cls in classes:
@@ -162,7 +162,7 @@ def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:
         digest = hashlib.blake2b(layout.signature.encode(), digest_size=4).digest()
         number = int.from_bytes(digest, "big")
         known = _numbered.get(number)
-        # Two signatures of one number: the later class travels by its name, here as elsewhere.
+        # Two signatures share a number: in every process the later class travels by its name.
         if known is None or known.signature == layout.signature:
             _numbered[number] = layout._replace(number=number)
             _numbers[cls] = number
@@ -204,7 +204,7 @@ def _has_described(cls: type, names: Iterable[str]) -> bool:
     return any(hasattr(getattr(cls, name, None), "__set__") for name in names)
 
 
-#: By builtin class, what pickling asks instances of a subclass and unpickling calls.
+#: By builtin class: the methods that pickling and unpickling of a subclass call.
 _WAYS_OF_BUILTINS: Final[dict[type, tuple[str, ...]]] = {
     str: ("__getnewargs__",),
     int: ("__getnewargs__",),
@@ -226,7 +226,7 @@ _FILLED_LATER: Final[dict[type, Callable[[Any, Any], None]]] = {
 
 
 def builtin_base_of(cls: Any) -> type | None:
-    """The builtin class whose value an instance is, if pickling would take that and no more."""
+    """Return the builtin class of a subclass, if pickling stores only the builtin value."""
     base = next((base for base in cls.__mro__ if base in _WAYS_OF_BUILTINS), None)
     if base is None or base is cls or issubclass(cls, enum.Enum) or slots_of(cls):
         return None
@@ -242,11 +242,11 @@ def builtin_base_of(cls: Any) -> type | None:
 
 
 def made_of_builtin(layout: Layout, value: Any) -> Any:
-    """An instance of a subclass of the class of a builtin value, as unpickling makes it.
+    """Return a subclass instance with a builtin value, created as by unpickling.
 
     Raises:
         CorruptStreamError: The value is of another class.
-        SerializationError: The class does not take the value.
+        SerializationError: The class rejects the value.
     """
     cls = layout.cls
     if f"*{type(value).__name__}" != layout.names[0]:
@@ -265,7 +265,7 @@ def made_of_builtin(layout: Layout, value: Any) -> Any:
 
 
 def takes_attributes_as_they_are(cls: type) -> bool:
-    """Return whether pickling a plain class reads and sets slots without its methods."""
+    """Return whether pickling a plain class reads and sets slots without calling its methods."""
     if not _inherits_from_object(cls, "__getattribute__"):
         return False
     return (
@@ -276,22 +276,23 @@ def takes_attributes_as_they_are(cls: type) -> bool:
 
 
 def _interned(names: Iterable[str]) -> tuple[str, ...]:
-    """Names that are the very objects by which code and dicts know attributes.
+    """Return interned names, which code and dicts compare by identity.
 
-    Those of a class that was pickled by value are not, and are compared letter by letter.
+    Names in a class that was pickled by value are not interned, so each comparison reads all
+    letters.
     """
     return tuple(sys.intern(str(name)) for name in names)
 
 
 def slots_of(cls: type) -> list[str]:
-    """The names of the slots that instances of a class have.
+    """Return the names of the slots of a class's instances.
 
-    Not what ``__slots__`` says: a class that was pickled by value comes back without its slots.
+    This may differ from ``__slots__``: a class that was pickled by value loses its slots.
     """
     return [
         name
         for base in cls.__mro__
-        for name, found in vars(base).copy().items()  # pickling elsewhere adds what it found
+        for name, found in vars(base).copy().items()  # pickling in another thread adds its result
         if isinstance(found, MemberDescriptorType)
     ]
 
@@ -299,7 +300,7 @@ def slots_of(cls: type) -> list[str]:
 def has_only_items(cls: type) -> bool:
     """Return whether instances of a subclass of tuple have no attributes.
 
-    One that was pickled by value comes back without the slots that said so, but still names them.
+    A class that was pickled by value loses its slots, but ``__slots__`` still names them.
     """
     if cls.__dictoffset__ == 0:
         return True
@@ -308,17 +309,17 @@ def has_only_items(cls: type) -> bool:
 
 
 def is_made_of_attributes(cls: type) -> bool:
-    """Return whether pickling only reads the attributes of instances and sets them again."""
+    """Return whether pickling only reads attributes, and unpickling only sets them."""
     return not _has_own_pickling(cls) and _is_made_of_state(cls)
 
 
 def _is_made_of_state(cls: type) -> bool:
-    """Return whether pickling takes the state of instances, and that is all there is to them."""
+    """Return whether the state that pickling reads describes instances completely."""
     if not all(_inherits_from_object(cls, n) for n in ("__new__", "__reduce__", "__reduce_ex__")):
         return False
     if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")):
         return False
-    # Nothing is held that Python does not see: all bases are Python's own.
+    # No state is hidden from Python: all bases are Python classes.
     return cls not in copyreg.dispatch_table and all(
         base is object or base.__flags__ & _HEAP_TYPE for base in cls.__mro__
     )
@@ -349,7 +350,7 @@ def _is_of_attrs(cls: Any, method: Any) -> bool:
         return False
     fields = {field.name for field in getattr(cls, "__attrs_attrs__", ())}
     slots = {name for base in cls.__mro__ for name in vars(base).get("__slots__", ())}
-    # A hash that is kept in a slot holds in one process only.
+    # A hash that is cached in a slot is valid in one process only.
     return slots <= fields | {"__weakref__"}
 
 

@@ -1,9 +1,9 @@
-"""VersionedForm: what of the engine's own outlives the release that wrote it, with a version.
+"""VersionedForm: the versioned form of engine data that outlives the release that wrote it.
 
-A value of a user's type brings its `TypeSerializerSnapshot`.  What the engine itself puts around
-such values (a committable with its checkpoint, say) has a form that may change with a release: it
-is kept as a tuple that begins with the version of that form, so that one that is not known is
-refused instead of taken for another.
+A value of a user's type has a `TypeSerializerSnapshot`.  The engine's own data around such values,
+for example a committable with its checkpoint, may change its form with a release.  It is stored as
+a tuple that begins with the version of the form, so an unknown version is rejected instead of
+misread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class VersionedForm:
     """The form of one kind of values.
 
     Attributes:
-        what: Names them in errors, as "a committable".
+        what: The name in errors, such as "a committable".
         fields: The names of their fields, in order.
         version: The version of the form, from 1.
     """
@@ -37,10 +37,10 @@ class VersionedForm:
         return (self.version, *values)
 
     def read(self, kept: Any) -> Sequence[Any]:
-        """The values of the fields of what `write` gave.
+        """Return the values of the fields of a form that `write` wrote.
 
         Raises:
-            SerializationError: It is of another version, or of none.
+            SerializationError: The version is unknown or missing.
         """
         if isinstance(kept, (tuple, list)) and len(kept) > 0 and type(kept[0]) is int:
             version, *values = kept
