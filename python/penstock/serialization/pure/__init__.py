@@ -1,1 +1,1 @@
-"""The codecs and keys in plain Python: the reference, and the twins of the native ones."""
+"""Codecs and keys in plain Python: the reference for, and the twins of, the native ones."""

@@ -1,8 +1,8 @@
 """Codecs in plain Python: the reference for, and twin of, ``penstock._native.codec``.
 
 A declared type is compiled into a tree of nodes, one per field.  docs/formats/codec.md has the
-byte tables.  The native codec writes the same bytes, and when it refuses a value it lets this one
-say why, so the errors of both runtimes read alike.
+byte tables.  The native codec writes the same bytes.  If it rejects a value, this codec creates the
+error, so both runtimes have the same messages.
 """
 
 import math
@@ -68,7 +68,7 @@ class _StringNode(Node):
 
 
 class _BooleanNode(Node):
-    """BOOLEAN: one byte; of a number its truth."""
+    """BOOLEAN: one byte; a number becomes its truth value."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
         if not isinstance(value, (int, float)) and not is_numpy_bool(value):
@@ -125,7 +125,7 @@ class _BigIntNode(Node):
 
 
 class _FloatNode(Node):
-    """FLOAT and DOUBLE: IEEE 754 big-endian; FLOAT rounds to 32 bits, too large is infinite."""
+    """FLOAT and DOUBLE: IEEE 754 big-endian; FLOAT rounds to 32 bits, and overflows to infinity."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
@@ -166,7 +166,7 @@ class _BytesNode(Node):
 
 
 class _ConvertedNode(Node):
-    """A type that travels as another one."""
+    """A type that travels as a simpler type."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
@@ -195,14 +195,14 @@ class _ConvertedNode(Node):
 
 
 class _FieldsNode(Node):
-    """Common part of TUPLE and ROW: a header byte, a bit per None, then the other fields."""
+    """The common part of TUPLE and ROW: a header byte, a bit per None, then the other fields."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
         self.fields = [compile_node(field) for field in schema.fields]
 
     def encode_fields(self, out: bytearray, values: Any, kind: int) -> None:
-        """Appends header, null bits and fields."""
+        """Append header, null bits and fields."""
         if len(values) != len(self.fields):
             raise Misfit(values, self.name, f"{len(values)} fields, not {len(self.fields)}")
         write_null_bits(out, kind, values)
@@ -218,7 +218,7 @@ class _FieldsNode(Node):
         return f"[{index}]"
 
     def decode_fields(self, reader: Reader) -> tuple[int, list[Any]]:
-        """The row kind and the fields."""
+        """Return the row kind and the fields."""
         kind, nulls = read_null_bits(reader, len(self.fields))
         return kind, [
             None if _is_null(nulls, i) else field.decode_from(reader)
@@ -227,7 +227,7 @@ class _FieldsNode(Node):
 
 
 def write_null_bits(out: bytearray, kind: int, values: Any) -> None:
-    """Appends a header byte, and a bit for each value when one of them is None."""
+    """Append a header byte, and a bit for each value if one of them is None."""
     if None not in map(_none_or_ellipsis, values):
         out.append(kind)
         return
@@ -240,12 +240,12 @@ def write_null_bits(out: bytearray, kind: int, values: Any) -> None:
 
 
 def _none_or_ellipsis(value: Any) -> Any:
-    # Identity, not equality: numpy arrays and user classes answer == in their own way.
+    # Identity, not equality: numpy arrays and user classes may override ==.
     return None if value is None else ...
 
 
 def read_null_bits(reader: Reader, count: int) -> tuple[int, bytes | None]:
-    """The kind of the header byte, and the null bits if there are any."""
+    """Return the kind in the header byte, and the null bits if there are any."""
     header = reader.byte()
     if header & ~(KIND_BITS | HAS_NULLS):
         raise CorruptStreamError(f"header byte 0x{header:02x}")
@@ -258,7 +258,7 @@ def _is_null(nulls: bytes | None, index: int) -> bool:
 
 
 class _TupleNode(_FieldsNode):
-    """TUPLE: a tuple of as many fields."""
+    """TUPLE: a tuple with the declared number of fields."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
         if not isinstance(value, tuple):
@@ -273,7 +273,7 @@ class _TupleNode(_FieldsNode):
 
 
 class _RowNode(_FieldsNode):
-    """ROW: a Row, matched by name when it has names."""
+    """ROW: a Row, whose fields are matched by name if it has names."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
@@ -297,10 +297,10 @@ class _RowNode(_FieldsNode):
 
 
 def row_values(value: Any, field_names: list[str], type_name: str) -> tuple[int, list[Any]]:
-    """The row kind and the fields, in declared order, of a row.
+    """Return the row kind and the fields of a row, in declared order.
 
     Raises:
-        Misfit: it is not a row, or the declared names are not among its own.
+        Misfit: The value is not a row, or lacks a declared name.
     """
     if not isinstance(value, Row):
         raise Misfit(value, type_name, "not a Row")
@@ -347,10 +347,10 @@ class _ListNode(Node):
 
 
 def list_values(value: Any, type_name: str) -> Any:
-    """The elements of a list.
+    """Return the elements of a list.
 
     Raises:
-        Misfit: it is none.
+        Misfit: The value is not a list.
     """
     if not isinstance(value, list):
         raise Misfit(value, type_name, "not a list")
@@ -421,22 +421,22 @@ _NODES: dict[str, type[Node]] = {
 
 
 def compile_node(schema: TypeSchema) -> Node:
-    """The node of a schema, with the nodes of its fields."""
+    """Return the node of a schema, with the nodes of its fields."""
     return _NODES[schema.kind](schema)
 
 
 class Codec:
-    """Values of one type to bytes and back."""
+    """Encodes and decodes values of one type."""
 
     def __init__(self, schema: TypeSchema) -> None:
         self.schema = schema
         self.root = compile_node(schema)
 
     def encode(self, value: Any) -> bytes:
-        """The bytes of a value.
+        """Return the bytes of a value.
 
         Raises:
-            SerializationError: it is not one of the type; names value, type and field.
+            SerializationError: The value is not of the type; names value, type and field.
         """
         out = bytearray()
         self.encode_into(out, value)
@@ -447,7 +447,7 @@ class Codec:
         return False
 
     def encode_into(self, out: bytearray, value: Any) -> None:
-        """Appends the bytes of a value; what is appended before an error is void."""
+        """Append the bytes of a value; ignore bytes that were appended before an error."""
         try:
             if value is None and self.schema.kind != "ANY":
                 raise Misfit(value, self.schema.name, "None is not allowed here")
@@ -456,7 +456,7 @@ class Codec:
             raise SerializationError(misfit.message(self.schema.name)) from misfit.__cause__
 
     def encode_batch(self, values: Iterable[Any]) -> bytes:
-        """The values one after the other, each with its length as in a record buffer (M8)."""
+        """Return the values, each with its length as in a record buffer (M8)."""
         out = bytearray()
         for value in values:
             start = len(out)
@@ -466,7 +466,7 @@ class Codec:
         return bytes(out)
 
     def decode_batch(self, data: bytes | bytearray | memoryview) -> list[Any]:
-        """The values that :meth:`encode_batch` wrote.
+        """Return the values that :meth:`encode_batch` wrote.
 
         Raises:
             CorruptStreamError: the bytes are not those of whole values of the type.
@@ -486,15 +486,15 @@ class Codec:
         return values
 
     def decode(self, data: bytes | bytearray | memoryview) -> Any:
-        """The value of exactly these bytes.
+        """Return the value of exactly these bytes.
 
         Raises:
-            CorruptStreamError: they are not the bytes of one value of the type.
+            CorruptStreamError: The bytes are not those of one value of the type.
         """
         return self.decode_at(data, 0)
 
     def decode_at(self, data: bytes | bytearray | memoryview, position: int) -> Any:
-        """As :meth:`decode`, for the bytes from ``position`` on."""
+        """Decode as :meth:`decode`, from ``position`` on."""
         reader = Reader(data, position)
         value = self.root.decode_from(reader)
         if reader.position != reader.end:

@@ -1,4 +1,4 @@
-"""The base of the plain codec nodes, and the error by which a node refuses a value."""
+"""The base of the plain codec nodes, and the error with which a node rejects a value."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from penstock.serialization.type_schema import TypeSchema
 
 
 class Misfit(SerializationError):
-    """A value does not fit; collects the path to it on the way out."""
+    """A value does not fit its type; the error collects the path to it while it propagates."""
 
     def __init__(self, value: Any, type_name: str, reason: str) -> None:
         super().__init__(value, type_name, reason)
@@ -18,18 +18,18 @@ class Misfit(SerializationError):
         self.path = ""
 
     def within(self, step: str) -> "Misfit":
-        """The same, seen from one container further out."""
+        """Return the error with the path extended by the enclosing container."""
         self.path = step + self.path
         return self
 
     def message(self, whole: str) -> str:
-        """The sentence for the user."""
+        """Return the message for the user."""
         where = f" at {self.path} of {whole}" if self.path else ""
         return f"{shown(self.value)} is no {self.type_name}{where}: {self.reason}"
 
 
 def shown(value: Any) -> str:
-    """A value and its class for an error message, shortened."""
+    """Return a value and its class for an error message, shortened."""
     try:
         text = repr(value)
     except Exception as error:
@@ -44,15 +44,15 @@ class Node:
         self.name = schema.name
 
     def encode_into(self, out: bytearray, value: Any) -> None:
-        """Appends a value that is not None.
+        """Append a value that is not None.
 
         Raises:
-            Misfit: it is not one of this type.
+            Misfit: The value is not of this type.
         """
         raise NotImplementedError
 
     def decode_from(self, reader: Reader) -> Any:
-        """The next value.
+        """Return the next value.
 
         Raises:
             CorruptStreamError: the bytes are not those of a value of this type.

@@ -53,10 +53,10 @@ SMALL_INT = 0xC0  # 0xA0 … 0xFF: -32 to 63
 
 
 def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
-    """Appends a value of any type.
+    """Append a value of any type.
 
     Raises:
-        SerializationError: it nests too deep or cannot be pickled.
+        SerializationError: The value nests too deep or cannot be pickled.
     """
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
@@ -75,7 +75,7 @@ def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
 
 
 def decode_dynamic(reader: Reader) -> Any:
-    """The next value.
+    """Return the next value.
 
     Raises:
         CorruptStreamError: the bytes are not those of a value.
@@ -103,7 +103,7 @@ def decode_dynamic(reader: Reader) -> Any:
 
 
 def instance_header(layout: Layout, numbered: bool) -> bytes:
-    """Return the bytes in front of an instance's fields."""
+    """Return the bytes that precede an instance's fields."""
     if numbered:
         assert layout.number is not None, "the job knows the class"
         return bytes((NUMBERED,)) + U32.pack(layout.number)
@@ -113,7 +113,7 @@ def instance_header(layout: Layout, numbered: bool) -> bytes:
 
 
 def extended_bytes(tag: int, parts: Any) -> bytes:
-    """An extended value."""
+    """Return the bytes of an extended value."""
     out = bytearray((tag,))
     encode_dynamic(out, parts)
     return bytes(out)
@@ -122,7 +122,7 @@ def extended_bytes(tag: int, parts: Any) -> bytes:
 def _encode_instance(out: bytearray, layout: Layout, fields: Sequence[Any], depth: int) -> None:
     numbered = layout.number is not None and isinstance(out, JobBytes)
     if layout.is_own and not numbered:
-        reference_of(layout.cls)  # whoever ships the class has to know
+        reference_of(layout.cls)  # the class must be shipped, so record it
     out += instance_header(layout, numbered)
     for field in fields:
         encode_dynamic(out, field, depth + 1)
@@ -142,7 +142,7 @@ def _read_instance(reader: Reader, tag: int) -> Any:
         return tuple.__new__(layout.cls, fields)
     if layout.kind == BUILTIN:
         return made_of_builtin(layout, fields[0])
-    # As unpickling does: __init__ and __post_init__ ran when the value was made.
+    # As in unpickling, __init__ and __post_init__ are not called again.
     value: Any = object.__new__(layout.cls)
     names = layout.names
     if layout.kind == MODEL:
@@ -187,12 +187,12 @@ def _encode_int(out: bytearray, value: int, depth: int) -> None:  # noqa: ARG001
 
 
 def write_big_int(out: bytearray, value: int) -> None:
-    """Appends an integer of any size: length, two's complement big-endian."""
+    """Append an integer of any size: length, two's complement big-endian."""
     write_sized(out, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
 def read_big_int(reader: Reader) -> int:
-    """The integer that :func:`write_big_int` wrote."""
+    """Return the integer that :func:`write_big_int` wrote."""
     size = reader.varint()
     if size == 0:
         raise CorruptStreamError("an integer of 0 bytes")

@@ -1,6 +1,6 @@
 """Canonical key hashing, in plain Python: a key's hash is the same in every process and runtime.
 
-Python's own ``hash`` is salted per process and would send equal keys to different places.  The
+Python's own ``hash`` is salted per process and would send equal keys to different subtasks.  The
 32-bit results equal those of Java's ``hashCode`` where Flink would hash such a key:
 
 ==================  ============================================================================
@@ -32,26 +32,26 @@ from penstock.errors import SerializationError
 from penstock.serialization.key_form import form_of
 from penstock.serialization.pure.value_bytes import F32, F64, MAX_DEPTH
 
-#: Named in checkpoints, so that a state written under another scheme is recognised.
+#: Stored in checkpoints, so that state with another hash scheme is recognised.
 KEY_HASH_SCHEME: Final = "java-1"
 
 _MASK = 0xFFFFFFFF
 
-#: Classes whose instances are known to need no rule of their own.
+#: Classes whose instances need no rule of their own.
 _hashed_by_form: Final[set[type]] = set()
 _MAX_CLASSES: Final = 4096
 
 
 def signed32(value: int) -> int:
-    """Wraps to a signed 32-bit number."""
+    """Wrap to a signed 32-bit number."""
     return ((value & _MASK) ^ 0x80000000) - 0x80000000
 
 
 def hash_any(key: Any, depth: int = 0) -> int:
-    """The hash of a key of undeclared type.
+    """Return the hash of a key of undeclared type.
 
     Raises:
-        SerializationError: it nests too deep or cannot be encoded.
+        SerializationError: The key nests too deep or cannot be encoded.
     """
     if depth > MAX_DEPTH:
         raise SerializationError(f"a key nests deeper than {MAX_DEPTH}")
@@ -81,7 +81,7 @@ def hash_any(key: Any, depth: int = 0) -> int:
         pairs = ((hash_any(k, depth + 1), hash_any(v, depth + 1)) for k, v in key.items())
         return signed32(sum(k ^ v for k, v in pairs))
     if hasattr(type(key), "__index__") and hasattr(type(key), "__int__"):
-        # A number of another library: it equals the int, so it must meet it.
+        # A number of another library equals the int, so it must have the same hash.
         with contextlib.suppress(TypeError):  # numpy's bool has the method and refuses
             return hash_int(operator.index(key))
     elif len(_hashed_by_form) < _MAX_CLASSES:
@@ -90,7 +90,7 @@ def hash_any(key: Any, depth: int = 0) -> int:
 
 
 def hash_int(key: int) -> int:
-    """The hash of an integer of any size."""
+    """Return the hash of an integer of any size."""
     if -0x80000000 <= key <= 0x7FFFFFFF:
         return key
     if -0x8000000000000000 <= key <= 0x7FFFFFFFFFFFFFFF:
@@ -103,13 +103,13 @@ def hash_int(key: int) -> int:
 
 
 def hash_long(key: Any) -> int:
-    """The hash of a 64-bit integer: high word xor low word."""
+    """Return the hash of a 64-bit integer: high word xor low word."""
     value = operator.index(key)
     return signed32(value ^ value >> 32)
 
 
 def hash_str(key: str) -> int:
-    """The hash of a text: the polynomial in 31 over its UTF-16 code units."""
+    """Return the hash of a string: the polynomial in 31 over its UTF-16 code units."""
     result = 0
     if key.isascii():
         for unit in key.encode("ascii"):
@@ -122,19 +122,19 @@ def hash_str(key: str) -> int:
 
 
 def hash_bytes(key: bytes | bytearray) -> int:
-    """The hash of bytes: the polynomial in 31 over them as signed numbers."""
+    """Return the hash of bytes: the polynomial in 31 over them as signed numbers."""
     result = 0
     for byte in key:
         result = 31 * result + (byte - 256 if byte > 127 else byte) & _MASK
     return signed32(result)
 
 
-#: Keys repeat, and the hash takes a step for each byte.
+#: Keys repeat, and hashing one takes a step for each byte, so hashes are cached.
 _hash_of_form: Final = functools.lru_cache(maxsize=8192)(hash_bytes)
 
 
 def hash_double(key: Any) -> int:
-    """The hash of a 64-bit float."""
+    """Return the hash of a 64-bit float."""
     number = float(key)
     if number != number:
         return 0x7FF80000
@@ -143,7 +143,7 @@ def hash_double(key: Any) -> int:
 
 
 def hash_float(key: Any) -> int:
-    """The hash of a 32-bit float."""
+    """Return the hash of a 32-bit float."""
     number = float(key)
     if number != number:
         return 0x7FC00000
@@ -154,7 +154,7 @@ def hash_float(key: Any) -> int:
 
 
 def hash_boolean(key: Any) -> int:
-    """The hash of the truth of a value."""
+    """Return the hash of a value's truth."""
     return 1231 if key else 1237
 
 
@@ -174,11 +174,11 @@ _BY_KIND: dict[str, Callable[[Any], int]] = {
 
 
 def key_hash(kind: str | None = None) -> Callable[[Any], int]:
-    """The hash function of keys of a declared kind.
+    """Return the hash function of keys of a declared kind.
 
     Args:
-        kind: LONG, FLOAT, DOUBLE or BOOLEAN, whose hash depends on the declaration and not only on
-            the value; any other kind and None hash by the value.
+        kind: LONG, FLOAT, DOUBLE or BOOLEAN, whose hash also depends on the declaration; keys of
+            any other kind, or of None, are hashed by value.
     """
     by_kind = _BY_KIND.get(kind or "")
     if by_kind is None:

@@ -1,11 +1,11 @@
 # cython: annotation_typing=False
 # The C types come from keys.pxd; the annotations below are for readers and mypy.
-"""Keys as dictionaries hold them, so that equality is that of their serialised form.
+"""Dictionary keys whose equality is that of their serialised form.
 
-Where ``==`` says the same as the bytes, which it does for text, integers, bytes and tuples of
-those, a key stands for itself.  Any other key is held by a :class:`CanonicalKey`.
+If ``==`` agrees with the equality of bytes, as for strings, integers, bytes and tuples of those, a
+key is its own identity.  A :class:`CanonicalKey` holds any other key.
 
-One source, two uses: it runs as plain Python, and it is compiled by Cython as
+This source has two uses: it runs as plain Python, and Cython compiles it as
 ``penstock._native.keys`` with the C declarations of ``native/penstock/_native/keys.pxd``.
 """
 
@@ -20,20 +20,20 @@ from penstock.serialization.key_selection import part_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Tuples within tuples that are looked into before a key is taken by its bytes.
+#: The depth of nested tuples up to which items are compared; deeper keys are compared by bytes.
 MAX_PLAIN_DEPTH: int = 8
 
 
 class CanonicalKey:
-    """A key that stands for itself by its form, not by its own ``==``.
+    """A key that is compared by its form, not by its own ``==``.
 
     Attributes:
-        form: What decides equality: bytes, or for a tuple the identities of its items.
+        form: The value that decides equality: bytes, or for a tuple the identities of its items.
         key: The key as functions see it.
     """
 
     def __init__(self, form: Any, key: Any) -> None:
-        """Holds a key and its form."""
+        """Store a key and its form."""
         self.form = form
         self.key = key
         self.form_hash = hash(form)
@@ -64,7 +64,7 @@ def is_plain(key: Any, depth: int) -> bool:
         if depth >= MAX_PLAIN_DEPTH:
             return False
         items: tuple[Any, ...] = key
-        # A loop, since a generator would be made for each key.
+        # A loop, since a generator would be created for each key.
         for item in items:  # noqa: SIM110
             if not is_plain(item, depth + 1):
                 return False
@@ -92,7 +92,7 @@ def identity_of(key: Any) -> Any:
     try:
         hash(key)
     except TypeError:
-        # It can be changed in place by whoever else has it.
+        # Other code that holds it may change it in place.
         key = copy.deepcopy(key)
     return CanonicalKey(form, key)
 
@@ -107,7 +107,7 @@ def is_flat(items: Any) -> bool:
 
 
 def key_of(identity: Any) -> Any:
-    """The key that an identity stands for."""
+    """Return the key of an identity."""
     if type(identity) is CanonicalKey:
         canonical: CanonicalKey = identity
         return canonical.key
@@ -115,15 +115,15 @@ def key_of(identity: Any) -> Any:
 
 
 class ExactType:
-    """Recognises values that are already what they become when they are sent as a declared type."""
+    """Recognises values that do not change when they are sent as a declared type."""
 
     def __init__(self, kind: type | None, bits: int, fields: tuple[ExactType, ...]) -> None:
         """Describes a type.
 
         Args:
-            kind: The class of its values; None if no value is recognised.
-            bits: The size of the integers that it can hold; 0 if there is no bound.
-            fields: The types of the items, of a tuple.
+            kind: The class of the type's values; None if no value is recognised.
+            bits: The size of the type's integers; 0 without a bound.
+            fields: The types of a tuple's items.
         """
         self.kind = kind
         self.bits = bits
@@ -140,7 +140,7 @@ class ExactType:
         if self.bits:
             try:
                 number: Any = value
-            except OverflowError:  # compiled, the number is one of 64 bits
+            except OverflowError:  # when compiled, the number has 64 bits
                 return False
             if self.limit:
                 return bool(-self.limit <= number < self.limit)
@@ -151,7 +151,7 @@ class ExactType:
         """Return whether a tuple's items are None or certainly of the types of the fields."""
         if len(items) != len(self.fields):
             return False
-        # A loop, since a generator would be made for each key.
+        # A loop, since a generator would be created for each key.
         for i in range(len(items)):
             field: ExactType = self.fields[i]
             item = items[i]
@@ -171,8 +171,8 @@ class KeyConversion:
         """Creates the conversion.
 
         Args:
-            exact: Recognises keys that stay as they are, as None does.
-            convert: Converts any other key; raises a SerializationError if it cannot.
+            exact: Recognises keys that stay unchanged; None always does.
+            convert: Converts any other key, or raises a SerializationError.
         """
         self.exact = exact
         self.convert = convert
@@ -199,7 +199,7 @@ def converted(convert: Callable[[Any], Any], key: Any) -> Any:
 
 
 class KeyReader:
-    """Gives the identities of the keys of elements."""
+    """Computes the identities of the keys of records."""
 
     def __init__(
         self,
@@ -211,26 +211,26 @@ class KeyReader:
         """Makes a reader.
 
         Args:
-            selector: Gives the key of an element.
-            position: The field that ``selector`` takes if it does nothing else, else -1.
-            plain: The class whose instances stand for themselves, whatever else is a key.
-            convert: Gives a key of the declared type; None when none is declared.
+            selector: Returns the key of a record.
+            position: The field that ``selector`` returns if it does nothing else, else -1.
+            plain: The class whose instances are always their own identity.
+            convert: Converts a key to the declared type; None without one.
         """
         self.selector = selector
         part = part_of(selector)
         self.attribute = part.name if part is not None and part.is_attribute else None
-        #: What the element is subscripted by.
+        #: The subscript of the record.
         self.item: Any = part.name if part is not None and not part.is_attribute else None
         if position >= 0:
             self.item = position
         self.position = position
         self.plain = plain
-        #: Of keys without a declared type, the second most frequent class.
+        #: The second most frequent class of keys without a declared type.
         self.other = int if convert is None else plain
         self.convert = convert
 
     def read(self, value: Any) -> Any:
-        """The identity of the key of an element.
+        """Return the identity of the key of a record.
 
         Raises:
             SerializationError: The key cannot be serialised or is not of the declared type.
@@ -246,22 +246,22 @@ class KeyReader:
         return key if type(key) is self.plain or type(key) is self.other else self.identity(key)
 
     def taken(self, value: Any) -> Any:
-        """The key of an element as the selector gives it."""
+        """Return the key of a record as the selector returns it."""
         try:
             if self.attribute is not None:
                 return getattr(value, self.attribute)
             if self.item is not None:
                 return value[self.item]
         except Exception:
-            # Fails once more, now with the user's own line in the traceback.
+            # Fail again, now with the user's own line in the traceback.
             return self.selector(value)
         return self.selector(value)
 
     def identity(self, key: Any) -> Any:
-        """The identity of a key.
+        """Return the identity of a key.
 
         Raises:
-            SerializationError: It cannot be serialised or is not of the declared type.
+            SerializationError: The key cannot be serialised or is not of the declared type.
         """
         if self.convert is not None:
             key = converted(self.convert, key)

@@ -1,7 +1,7 @@
-"""Bytes in and out: what all pure codecs share.
+"""Reading and writing of bytes, shared by all pure codecs.
 
-docs/formats/codec.md gives the byte tables.  Decoding trusts nothing: every read is checked
-against the end of the record, every count against the bytes that are left.
+docs/formats/codec.md gives the byte tables.  Decoding trusts no input: it checks every read against
+the end of the record, and every count against the remaining bytes.
 """
 
 import struct
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from penstock.errors import CorruptStreamError, SerializationError
 
-#: Containers within containers, in a value of undeclared type.  Both runtimes refuse more.
+#: The depth of nested containers in a value of undeclared type.  Both runtimes reject more.
 MAX_DEPTH: Final = 200
 
 #: Bytes of one record without its length field; the length is a signed 32-bit number.
@@ -25,11 +25,11 @@ F64: Final = struct.Struct(">d")
 
 
 class JobBytes(bytearray):
-    """Bytes that do not leave the job, in which its classes have numbers."""
+    """Bytes that stay within the job, whose classes have numbers in them."""
 
 
 class Reader:
-    """The bytes of one record and how far they have been read."""
+    """The bytes of one record, and the position up to which they were read."""
 
     __slots__ = ("data", "depth", "end", "position")
 
@@ -40,10 +40,10 @@ class Reader:
         self.depth = 0
 
     def take(self, size: int) -> bytes:
-        """The next ``size`` bytes.
+        """Return the next ``size`` bytes.
 
         Raises:
-            CorruptStreamError: fewer are left.
+            CorruptStreamError: Fewer bytes remain.
         """
         start = self.position
         stop = start + size
@@ -53,7 +53,7 @@ class Reader:
         return bytes(self.data[start:stop])
 
     def unpack(self, form: struct.Struct) -> Any:
-        """The next number of the given form."""
+        """Return the next number of the given form."""
         start = self.position
         stop = start + form.size
         if stop > self.end:
@@ -64,7 +64,7 @@ class Reader:
         return form.unpack_from(self.data, start)[0]
 
     def byte(self) -> int:
-        """The next byte."""
+        """Return the next byte."""
         if self.position >= self.end:
             raise CorruptStreamError("a value needs 1 bytes, 0 are left")
         value = self.data[self.position]
@@ -72,7 +72,7 @@ class Reader:
         return value
 
     def varint(self) -> int:
-        """A length: unsigned LEB128 of at most 31 bits."""
+        """Return a length: unsigned LEB128 of at most 31 bits."""
         value = self.byte()
         if value < 0x80:
             return value
@@ -87,21 +87,21 @@ class Reader:
         raise CorruptStreamError("a length of more than 31 bits")
 
     def count(self) -> int:
-        """A number of elements, each of which takes at least a bit."""
+        """Return a number of elements, each of which takes at least one bit."""
         value = self.varint()
         if value > 8 * (self.end - self.position):
             raise CorruptStreamError("more elements than bytes can hold")
         return value
 
     def descend(self) -> None:
-        """Enters a container of an undeclared value; the caller lowers ``depth`` again."""
+        """Enter a container of an undeclared value; the caller decrements ``depth`` afterwards."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise CorruptStreamError(f"a value nests deeper than {MAX_DEPTH}")
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Appends a length as unsigned LEB128."""
+    """Append a length as unsigned LEB128."""
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -109,10 +109,10 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def write_sized(out: bytearray, data: bytes | bytearray | memoryview) -> None:
-    """Appends the length of ``data`` and ``data``.
+    """Append the length of ``data`` and ``data``.
 
     Raises:
-        SerializationError: together with what is there it is more than a record can hold.
+        SerializationError: The record would exceed its maximum size.
     """
     if len(out) + len(data) > MAX_RECORD_BYTES:
         raise SerializationError(f"a record of more than {MAX_RECORD_BYTES} bytes")
@@ -121,15 +121,15 @@ def write_sized(out: bytearray, data: bytes | bytearray | memoryview) -> None:
 
 
 def encode_text(value: str) -> bytes:
-    """UTF-8; a lone surrogate is written as three bytes, so that every ``str`` passes."""
+    """Return UTF-8; a lone surrogate is written as three bytes, so that every ``str`` is valid."""
     return value.encode("utf-8", "surrogatepass")
 
 
 def decode_text(data: bytes) -> str:
-    """The text that :func:`encode_text` wrote.
+    """Return the text that :func:`encode_text` wrote.
 
     Raises:
-        CorruptStreamError: it is not UTF-8.
+        CorruptStreamError: The bytes are not UTF-8.
     """
     try:
         return data.decode("utf-8", "surrogatepass")
