@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.aggregates.declarations import Aggregate
 from penstock.aggregates.named import Call, KeyFields, NamedAggregates
 from penstock.common.composite_types import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.record_types import RecordTypeInfo
 from penstock.common.typeinfo import Types
 from penstock.errors import InvalidProgramError
 from penstock.expressions.checking import kind_of
@@ -172,7 +173,7 @@ def _name(node: Any, at: int, count: int, declared: TypeInformation | None) -> s
     if isinstance(node, Field):
         if isinstance(node.key, str):
             return node.key
-        if isinstance(declared, RowTypeInfo):
+        if isinstance(declared, RowTypeInfo | RecordTypeInfo):  # a NamedTuple's are by position
             return declared.get_field_names()[node.key]
         return f"f{node.key}"
     return "key" if count == 1 else f"key{at}"

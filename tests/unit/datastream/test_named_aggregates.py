@@ -1,5 +1,7 @@
 """Named aggregates when a program is built: types and names of results, and what is refused."""
 
+from typing import NamedTuple
+
 import pytest
 from penstock import aggregates as agg
 from penstock.common.typeinfo import Types
@@ -11,6 +13,11 @@ ROW = Types.ROW_NAMED(
     ["k", "i", "x", "t"], [Types.INT(), Types.LONG(), Types.DOUBLE(), Types.STRING()]
 )
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
+
+
+class Order(NamedTuple):
+    item: str
+    price: float
 
 
 def stream(of=ROW):
@@ -114,3 +121,6 @@ def test_other_arguments_that_are_refused():
 def test_keys_by_the_names_of_fields():
     assert list(result(stream().key_by("t"))) == ["t", "n"]
     assert result(stream().key_by("t", "k")) == {"t": "String", "k": "Integer", "n": "Long"}
+    orders = stream(Types.of(Order))
+    assert list(result(orders.key_by("item"))) == ["item", "n"]
+    assert list(result(orders.key_by("item", "price"))) == ["item", "price", "n"]
