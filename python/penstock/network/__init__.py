@@ -1,7 +1,7 @@
-"""The data plane as Python sees it: the native one, or its twin in plain Python.
+"""The data plane: the native one, or its twin in plain Python.
 
-``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  The classes are looked up when
-they are first asked for, so that importing this package starts and loads nothing::
+``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  The classes are looked up on
+first access, so importing this package starts and loads nothing::
 
     from penstock.network import NetworkEnvironment
 

@@ -1,4 +1,4 @@
-"""Interface of both runtimes of the data plane, for the type checker and for readers.
+"""The interface of both data-plane runtimes, for the type checker and for readers.
 
 Nothing here is instantiated: ``penstock.network`` resolves the same names to the native or the
 pure classes.
@@ -30,24 +30,24 @@ class ResultPartition(Protocol):
 
     @property
     def buffers_in_use(self) -> int:
-        """Segments that the writer, the queues or the network hold."""
+        """Segments held by the writer, the queues or the network."""
 
     @property
     def buffers_total(self) -> int:
-        """Segments that the partition may have now, beyond which its writer waits."""
+        """The most segments that the partition may hold now; beyond it, its writer waits."""
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
-        """Send a serialized event to every subpartition, behind what was written.
+        """Send a serialized event to every subpartition, after everything written so far.
 
         Raises:
             CancelTaskError: the partition was failed or released.
         """
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
-        """Send an event with priority to every subpartition, ahead of all that waits.
+        """Send an event with priority to every subpartition, ahead of all queued elements.
 
-        A record writer on the partition must be asked instead: it may have a buffer open.
-        Returns the contents of the data buffers that it overtakes, by subpartition and in order:
+        If the partition has a record writer, call its method instead, since it may have an open
+        buffer.  Returns the contents of the overtaken data buffers, by subpartition and in order:
         the output that belongs to the event's checkpoint.
 
         Raises:
@@ -58,23 +58,24 @@ class ResultPartition(Protocol):
     def time_out_barrier(
         self, checkpoint_id: int, event: bytes, data_type: int
     ) -> list[list[bytes]]:
-        """Put an event with priority in place of the timeoutable barrier of a checkpoint.
+        """Replace a checkpoint's timeoutable barrier by an event with priority.
 
-        That happens wherever the barrier still waits.  Returns as `overtake` does what is overtaken
-        by this.  Where the barrier has left already that is nothing, and nothing is sent.
+        It does so in each subpartition in which the barrier still waits, and returns the overtaken
+        data as `overtake` does.  In a subpartition that the barrier has left, it sends and returns
+        nothing.
 
         Raises:
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
 
     def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
-        """Wait until the timeoutable barrier of a checkpoint waits for no reader any more.
+        """Wait until every reader has taken the timeoutable barrier of a checkpoint.
 
-        False when the time is over.  Any thread may wait.
+        Return False on a timeout.  Any thread may wait.
         """
 
     def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight to a reader in front of all that will be written to it.
+        """Restore a reader's in-flight data in front of everything written later.
 
         ``buffers`` are what `overtake` and `time_out_barrier` returned, in order.
 
@@ -96,14 +97,14 @@ class ResultPartition(Protocol):
         """
 
     def fail(self, cause: str) -> None:
-        """Readers get an error that names the cause; a blocked writer gets CancelTaskError."""
+        """Fail the partition: readers get the cause, a blocked writer gets CancelTaskError."""
 
     def release(self) -> None:
-        """Drop everything."""
+        """Release everything."""
 
     @property
     def hard_back_pressured_ms(self) -> int:
-        """Milliseconds for which the writer has waited for buffers inside of records, up to now."""
+        """Total milliseconds for which the writer waited for buffers within records."""
 
     def take_longest_wait_ms(self) -> int:
         """Return the longest of these waits since the last call, in milliseconds."""
@@ -113,9 +114,9 @@ class ResultPartition(Protocol):
         """Buffers and events that were added since the start."""
 
     def next_task_event(self, timeout_ms: int) -> bytes | None:
-        """Return the next event that a consumer has sent to this task.
+        """Return the next event that a consumer sent to this task.
 
-        None means that the time is over.
+        None means a timeout.
 
         Raises:
             CancelTaskError: the partition was released.
@@ -125,10 +126,10 @@ class ResultPartition(Protocol):
         """Return whether a record can be begun without waiting for a buffer."""
 
     def wait_available(self, timeout_ms: int) -> bool:
-        """Wait until that is so; False when the time is over."""
+        """Wait until a record can begin; return False on a timeout."""
 
     def wait_consumed(self, timeout_ms: int) -> bool:
-        """Wait until every reader has everything, or the partition is released."""
+        """Wait until every reader has read everything, or the partition is released."""
 
 
 class InputGate(Protocol):
@@ -139,23 +140,23 @@ class InputGate(Protocol):
         """Number of channels."""
 
     def request_partitions(self) -> None:
-        """Ask all producers for their data."""
+        """Request the data of all producers."""
 
     def next_buffer(self, timeout_ms: int) -> tuple[int, int, bytes] | None:
         """Return channel, data type and bytes of the next buffer.
 
-        None means that the time is over, the gate was woken, or everything has been read.
-        A negative timeout waits for as long as it takes.
+        None means a timeout, a wakeup of the gate, or the end of all input.
+        A negative timeout waits without limit.
 
         Raises:
             CancelTaskError: the gate was closed.
-            PartitionConnectionError: a producer's executor cannot be reached any more.
+            PartitionConnectionError: the connection to a producer's executor is lost.
             PartitionNotFoundError: a producer does not know its partition.
             ProducerFailedError: a producer has failed.
         """
 
     def wakeup(self) -> None:
-        """Make the present or else the next read return without a buffer."""
+        """Make the current or the next read return without a buffer."""
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
@@ -164,34 +165,35 @@ class InputGate(Protocol):
         """Let several channels continue after blocking events."""
 
     def gather_barriers(self, event: bytes | None, left: int) -> None:
-        """Count the aligned barriers that equal ``event`` instead of handing them on.
+        """Count the aligned barriers that equal ``event`` instead of delivering them.
 
-        None is whichever aligned barrier comes next.
-        The last one of the ``left`` that are still to come is handed on, and so is everything else;
-        the channels of those that are counted stay blocked.  For the thread that reads by a
-        StreamInputProcessor, which sleeps until then if there is nothing else to read.
+        None matches the next aligned barrier, whichever it is.  The last of the ``left``
+        outstanding barriers is delivered, and so is everything else; the channels of counted
+        barriers stay blocked.  Only the thread that reads by a StreamInputProcessor may call this;
+        it sleeps until then if it has nothing else to read.
         """
 
     def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
-        """End that; return the channels whose barriers were counted, and the first barrier.
+        """Stop gathering; return the channels whose barriers were counted, and the first barrier.
 
-        That is None unless it was whichever came next and one has come: its bytes, the nanoseconds
-        since, and the bytes of elements and events that had been handed on before it.
+        The first barrier is None unless gathering matched any barrier and one arrived.  Otherwise
+        it consists of its bytes, the nanoseconds since its arrival, and the bytes of elements and
+        events that were delivered before it.
         """
 
     def send_task_event(self, event: bytes) -> None:
         """Send a serialized task event to the producers of all channels that have not ended.
 
-        A producer that is not there or lets too many events wait fails its channel.
+        If a producer is absent or has too many unread events, its channel fails.
 
         Raises:
             CancelTaskError: the gate was closed.
-            CorruptStreamError: the bytes are no task event.
+            CorruptStreamError: the bytes are not a task event.
             IllegalStateError: the event is too long, or the partitions were not requested.
         """
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight in a channel in front of all that it will bring.
+        """Restore a channel's in-flight data in front of everything that arrives later.
 
         ``buffers`` are what `StreamInputProcessor.unconsumed` and `take_persisted` returned, in
         order; an EndOfChannelState follows them.  Events that overtake data are read before.
@@ -202,21 +204,21 @@ class InputGate(Protocol):
         """
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Begin to keep copies of the data that belongs to an unaligned checkpoint.
+        """Start to copy the data that belongs to an unaligned checkpoint.
 
-        That is what lies in each channel before the checkpoint's barrier, and what arrives until
-        the barrier does; it is read as usual besides.
+        This is the data in each channel before the checkpoint's barrier, and the data that arrives
+        until the barrier does.  It is also read as usual.
 
         Raises:
-            IllegalStateError: a later checkpoint's barrier has arrived; ``stop_persisting`` then
-                ends what has begun.
+            IllegalStateError: a later checkpoint's barrier has arrived; call ``stop_persisting``
+                then.
         """
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """End keeping for a checkpoint and any before it, and drop what was not taken."""
+        """Stop copying for a checkpoint and any earlier one, and drop remaining copies."""
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
-        """Return the contents of a channel's data buffers that were kept since the last call.
+        """Return the contents of a channel's data buffers that were copied since the last call.
 
         The second value tells whether they are complete.
 
@@ -227,56 +229,57 @@ class InputGate(Protocol):
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Let the announced barrier of a checkpoint overtake the data before it in its channel.
 
-        It comes next, with a priority event's type; its producer stays blocked until consumption
-        is resumed.  False when it is not there: not announced, or read already.
+        It is read next, with the type of a priority event; its producer stays blocked until
+        consumption is resumed.  Returns False if the barrier was not announced, or was read
+        already.
 
         Raises:
             IllegalStateError: there is no such channel.
         """
 
     def unconsumed(self, channel: int) -> bytes:
-        """Return the begun record of a channel, as it came, for replay in front of the rest.
+        """Return the bytes of a channel's incomplete record, for replay in front of the rest.
 
-        That is what the gate's StreamInputProcessor has taken and not handed on; only the thread
-        that reads may ask.  What `take_persisted` returns follows it.
+        The gate's StreamInputProcessor holds these bytes; only the reading thread may call this.
+        The data that `take_persisted` returns follows them.
 
         Raises:
             IllegalStateError: there is no such channel.
         """
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
-        """Tell the producers how large their next buffers should be, by the pace since last time.
+        """Announce the next buffer size to the producers, by the throughput since the last call.
 
-        ``share`` is the part of the target time that what is in flight here may take, up to 1.
-        For each gate that is debloated: the size told last in bytes, and how long processing all
-        that is in flight takes in milliseconds.
+        ``share`` is this gate's share of the target time for in-flight data, up to 1.
+        For each debloated gate: the announced size in bytes, and the milliseconds that processing
+        all in-flight data takes.
         """
 
     def buffer_usage(self) -> tuple[int, int, int]:
-        """Return how many buffers wait to be read, and how full the gate's own memory is.
+        """Return the number of unread buffers, and the usage of the gate's own memory.
 
-        The second number is of those that came over a connection and lie in the gate's memory,
-        the third of how many of these there can be now; 0 where all producers are in this process.
+        The second number counts the buffers that arrived over a connection and are in the gate's
+        memory, the third is their current limit.  Both are 0 if all producers are in this process.
         """
 
     def received(self) -> tuple[int, int, int, int]:
-        """Return bytes and buffers read of producers in this process, and of those elsewhere.
+        """Return bytes and buffers read from local producers, and from remote ones.
 
-        Events are included; what was recovered of a checkpoint is not.
+        Events are included; data recovered from a checkpoint is not.
         """
 
     def is_finished(self) -> bool:
         """Return whether every channel has delivered EndOfPartition."""
 
     def release_batch(self) -> None:
-        """Give back the buffer that was read last, whose records nobody may use any more.
+        """Return the buffer that was read last to its pool; its records must not be used any more.
 
-        For the reading thread alone, when an error has ended its reading: else the next read does
-        so.
+        Only the reading thread may call this, after an error ended its reading; otherwise the next
+        read returns the buffer.
         """
 
     def close(self) -> None:
-        """Give everything back; blocked and later reads raise CancelTaskError."""
+        """Release all buffers; blocked and later reads raise CancelTaskError."""
 
 
 class NetworkEnvironment(Protocol):
@@ -301,17 +304,17 @@ class NetworkEnvironment(Protocol):
         partition_type: str = "PIPELINED_BOUNDED",
         flush_timeout_ms: int = 100,
     ) -> ResultPartition:
-        """Make and register a partition; its id has 60 bytes.
+        """Create and register a partition; its id has 60 bytes.
 
         Raises:
-            InsufficientBuffersError: its buffers cannot be promised.
+            InsufficientBuffersError: its buffers cannot be guaranteed.
         """
 
     def create_input_gate(self, channels: Sequence[ChannelSpec]) -> InputGate:
-        """Make a gate; its buffers are taken now, its partitions requested later.
+        """Create a gate; it reserves its buffers now and requests its partitions later.
 
         Raises:
-            InsufficientBuffersError: its buffers cannot be promised.
+            InsufficientBuffersError: its buffers cannot be guaranteed.
         """
 
     def create_union_gate(self, gates: Sequence[InputGate]) -> InputGate:
@@ -322,18 +325,18 @@ class NetworkEnvironment(Protocol):
 
 
 class RecordSerializer(Protocol):
-    """Frames one record at a time and hands it out piece by piece."""
+    """Frames one record at a time and returns it piece by piece."""
 
     @property
     def has_serialized_data(self) -> bool:
-        """Return whether bytes of the present record are still to be taken."""
+        """Return whether bytes of the current record remain."""
 
     def add_record(self, payload: bytes) -> None:
         """Take the next record.
 
         Raises:
-            IllegalStateError: the record before it is pending, or this one is longer than a
-                length can say.
+            IllegalStateError: the previous record is pending, or this one exceeds the
+                maximum length.
         """
 
     def take(self, limit: int) -> bytes:
@@ -341,11 +344,11 @@ class RecordSerializer(Protocol):
 
 
 class RecordDeserializer(Protocol):
-    """Cuts the buffers of one channel back into records."""
+    """Splits the buffers of one channel into records."""
 
     @property
     def has_pending_bytes(self) -> bool:
-        """Return whether a record was begun and not ended."""
+        """Return whether a record is incomplete."""
 
     def records_of(self, buffer: bytes) -> Sequence[bytes | memoryview]:
         """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
@@ -356,7 +359,7 @@ class RecordDeserializer(Protocol):
         """
 
     def unconsumed(self) -> bytes:
-        """Return the pending bytes as they came, to be replayed to a fresh deserializer."""
+        """Return the received pending bytes, for replay to a fresh deserializer."""
 
     def clear(self) -> None:
         """Drop pending bytes and the spill file."""
@@ -385,7 +388,7 @@ class RecordWriter(Protocol):
         """Write a record; the least timestamp means "none"."""
 
     def emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
-        """As `collect`, by default a record without a timestamp."""
+        """Write as `collect`, by default a record without a timestamp."""
 
     def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
         """Write a record to every channel, whatever the selector; it is serialized once."""
@@ -400,16 +403,16 @@ class RecordWriter(Protocol):
         """Write a watermark status to every channel."""
 
     def emit_record_attributes(self, is_backlog: bool) -> None:
-        """Write to every channel whether what follows is a backlog."""
+        """Write to every channel whether the following records are a backlog."""
 
     def emit_internal_watermark(self, timestamp: int) -> None:
         """Write to every channel a watermark that names its subpartition."""
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
-        """Send an event to every channel, behind what was written."""
+        """Send an event to every channel, after everything written so far."""
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
-        """Send an event with priority ahead of all that waits; see `ResultPartition.overtake`."""
+        """Send an event with priority ahead of the queue; see `ResultPartition.overtake`."""
 
     def flush(self) -> None:
         """Make every byte written so far readable."""
@@ -422,7 +425,7 @@ class RecordWriter(Protocol):
 
 
 class ElementHandler(Protocol):
-    """Takes what is not a record from the reading loop."""
+    """Handles stream elements other than records."""
 
     def on_watermark(self, channel: int, timestamp: int) -> None:
         """A watermark arrived."""
@@ -461,9 +464,9 @@ class StreamInputProcessor(Protocol):
         """Nanoseconds for which `process_next` has waited."""
 
     def process_next(self, timeout_ms: int) -> int:
-        """Process one buffer at most: 0 nothing came, 1 processed, 2 the input has ended.
+        """Process at most one buffer; return 0 if none arrived, 1 if one did, 2 at the end.
 
-        Events that overtake data are handed on between the buffer's records.
+        Events that overtake data are processed between the buffer's records.
         """
 
     @property
@@ -471,13 +474,13 @@ class StreamInputProcessor(Protocol):
         """Return whether `process_urgent` may have something to do."""
 
     def process_urgent(self) -> bool:
-        """Hand on the events that overtake data and have come; whether there were any."""
+        """Process arrived events that overtake data; return whether there were any."""
 
     def unconsumed(self, channel: int) -> bytes:
-        """Return what was taken of a channel and not handed on, as it came.
+        """Return the received bytes of a channel that were not processed.
 
-        That is the rest of the buffer that is being processed, when an event is handed on between
-        its records, and the begun record.  What `InputGate.take_persisted` returns follows it.
+        These are the rest of the current buffer, if an event is processed between its records, and
+        the incomplete record.  The data that `InputGate.take_persisted` returns follows them.
 
         Raises:
             IllegalStateError: there is no such channel.

@@ -33,12 +33,12 @@ class DataType(enum.IntEnum):
 
     @property
     def is_blocking_upstream(self) -> bool:
-        """Return whether nothing follows it on its channel until consumption is resumed."""
+        """Return whether its channel is blocked after it until consumption is resumed."""
         return self in _BLOCKING_UPSTREAM
 
     @property
     def has_priority(self) -> bool:
-        """Return whether it overtakes what is queued."""
+        """Return whether it overtakes queued elements."""
         return self is DataType.PRIORITIZED_EVENT_BUFFER
 
     @property

@@ -110,12 +110,12 @@ class CheckpointBarrier:
 
     @property
     def needs_alignment(self) -> bool:
-        """Return whether a channel that delivered it stops until the others have."""
+        """Return whether a channel that delivered it is blocked until the others have, too."""
         return self.alignment in (Alignment.ALIGNED, Alignment.FORCED_ALIGNED)
 
     @property
     def is_timeoutable(self) -> bool:
-        """Return whether it may become unaligned after a time."""
+        """Return whether it may become unaligned after a timeout."""
         return (
             self.alignment is Alignment.ALIGNED
             and self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS
@@ -130,14 +130,14 @@ class CheckpointBarrier:
 
     @property
     def as_forced_aligned(self) -> CheckpointBarrier:
-        """The barrier on an edge whose data is never overtaken; itself if it overtakes none."""
+        """The barrier for an edge whose data is never overtaken; itself if it overtakes no data."""
         if self.alignment is Alignment.UNALIGNED or self.is_timeoutable:
             return replace(self, alignment=Alignment.FORCED_ALIGNED)
         return self
 
     @property
     def as_before_it_was_forced(self) -> CheckpointBarrier:
-        """The barrier behind such an edge, where it may overtake again."""
+        """The barrier after such an edge, where it may overtake data again."""
         if self.alignment is not Alignment.FORCED_ALIGNED:
             return self
         if self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS:
@@ -154,7 +154,7 @@ class EndOfSuperstep:
 
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
-    """An event of the application: a name that both ends know, and bytes that they agree on.
+    """An application event: a name that both ends know, and bytes in a format they agree on.
 
     The name selects nothing here: no class is looked up from bytes of the network.
     """
@@ -183,7 +183,7 @@ class EndOfChannelState:
 
 @dataclass(frozen=True, slots=True)
 class EventAnnouncement:
-    """Tells of an event that is still queued behind data."""
+    """Announces an event that is still queued after data."""
 
     TYPE_ID: ClassVar[int] = 6
 

@@ -1,1 +1,1 @@
-"""The older reader and writer interfaces over the data plane, for who programs against them."""
+"""The older reader and writer interfaces of the data plane, for programs that use them."""

@@ -1,6 +1,6 @@
 """Readers of the older interface: buffers or records of a gate, events and supersteps (M14).
 
-A reader takes everything that a gate delivers.  EndOfPartition and EndOfSuperstep end a round of
+A reader consumes everything that a gate delivers.  EndOfPartition and EndOfSuperstep end a round of
 reading, task events go to listeners, anything else is an error.  Both runtimes use this module.
 """
 
@@ -35,7 +35,7 @@ class ReadableRecord(Protocol):
     """A record that reads itself from bytes."""
 
     def read(self, payload: bytes | memoryview) -> int:
-        """Take over the value in ``payload``; return how many of its bytes that were."""
+        """Read the value from ``payload``; return the number of bytes read."""
 
 
 R = TypeVar("R", bound=ReadableRecord)
@@ -93,11 +93,11 @@ class AbstractReader:
         return self._is_iterative and self._superstep_ends == self._gate.num_channels
 
     def handle_event(self, event: Event) -> bool:
-        """Take an event; True when it ends a partition, or a superstep on the last channel.
+        """Handle an event; return True if it ends a partition, or a superstep on the last channel.
 
         Raises:
-            NetworkError: the event has no place here, or a superstep ends once too often.  Its
-                cause is an IllegalStateError.
+            NetworkError: the event is not allowed here, or a superstep ends twice.  Its cause is an
+                IllegalStateError.
         """
         try:
             match event:
@@ -153,7 +153,7 @@ class BufferReader(AbstractReader):
 
 
 class AbstractRecordReader(AbstractReader):
-    """Cuts what a gate delivers into records, channel by channel."""
+    """Splits the buffers of a gate into records, channel by channel."""
 
     def __init__(
         self, gate: InputGate, temp_directories: Sequence[str | PathLike[str]] = ()
@@ -166,7 +166,7 @@ class AbstractRecordReader(AbstractReader):
         self._current: SpillingAdaptiveSpanningRecordDeserializer | None = None
 
     def clear_buffers(self) -> None:
-        """Drop what was taken and not read; spill files are gone with it."""
+        """Drop unread data and its spill files."""
         self._current = None
         for deserializer in self._deserializers:
             deserializer.clear()
@@ -236,7 +236,7 @@ class RecordReader(AbstractRecordReader, Generic[R]):
         self._next: R | None = None
 
     def has_next(self) -> bool:
-        """Return whether another record comes before everything or a superstep has ended.
+        """Return whether another record precedes the end of the input or of the superstep.
 
         Raises:
             CorruptStreamError, NetworkError: as for ``MutableRecordReader.next``.

@@ -2,8 +2,8 @@
 
 Tasks write and read through ``RecordWriter`` and ``StreamInputProcessor``, which do the same in
 one go; the bytes are identical (internals M8, M9, M11).  Here the caller owns the buffers, and the
-result of each step says whether the record and whether the buffer is done.  Both runtimes use
-this module; what frames and cuts is theirs.
+result of each step says whether the record and the buffer are complete.  Both runtimes use this
+module with their own serializer and deserializer.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SpanningRecordSerializer:
 
     @property
     def has_serialized_data(self) -> bool:
-        """Return whether bytes of the present record are still to be written."""
+        """Return whether bytes of the current record remain to be written."""
         return self._serializer.has_serialized_data
 
     @property
@@ -93,7 +93,7 @@ class SpanningRecordSerializer:
         return self._written
 
     def add_record(self, payload: bytes) -> SerializationResult:
-        """Begin a record in what is left of the present buffer.
+        """Begin a record in the rest of the current buffer.
 
         Raises:
             IllegalStateError: the record before it is not wholly written.
@@ -104,13 +104,13 @@ class SpanningRecordSerializer:
     def continue_writing_with_next_buffer(
         self, target: bytearray | memoryview
     ) -> SerializationResult:
-        """Go on in a fresh, writable buffer, from its first byte."""
+        """Continue in a fresh, writable buffer, from its first byte."""
         self._target = memoryview(target).cast("B")
         self._written = 0
         return self._write()
 
     def clear_current_buffer(self) -> None:
-        """Forget the present buffer, which the caller has finished."""
+        """Forget the current buffer, which the caller has finished."""
         self._target = None
         self._written = 0
 
@@ -127,7 +127,7 @@ class SpanningRecordSerializer:
 
 
 class SpillingAdaptiveSpanningRecordDeserializer:
-    """Cuts the buffers of one channel into records; long ones are gathered in a file."""
+    """Splits the buffers of one channel into records; long ones are assembled in a file."""
 
     def __init__(
         self,
@@ -166,11 +166,11 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         return bool(self._records) or self._deserializer.has_pending_bytes
 
     def unconsumed(self) -> bytes:
-        """Return what was taken and not read, to be replayed to a fresh deserializer."""
+        """Return the unread bytes, for replay to a fresh deserializer."""
         unread = b"".join(_LENGTH.pack(len(record)) + bytes(record) for record in self._records)
         return unread + self._deserializer.unconsumed()
 
     def clear(self) -> None:
-        """Drop everything; a spill file is gone with it."""
+        """Drop everything, including a spill file."""
         self._records.clear()
         self._deserializer.clear()

@@ -1,4 +1,4 @@
-"""Task events: who listens to which, on the reading and on the writing side (internals M14).
+"""Listeners of task events, on the reading and on the writing side (internals M14).
 
 With the stream, a task event arrives at a reader, which hands it to its own listeners.  Against
 the stream, ``InputGate.send_task_event`` brings it to the result partition that the gate reads;
@@ -39,14 +39,14 @@ class TaskEventHandler:
 
 
 class TaskEventDispatcher:
-    """Hands events to those who listen at the partitions of a task."""
+    """Dispatches events to the listeners of a task's partitions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._partitions: dict[bytes, tuple[ResultPartition, TaskEventHandler]] = {}
 
     def register_partition(self, partition_id: bytes, partition: ResultPartition) -> None:
-        """Take events of a partition.
+        """Start to dispatch events of a partition.
 
         Raises:
             IllegalStateError: the id is registered.
@@ -82,7 +82,7 @@ class TaskEventDispatcher:
         return True
 
     def dispatch(self) -> int:
-        """Hand on everything that has arrived at the registered partitions, without waiting.
+        """Dispatch everything that has arrived at the registered partitions, without waiting.
 
         A task that has nothing else to do waits in ``ResultPartition.next_task_event``.
 
@@ -91,7 +91,7 @@ class TaskEventDispatcher:
 
         Raises:
             CancelTaskError: a partition was released.
-            CorruptStreamError: what arrived is no task event.
+            CorruptStreamError: received bytes are not a task event.
         """
         with self._lock:
             entries = list(self._partitions.values())

@@ -170,7 +170,7 @@ def make_selector(
         subtask_index: Of the producer.
 
     Raises:
-        ValueError: an unknown kind, or an argument that the kind needs is missing.
+        ValueError: an unknown kind, or a required argument is missing.
     """
     if num_channels < 1:
         raise ValueError(f"{num_channels} channels")

@@ -193,10 +193,10 @@ class NetworkEnvironment:
         partition_type: str = "PIPELINED_BOUNDED",
         flush_timeout_ms: int = 100,
     ) -> ResultPartition:
-        """Make and register a partition; consumers that ask early have waited for it.
+        """Create and register a partition, and notify consumers that requested it early.
 
         Raises:
-            InsufficientBuffersError: its pool's minimum cannot be promised.
+            InsufficientBuffersError: its pool's minimum cannot be guaranteed.
             ConfigurationError: the type is unknown, or the id has not 60 bytes.
             IllegalStateError: the id is taken, there are no subpartitions, or the environment is
                 closed.
@@ -244,11 +244,11 @@ class NetworkEnvironment:
     # -- gates ----------------------------------------------------------------------------
 
     def create_input_gate(self, channels: Sequence[ChannelSpec]) -> InputGate:
-        """Make a gate; its buffers are taken now, its partitions requested later.
+        """Create a gate; it reserves its buffers now and requests its partitions later.
 
         Raises:
             ConfigurationError: an id has not 60 bytes, or a subpartition is negative.
-            InsufficientBuffersError: the buffers of its channels cannot be promised.
+            InsufficientBuffersError: the buffers of its channels cannot be guaranteed.
             IllegalStateError: there are no channels, or the environment is closed.
         """
         self._check_open()

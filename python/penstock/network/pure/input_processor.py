@@ -71,10 +71,10 @@ class StreamInputProcessor:
         return self.gate.idle_ns
 
     def process_next(self, timeout_ms: int) -> int:
-        """Processes at most one buffer, and between its records what overtakes it.
+        """Process at most one buffer, and events that overtake it between its records.
 
         Returns:
-            0 when the time was over or the gate was woken, 1 when something was processed, 2 at
+            0 after a timeout or a wakeup of the gate, 1 if something was processed, 2 at
             the end of all channels.
 
         Raises:
@@ -104,7 +104,7 @@ class StreamInputProcessor:
         return self.gate.is_urgent
 
     def process_urgent(self) -> bool:
-        """Hands on the events that overtake data and have come, and nothing else.
+        """Process arrived events that overtake data, and nothing else.
 
         Returns:
             Whether there were any.
@@ -122,7 +122,7 @@ class StreamInputProcessor:
         return found
 
     def unconsumed(self, channel: int) -> bytes:
-        """Returns what was taken of a channel and not handed on, as it came.
+        """Return the received bytes of a channel that were not processed.
 
         Raises:
             IllegalStateError: there is no such channel.
@@ -134,7 +134,7 @@ class StreamInputProcessor:
         return b"".join([*framed, begun])
 
     def _overtaken(self, channel: int, rest: Sequence[bytes | memoryview]) -> None:
-        """Hands on what overtakes the rest of a buffer."""
+        """Process the events that overtake the rest of a buffer."""
         self._rest_channel, self._rest = channel, rest
         try:
             self.process_urgent()
@@ -177,7 +177,7 @@ class StreamInputProcessor:
             raise CorruptStreamError(f"unknown element: tag {tag}, {size} bytes")
 
     def _process_batch(self, channel: int, payload: bytes) -> None:
-        """Hands the records of a batch to the channel's input."""
+        """Process the records of a batch with the channel's input."""
         assert self.batches is not None, "asked before"
         codec = self.batches[channel]
         if codec is None:

@@ -62,7 +62,7 @@ class RecordWriter(Output):
         self._write(self.selector.select(value), value, timestamp)
 
     def emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
-        """As :meth:`collect`, by default a record without a timestamp."""
+        """Write as :meth:`collect`, by default a record without a timestamp."""
         self._write(self.selector.select(value), value, timestamp)
 
     def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
@@ -98,7 +98,7 @@ class RecordWriter(Output):
         self._broadcast(encode_status(idle))
 
     def emit_record_attributes(self, is_backlog: bool) -> None:
-        """Writes to every channel whether what follows is a backlog."""
+        """Write to every channel whether the following records are a backlog."""
         self._broadcast(encode_record_attributes(is_backlog))
 
     def emit_internal_watermark(self, timestamp: int) -> None:
@@ -119,15 +119,15 @@ class RecordWriter(Output):
         self.bytes_out += len(framed)
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
-        """Sends a serialized event to every channel, behind what was written so far."""
+        """Sends a serialized event to every channel, after everything written so far."""
         self.partition.broadcast_event(event, data_type)
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
-        """Sends an event with priority ahead of all that waits; returns the data it overtakes."""
+        """Send an event with priority ahead of the queue; return the data it overtakes."""
         return self.partition.overtake(event, data_type)
 
     def flush(self) -> None:
-        """Makes everything that was written readable."""
+        """Make everything that was written readable."""
         self.partition.flush_all()
 
     def flush_all(self) -> None:

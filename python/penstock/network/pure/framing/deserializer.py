@@ -1,4 +1,4 @@
-"""Cuts the buffers of one channel back into records (internals M11).
+"""Splitting of one channel's buffers into records (internals M11).
 
 Records are ``i32 length`` and payload, packed without regard to buffer borders.  Records that lie
 in one buffer are returned as views of it.  A record that spans buffers is gathered in memory, or
@@ -49,7 +49,7 @@ class RecordDeserializer:
 
     @property
     def has_pending_bytes(self) -> bool:
-        """Return whether a record was begun and not ended."""
+        """Return whether a record is incomplete."""
         return self._length >= 0 or bool(self._head)
 
     def records_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:
@@ -78,7 +78,7 @@ class RecordDeserializer:
         return records
 
     def unconsumed(self) -> bytes:
-        """Return the pending bytes as they came, to be replayed to a fresh deserializer."""
+        """Return the received pending bytes, for replay to a fresh deserializer."""
         if self._length < 0:
             return bytes(self._head)
         body = self._gathered if self._spill is None else self._spill.content()

@@ -11,7 +11,7 @@ _MAX_RECORD_BYTES = 2**31 - 1
 
 
 class RecordSerializer:
-    """Frames one record at a time and hands it out piece by piece."""
+    """Frames one record at a time and returns it piece by piece."""
 
     def __init__(self) -> None:
         self._framed = b""
@@ -19,15 +19,15 @@ class RecordSerializer:
 
     @property
     def has_serialized_data(self) -> bool:
-        """Return whether bytes of the present record are still to be taken."""
+        """Return whether bytes of the current record remain."""
         return self._taken < len(self._framed)
 
     def add_record(self, payload: bytes) -> None:
         """Take the next record.
 
         Raises:
-            IllegalStateError: the record before it is pending, or this one is longer than a
-                length can say.
+            IllegalStateError: the previous record is pending, or this one exceeds the
+                maximum length.
         """
         if self.has_serialized_data:
             raise IllegalStateError("the previous record is still pending")

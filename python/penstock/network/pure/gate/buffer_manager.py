@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BufferManager:
-    """Exclusive segments belong to the channel until it is released; floating ones are borrowed.
+    """Holds exclusive segments until the channel is released, and borrows floating ones.
 
     ``on_credit(n)`` is called, under no lock, for every n buffers that became free to receive.
     """
@@ -49,7 +49,7 @@ class BufferManager:
 
     @property
     def required(self) -> int:
-        """Buffers that the producer's backlog asks for."""
+        """The number of buffers that the producer's backlog needs."""
         return self._required
 
     @property
@@ -59,7 +59,7 @@ class BufferManager:
 
     @property
     def is_released(self) -> bool:
-        """Return whether everything was given back."""
+        """Return whether all buffers were returned."""
         return self._released
 
     # -- set-up and use -------------------------------------------------------------------
@@ -72,7 +72,7 @@ class BufferManager:
             self._exclusive.extend(Buffer(segment, self) for segment in segments)
 
     def take(self) -> Buffer | None:
-        """Take a buffer for arriving data, floating ones first; None is the producer's fault."""
+        """Take a buffer for arriving data, floating ones first; None is a producer error."""
         with self._lock:
             self._required -= 1
             if self._floating:
@@ -114,7 +114,7 @@ class BufferManager:
             credited += 1
 
     def _wait_for_buffer(self) -> bool:
-        """Register as a listener, once; False if a buffer came meanwhile."""
+        """Register as a listener, once; return False if a buffer arrived meanwhile."""
         with self._lock:
             if self._waiting:
                 return True
@@ -128,7 +128,7 @@ class BufferManager:
     # -- buffers coming back --------------------------------------------------------------
 
     def recycle(self, segment: MemorySegment) -> None:
-        """Take an exclusive segment back; one buffer too many is a floating one given back."""
+        """Take an exclusive segment back; if there is one too many, return a floating one."""
         surplus: Buffer | None = None
         with self._lock:
             released = self._released
@@ -144,7 +144,7 @@ class BufferManager:
             self._on_credit(1)
 
     def notify_buffer_available(self, buffer: Buffer) -> bool:
-        """The floating pool offers a buffer; False if it is not wanted any more."""
+        """Accept a buffer that the floating pool offers; return False if it is no longer needed."""
         with self._lock:
             self._waiting = False
             if self._released or self.available >= self._required:
@@ -154,12 +154,12 @@ class BufferManager:
         return True
 
     def notify_buffer_destroyed(self) -> None:
-        """The floating pool is gone; the channel will be released too."""
+        """Ignore the end of the floating pool: the channel will be released, too."""
 
     # -- end ------------------------------------------------------------------------------
 
     def release_floating(self) -> None:
-        """Give the floating buffers back: the producer is blocked."""
+        """Return the floating buffers, since the producer is blocked."""
         with self._lock:
             floating, self._floating = self._floating, deque()
             self._required = 0
@@ -167,7 +167,7 @@ class BufferManager:
             buffer.recycle()
 
     def release(self) -> None:
-        """Give everything back; what is in use follows when it is recycled."""
+        """Release all buffers; those in use follow when they are recycled."""
         with self._lock:
             if self._released:
                 return

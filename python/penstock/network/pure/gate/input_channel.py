@@ -18,7 +18,7 @@ class ChannelGate(Protocol):
     """Notifications from a channel to its gate."""
 
     def notify_channel_non_empty(self, index: int, *, priority: bool = False) -> None:
-        """The channel has a buffer or an error.  Called from any thread, under no lock."""
+        """Queue a channel that has a buffer or an error.  Called from any thread, under no lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ChannelBuffer:
 
 
 class InputChannel:
-    """Common part of both kinds of channels."""
+    """The common part of both kinds of channels."""
 
     def __init__(
         self, gate: ChannelGate, index: int, partition_id: bytes, subpartition: int
@@ -47,7 +47,7 @@ class InputChannel:
         self._released = False
 
     def request(self) -> None:
-        """Ask the producer for the subpartition, once."""
+        """Request the subpartition from the producer, once."""
         with self._lock:
             if self._requested or self._released:
                 return
@@ -71,26 +71,26 @@ class InputChannel:
         raise NotImplementedError
 
     def send_task_event(self, event: bytes) -> None:
-        """Send a serialized task event to the producer; the channel fails if it is not there."""
+        """Send a serialized task event to the producer; if it is absent, the channel fails."""
         raise NotImplementedError
 
     # -- unaligned checkpoints ------------------------------------------------------------
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Keep copies of the data that belongs to a checkpoint; reader only."""
+        """Copy the data that belongs to a checkpoint; reader only."""
         with self._lock:
             self._persister.start(checkpoint_id, self._waiting())
         self._kept = []
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """The checkpoint, and any before it, needs no more; reader only."""
+        """Stop copying for the checkpoint and any earlier one; reader only."""
         with self._lock:
             ends = self._persister.stop(checkpoint_id)
         if ends:
             self._kept = []
 
     def take_persisted(self) -> tuple[list[bytes], bool]:
-        """Return what was kept since the last call, and whether that was all; reader only."""
+        """Return the copies since the last call, and whether they are complete; reader only."""
         with self._lock:
             of_interest, is_complete = self._persister.take()
             data = [buffer for buffer in self._waiting() if buffer.data_type.is_buffer]
@@ -103,13 +103,14 @@ class InputChannel:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an event that overtakes data comes next."""
+        """Return whether the next element is an event that overtakes data."""
         raise NotImplementedError
 
     def prioritize_barrier(self, checkpoint_id: int) -> bool:
-        """Let an announced barrier overtake the data before it; False when it is not here.
+        """Let an announced barrier overtake the data before it; return False if it is absent.
 
-        It never is where a channel reads its producer's own queue: there it times out.
+        A channel that reads its producer's own queue has no announced barrier: the barrier times
+        out there.
         """
         del checkpoint_id
         return False
@@ -121,27 +122,27 @@ class InputChannel:
     # -- debloating -----------------------------------------------------------------------
 
     def usage(self) -> tuple[int, int, int | None]:
-        """Return how many buffers wait, how many of them lie in memory of the gate, and of what.
+        """Return the numbers of queued buffers, of those in the gate's memory, and their limit.
 
-        The last one is the number of the channel's own buffers; None where it needs none.
+        The limit is the number of the channel's own buffers; None if it needs none.
         """
         return self.buffers_in_use, 0, None
 
     @property
     def buffers_in_use(self) -> int:
-        """Buffers between the producer and the reader, as far as known here."""
+        """The number of buffers between producer and reader that are known here."""
         raise NotImplementedError
 
     def announce_buffer_size(self, size: int) -> None:
-        """Tell the producer how many bytes its next buffers should have."""
+        """Announce the size in bytes of the next buffers to the producer."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """Give everything back; a second call does nothing."""
+        """Release all buffers; a second call does nothing."""
         raise NotImplementedError
 
     def fail(self, error: Exception) -> None:
-        """Keep the first error and show it to the gate."""
+        """Store the first error and notify the gate."""
         if self._error is None:
             self._error = error
         self._gate.notify_channel_non_empty(self.index)

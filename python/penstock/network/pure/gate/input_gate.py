@@ -36,8 +36,8 @@ RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
 class InputGate:
     """The reading interface; one task thread reads, any thread may wake or close.
 
-    A buffer's bytes are copied once when it is taken and the buffer goes back at once: a gate
-    may be closed while its reader is at work, so it must never hold a segment by itself.
+    A buffer's bytes are copied once when it is taken, and the buffer returns to its pool at once.
+    A gate may be closed while its reader works, so the reader must never hold a segment.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class InputGate:
     def next_buffer(self, timeout_ms: int) -> tuple[int, int, bytes] | None:
         """Return channel, data type and bytes of the next buffer.
 
-        None means that the time is over, the gate was woken, or everything has been read.
-        A negative timeout waits for as long as it takes.
+        None means a timeout, a wakeup of the gate, or the end of all input.
+        A negative timeout waits without limit.
 
         Raises:
             CancelTaskError: the gate was closed.
@@ -104,7 +104,7 @@ class InputGate:
                 records = deserializer.records_of(memoryview(data))
                 self._bytes += sum(map(len, records)) + 4 * len(records)
                 return DATA, channel, data_type, records
-            # Recovered data may end inside of a record, which what follows it ends.
+            # Recovered data may end within a record, which later data completes.
             may_split = data_type.has_priority or data_type is DataType.RECOVERY_COMPLETION
             if deserializer.has_pending_bytes and not may_split:
                 raise CorruptStreamError(
@@ -115,11 +115,11 @@ class InputGate:
                 return EVENT, channel, data_type, [data]
 
     def gather_barriers(self, event: bytes | None, left: int) -> None:
-        """Count aligned barriers that equal ``event``, but for the last of those to come."""
+        """Count aligned barriers that equal ``event``, except the last outstanding one."""
         self._gathers, self._barriers_left = event, left
 
     def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
-        """End that; return the channels whose barriers were counted, and the first barrier."""
+        """Stop gathering; return the channels with counted barriers, and the first barrier."""
         gathered, self._gathered = self._gathered, []
         first, self._first_gathered = self._first_gathered, None
         self._gathers, self._barriers_left = None, 0
@@ -162,7 +162,7 @@ class InputGate:
         return channel, int(buffer.data_type), data
 
     def _take(self, deadline: float | None) -> tuple[int, AnyBuffer] | None:
-        """Wait for a buffer that some channel has."""
+        """Wait for a buffer of any channel."""
         while self._wait_ready(deadline):
             taken = self._poll()
             if taken is not None:
@@ -193,7 +193,7 @@ class InputGate:
             raise self._failure
 
     def unconsumed(self, channel: int) -> bytes:
-        """Return the begun record of a channel, as it came.
+        """Return the bytes of a channel's incomplete record.
 
         Raises:
             IllegalStateError: there is no such channel.
@@ -205,28 +205,28 @@ class InputGate:
     # -- what the kinds of gates provide --------------------------------------------------
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
-        """Tell the producers how large their next buffers should be, by the pace since last time.
+        """Announce the next buffer size to the producers, by the throughput since the last call.
 
         Returns:
-            For each gate that is debloated, the size told last in bytes, and how long processing
-            all that is in flight takes in milliseconds.
+            For each debloated gate, the announced size in bytes, and the ms that processing
+            all all in-flight data takes.
         """
         raise NotImplementedError
 
     def buffer_usage(self) -> tuple[int, int, int]:
-        """Return how many buffers wait to be read, and how full the gate's own memory is."""
+        """Return the number of unread buffers, and the usage of the gate's own memory."""
         raise NotImplementedError(type(self).__name__ + ".buffer_usage")
 
     def received(self) -> tuple[int, int, int, int]:
-        """Return bytes and buffers read of producers in this process, and of those elsewhere."""
+        """Return bytes and buffers read from local producers, and from remote ones."""
         raise NotImplementedError(type(self).__name__ + ".received")
 
     def _on_empty(self) -> None:
-        """The time that follows is not the reader's."""
+        """Stop the measurement of the throughput, since the input is empty."""
         raise NotImplementedError
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Begin to keep copies of the data that belongs to an unaligned checkpoint.
+        """Start to copy the data that belongs to an unaligned checkpoint.
 
         Raises:
             IllegalStateError: a later checkpoint's barrier has arrived.
@@ -234,11 +234,11 @@ class InputGate:
         raise NotImplementedError
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """End keeping for a checkpoint and any before it, and drop what was not taken."""
+        """Stop copying for a checkpoint and any earlier one, and drop remaining copies."""
         raise NotImplementedError
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
-        """Return the data of a channel kept since the last call, and whether it is complete.
+        """Return the copied data of a channel since the last call, and whether it is complete.
 
         Raises:
             IllegalStateError: there is no such channel.
@@ -249,7 +249,7 @@ class InputGate:
         """Let an announced barrier overtake the data before it in its channel.
 
         Returns:
-            False when it is not there: not announced, or read already.
+            False if the barrier was not announced, or was read already.
 
         Raises:
             IllegalStateError: there is no such channel.
@@ -257,7 +257,7 @@ class InputGate:
         raise NotImplementedError
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight in a channel in front of all that it will bring.
+        """Restore a channel's in-flight data in front of everything that arrives later.
 
         Raises:
             CancelTaskError: the gate was closed.
@@ -267,7 +267,7 @@ class InputGate:
 
     @property
     def is_urgent(self) -> bool:
-        """Return whether `_poll_urgent` may have something."""
+        """Return whether `_poll_urgent` may return something."""
         raise NotImplementedError
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
@@ -281,7 +281,7 @@ class InputGate:
         raise NotImplementedError
 
     def request_partitions(self) -> None:
-        """Ask all producers; returns at once, failures surface when reading."""
+        """Request the data of all producers; return at once, failures appear when reading."""
         raise NotImplementedError
 
     def resume_consumption(self, channel: int) -> None:
@@ -313,18 +313,18 @@ class InputGate:
         raise NotImplementedError
 
     def release_batch(self) -> None:
-        """Nothing: a read returns copies."""
+        """Do nothing, since reads return copies."""
 
     # -- any thread -----------------------------------------------------------------------
 
     def wakeup(self) -> None:
-        """Make the present or else the next read return without a buffer."""
+        """Make the current or the next read return without a buffer."""
         with self._lock:
             self._woken = True
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Give everything back; blocked and later reads raise CancelTaskError."""
+        """Release all buffers; blocked and later reads raise CancelTaskError."""
         with self._lock:
             if self._closed:
                 return
@@ -346,7 +346,7 @@ def _deadline(timeout_ms: int) -> float | None:
 
 
 def _contents(buffer: AnyBuffer) -> bytes:
-    """Copy a buffer and give it back."""
+    """Copy a buffer and recycle it."""
     try:
         return bytes(buffer.view())
     finally:
@@ -384,7 +384,7 @@ class SingleInputGate(InputGate):
         """Recovered buffers that a pending checkpoint has not yet stored."""
 
     def request_partitions(self) -> None:
-        """Ask all producers.
+        """Request the data of all producers.
 
         Raises:
             CancelTaskError: the gate was closed.
@@ -416,7 +416,7 @@ class SingleInputGate(InputGate):
         self._notify_ready()
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight in a channel in front of all that it will bring."""
+        """Restore a channel's in-flight data in front of everything that arrives later."""
         self._channel(channel)
         with self._lock:
             if self._closed:
@@ -453,7 +453,7 @@ class SingleInputGate(InputGate):
                 if taken is not None:
                     return taken
             else:
-                # It was read already, in the channel's ordinary turn, which is due again.
+                # It was read already in the channel's regular turn, which is due again.
                 self.notify_channel_non_empty(index)
         return None
 
@@ -499,7 +499,7 @@ class SingleInputGate(InputGate):
         return index, buffer
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
-        """Tell the producers how large their next buffers should be."""
+        """Announce the next buffer size to the producers."""
         if self._debloating is None:
             return []
         in_use = sum(channel.buffers_in_use for channel in self.channels)
@@ -510,7 +510,7 @@ class SingleInputGate(InputGate):
         return [self._debloating.figures]
 
     def buffer_usage(self) -> tuple[int, int, int]:
-        """Return how many buffers wait to be read, and how full the gate's own memory is."""
+        """Return the number of unread buffers, and the usage of the gate's own memory."""
         usages = [channel.usage() for channel in self.channels]
         own = [exclusive for _, _, exclusive in usages if exclusive is not None]
         total = sum(own)
@@ -519,13 +519,13 @@ class SingleInputGate(InputGate):
         return sum(usage[0] for usage in usages), sum(usage[1] for usage in usages), total
 
     def received(self) -> tuple[int, int, int, int]:
-        """Return bytes and buffers read of producers in this process, and of those elsewhere."""
+        """Return bytes and buffers read from local producers, and from remote ones."""
         local_bytes, local_buffers, remote_bytes, remote_buffers = self._received
         return local_bytes, local_buffers, remote_bytes, remote_buffers
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Begin to keep copies in every channel."""
-        # Every barrier is behind what was recovered, in whichever channel.
+        """Start to copy in every channel."""
+        # In every channel, barriers follow the recovered data.
         self._kept = [[] for _ in range(self.num_channels)]
         for index, buffer in self._recovered:
             if buffer.data_type.is_buffer:
@@ -534,13 +534,13 @@ class SingleInputGate(InputGate):
             channel.start_persisting(checkpoint_id)
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """End keeping in every channel."""
+        """Stop copying in every channel."""
         for channel in self.channels:
             channel.stop_persisting(checkpoint_id)
         self._kept = [[] for _ in range(self.num_channels)]
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
-        """Return what a channel has kept."""
+        """Return the copies of a channel."""
         live, is_complete = self._channel(channel).take_persisted()
         recovered, self._kept[channel] = self._kept[channel], []
         return recovered + live, is_complete
@@ -559,7 +559,7 @@ class SingleInputGate(InputGate):
             self._debloating.on_empty()
 
     def _keep_failure(self, error: Exception) -> None:
-        """A failed gate stays failed, whichever channel is asked next."""
+        """Store a failure: a failed gate stays failed for all channels."""
         with self._lock:
             if self._failure is None and not self._closed:
                 self._failure = error
@@ -573,7 +573,7 @@ class SingleInputGate(InputGate):
         with self._lock:
             self._ended[channel.index] = True
             self._num_ended += 1
-        # The buffer is an event's and unpooled, so it outlives its channel.
+        # The buffer holds an event and is unpooled, so it outlives its channel.
         channel.release()
 
     def resume_consumption(self, channel: int) -> None:

@@ -62,7 +62,7 @@ class LocalInputChannel(InputChannel):
         if released:
             view.release_all_resources()
         else:
-            # What the view announced before it was stored could not be polled yet.
+            # Data that the view announced before it was stored could not be polled yet.
             self.notify_data_available()
 
     def _expire(self) -> None:
@@ -74,11 +74,11 @@ class LocalInputChannel(InputChannel):
             )
 
     def notify_data_available(self) -> None:
-        """The view has something."""
+        """Notify the gate that the view has data."""
         self._gate.notify_channel_non_empty(self.index)
 
     def notify_priority_event(self, sequence_number: int) -> None:
-        """The view has something urgent."""
+        """Notify the gate that the view has a priority event."""
         del sequence_number
         self._gate.notify_channel_non_empty(self.index, priority=True)
 
@@ -118,14 +118,14 @@ class LocalInputChannel(InputChannel):
         self.notify_data_available()
 
     def send_task_event(self, event: bytes) -> None:
-        """Hand the event to the partition."""
+        """Pass the event to the partition."""
         try:
             self._partitions.publish_task_event(self.partition_id, event)
         except IllegalStateError as error:
             self.fail(error)
 
     def _waiting(self) -> Iterable[AnyBuffer]:
-        """Nothing: the producer keeps what its barrier overtakes."""
+        """Return nothing: the producer stores the data that its barrier overtakes."""
         return ()
 
     @property
@@ -143,7 +143,7 @@ class LocalInputChannel(InputChannel):
         return view.num_queued if view is not None else 0
 
     def announce_buffer_size(self, size: int) -> None:
-        """Tell the subpartition."""
+        """Announce the size to the subpartition."""
         with self._lock:
             view = None if self._released else self._view
         if view is not None:

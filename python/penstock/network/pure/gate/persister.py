@@ -1,12 +1,11 @@
 """In-flight data of a channel that belongs to an unaligned checkpoint (internals M57).
 
-That is the data between the state of the task and the checkpoint's barrier: a barrier overtakes
-data, so some of it may lie in front of the barrier's place when persisting starts; without a
-barrier yet, what arrives until it comes belongs to the checkpoint too.
+This is the data between the task's state and the checkpoint's barrier.  A barrier overtakes data,
+so data may precede the barrier's place when persisting starts.  If the barrier has not arrived, the
+data that arrives until then belongs to the checkpoint, too.
 
-Buffers are counted here, not kept: what belongs to the checkpoint stays in the channel until its
-reader takes it, who then copies it.  So nothing is held longer, and no more of it, than without a
-checkpoint.
+The persister counts buffers and does not hold them: data of the checkpoint stays in the channel
+until its reader takes and copies it.  So no buffer is held longer than without a checkpoint.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ChannelStatePersister:
         self._waiting = 0
 
     def start(self, checkpoint_id: int, queued: Iterable[AnyBuffer]) -> None:
-        """Begin with a checkpoint; ``queued`` is what lies in the channel.
+        """Start with a checkpoint; ``queued`` are the elements in the channel.
 
         Raises:
             IllegalStateError: a later checkpoint's barrier has arrived.
@@ -53,7 +52,7 @@ class ChannelStatePersister:
             self._expected = checkpoint_id
 
     def stop(self, checkpoint_id: int) -> bool:
-        """End with a checkpoint and all before it; True when that was the present one."""
+        """Stop for a checkpoint and all earlier ones; return True if it was the current one."""
         ends = self._expected is None or self._expected <= checkpoint_id
         if ends:
             self._expected = None
@@ -61,14 +60,14 @@ class ChannelStatePersister:
         return ends
 
     def take(self) -> tuple[range, bool]:
-        """Which of the data buffers in the channel to copy now, and whether nothing is to come."""
+        """Return the data buffers to copy now, and whether they are the last ones."""
         start = self._copied
         self._copied += self._waiting
         self._waiting = 0
         return range(start, self._copied), self._expected is None
 
     def on_arrival(self, buffer: AnyBuffer, queued: Iterable[AnyBuffer]) -> None:
-        """Something arrives while ``queued`` lies in the channel."""
+        """Count an arriving element while ``queued`` elements are in the channel."""
         if buffer.data_type.is_buffer:
             self._waiting += self._expected is not None
         elif buffer.data_type is DataType.END_OF_PARTITION:
@@ -80,7 +79,7 @@ class ChannelStatePersister:
                 self._expected = None
 
     def on_taken(self, buffer: AnyBuffer) -> bool:
-        """Something leaves the channel for its reader; True when the reader is to copy it."""
+        """Count an element that the reader takes; return True if the reader must copy it."""
         if not buffer.data_type.is_buffer:
             return False
         if self._before_barrier:
@@ -99,7 +98,7 @@ def _count_data(buffers: Iterable[AnyBuffer]) -> int:
 
 
 def barrier_id(event: AnyBuffer) -> int | None:
-    """The checkpoint of a serialized barrier; None for another event."""
+    """Return the checkpoint of a serialized barrier; None for another event."""
     view = event.view()
     if len(view) < _BARRIER_HEAD.size:
         return None

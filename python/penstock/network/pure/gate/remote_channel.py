@@ -74,9 +74,9 @@ class RemoteInputChannel(InputChannel):
         return ChannelBuffer(buffer, more)
 
     def resume_consumption(self) -> None:
-        """Tell the producer to continue."""
+        """Ask the producer to continue."""
         if self.initial_credit == 0:
-            # The producer forgets what was granted while it was blocked.
+            # The producer discards credit that was granted while it was blocked.
             with self._lock:
                 self._unannounced_credit = 0
         self._client.resume(self)
@@ -100,7 +100,7 @@ class RemoteInputChannel(InputChannel):
         return True
 
     def _waiting(self) -> Iterable[AnyBuffer]:
-        """Return the buffers that were received and not read."""
+        """Return the received buffers that were not read."""
         return self._received
 
     @property
@@ -115,17 +115,17 @@ class RemoteInputChannel(InputChannel):
         return len(self._received) + max(0, required - self.initial_credit)
 
     def usage(self) -> tuple[int, int, int | None]:
-        """Return how many buffers have arrived, twice, and how many are the channel's own."""
+        """Return the received buffers twice, and the number of the channel's own."""
         received = len(self._received)
         return received, received, self.initial_credit
 
     def announce_buffer_size(self, size: int) -> None:
-        """Tell the producer."""
+        """Announce the size to the producer."""
         if not self._released:
             self._client.announce_buffer_size(self, size)
 
     def release(self) -> None:
-        """Give the buffers back and cancel the request."""
+        """Return the buffers and cancel the request."""
         with self._lock:
             if self._released:
                 return
@@ -142,7 +142,7 @@ class RemoteInputChannel(InputChannel):
     # -- credit, any thread ---------------------------------------------------------------
 
     def notify_credit(self, count: int) -> None:
-        """Count new credit; the first since the last announcement has it sent."""
+        """Count new credit; the first since the last announcement triggers the next one."""
         with self._lock:
             if self._released:
                 return
@@ -159,7 +159,7 @@ class RemoteInputChannel(InputChannel):
 
     @property
     def unannounced_credit(self) -> int:
-        """Credit that the producer does not know of yet."""
+        """Credit that was not announced to the producer yet."""
         return self._unannounced_credit
 
     @property
@@ -175,10 +175,10 @@ class RemoteInputChannel(InputChannel):
     # -- event loop -----------------------------------------------------------------------
 
     def buffer_for(self, header: BufferHeader) -> Buffer | None:
-        """Return the buffer that a payload goes into, or None if the channel is released.
+        """Return the buffer for a payload, or None if the channel is released.
 
         Raises:
-            CorruptStreamError: the producer sent data without credit, or more than a segment.
+            CorruptStreamError: the producer sent data without credit, or more than a segment holds.
         """
         data_type = DataType(header.data_type)
         if self._released or self.buffers is None:
@@ -203,7 +203,7 @@ class RemoteInputChannel(InputChannel):
         return buffer
 
     def on_buffer(self, buffer: AnyBuffer, sequence_number: int, backlog: int) -> None:
-        """Queue what arrived."""
+        """Queue a received buffer."""
         announcement = self._announcement_of(buffer, sequence_number)
         with self._lock:
             released = self._released
@@ -238,7 +238,7 @@ class RemoteInputChannel(InputChannel):
             self.on_backlog(backlog)
 
     def on_empty_buffer(self, sequence_number: int, backlog: int) -> None:
-        """A finished buffer without bytes: only order and backlog matter."""
+        """Handle a finished buffer without bytes: only order and backlog matter."""
         with self._lock:
             if self._released:
                 return
@@ -251,7 +251,7 @@ class RemoteInputChannel(InputChannel):
             self.on_backlog(backlog)
 
     def on_backlog(self, backlog: int) -> None:
-        """Make room for what waits at the producer, as far as floating buffers go."""
+        """Borrow floating buffers for the producer's backlog."""
         if self.buffers is not None:
             self.buffers.require(backlog + self.initial_credit)
 

@@ -47,7 +47,7 @@ class UnionInputGate(InputGate):
             self._on_gate_ready(index)
 
     def request_partitions(self) -> None:
-        """Ask all producers of all gates."""
+        """Request the data of all producers of all gates."""
         for gate in self._gates:
             gate.request_partitions()
 
@@ -61,7 +61,7 @@ class UnionInputGate(InputGate):
         self._notify_ready()
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight in a channel of a gate in front of all that it will bring."""
+        """Restore the in-flight data of a gate's channel, before everything that arrives later."""
         gate, channel = self._gate_of(channel)
         gate.recover(channel, buffers)
 
@@ -93,7 +93,7 @@ class UnionInputGate(InputGate):
         taken = gate._take(0.0)
         if taken is None:
             return None
-        # It may have more; if not, the next turn finds that out.
+        # It may have more; if not, the next turn detects that.
         self._on_gate_ready(index)
         channel, buffer = taken
         return self._offsets[index] + channel, buffer
@@ -111,7 +111,7 @@ class UnionInputGate(InputGate):
             gate.send_task_event(event)
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
-        """Tell the producers of all gates how large their next buffers should be."""
+        """Announce the next buffer size to the producers of all gates."""
         return [figures for gate in self._gates for figures in gate.debloat(share)]
 
     def buffer_usage(self) -> tuple[int, int, int]:
@@ -125,17 +125,17 @@ class UnionInputGate(InputGate):
         return sum(a), sum(b), sum(c), sum(d)
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Begin to keep copies in every gate."""
+        """Start to copy in every gate."""
         for gate in self._gates:
             gate.start_persisting(checkpoint_id)
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """End keeping in every gate."""
+        """Stop copying in every gate."""
         for gate in self._gates:
             gate.stop_persisting(checkpoint_id)
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
-        """Return what a channel of a gate has kept."""
+        """Return the copies of a gate's channel."""
         gate, channel = self._gate_of(channel)
         return gate.take_persisted(channel)
 

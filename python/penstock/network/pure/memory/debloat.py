@@ -48,7 +48,7 @@ class BufferDebloater:
     ) -> int | None:
         """Return the size to announce, or None if it need not change.
 
-        ``share`` is the part of the target time that what is in flight may take, up to 1.
+        ``share`` is the share of the target time for in-flight data, up to 1.
         """
         options = self._options
         buffers = max(1, buffers_in_use)

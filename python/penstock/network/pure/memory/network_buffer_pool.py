@@ -286,7 +286,7 @@ class NetworkBufferPool:
         """Make a local pool that always gets ``min_segments`` and may get ``max_segments``.
 
         Raises:
-            InsufficientBuffersError: the minimum cannot be promised.
+            InsufficientBuffersError: the minimum cannot be guaranteed.
             IllegalStateError: the pool was destroyed.
             ValueError: the limits contradict each other.
         """

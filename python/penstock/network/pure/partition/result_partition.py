@@ -156,7 +156,7 @@ class ResultPartition:
         self._check_written()
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
-        """Send a serialized event to every subpartition, behind all records written so far.
+        """Send a serialized event to every subpartition, after all records written so far.
 
         Raises:
             CancelTaskError: the partition was failed or released.
@@ -180,7 +180,7 @@ class ResultPartition:
             self.flush_all()
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
-        """Send an event with priority ahead of all that waits; return the data it overtakes.
+        """Send an event with priority ahead of all queued elements; return the data it overtakes.
 
         Raises:
             CancelTaskError: the partition was failed or released.
@@ -227,7 +227,7 @@ class ResultPartition:
             self._barriers.notify_all()
 
     def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
-        """Put what was in flight to a reader in front of all that will be written to it.
+        """Restore a reader's in-flight data in front of everything written later.
 
         The bytes lie outside of the pool's segments until they are read: a partition that had to
         wait for its reader here could wait for one that waits for it.
@@ -306,7 +306,7 @@ class ResultPartition:
     # -- end, any thread ------------------------------------------------------------------
 
     def fail(self, cause: str) -> None:
-        """Give up: readers get an error that names the cause, a blocked writer wakes."""
+        """Fail the partition: readers get the cause, and a blocked writer wakes."""
         with self._state:
             if self._released:
                 return
@@ -314,9 +314,9 @@ class ResultPartition:
         self._drop_everything()
 
     def release(self) -> None:
-        """Drop everything and be forgotten; a second call does nothing.
+        """Release everything and unregister; a second call does nothing.
 
-        A partition that has only failed is still found, so that late readers learn why.
+        A partition that only failed stays registered, so that late readers get the cause.
         """
         self._drop_everything()
         if self._on_release is not None:
@@ -393,12 +393,12 @@ class ResultPartition:
 
     @property
     def buffers_total(self) -> int:
-        """Segments that the pool may have now."""
+        """The most segments that the pool may hold now."""
         return self.pool.num_buffers
 
     @property
     def hard_back_pressured_ms(self) -> int:
-        """Milliseconds for which the writer has waited for buffers inside of records."""
+        """Total milliseconds for which the writer waited for buffers within records."""
         return self._waits.total_ms
 
     def take_longest_wait_ms(self) -> int:
@@ -423,11 +423,11 @@ class ResultPartition:
         return self.pool.is_available
 
     def wait_available(self, timeout_ms: int) -> bool:
-        """Wait until ``is_available``; False when the time is over."""
+        """Wait until ``is_available``; return False on a timeout."""
         return self.pool.available_future.wait(timeout_ms / 1000)
 
     def wait_consumed(self, timeout_ms: int) -> bool:
-        """Wait until every reader has everything, or the partition is released."""
+        """Wait until every reader has read everything, or the partition is released."""
         deadline = time.monotonic() + timeout_ms / 1000
         with self._state:
             return self._state.wait_for(

@@ -97,7 +97,7 @@ class PipelinedSubpartition(Subpartition):
         return overtaken
 
     def recover(self, buffers: list[bytes]) -> None:
-        """Queue what was in flight to the reader, in front of all that will be written.
+        """Queue the reader's in-flight data in front of everything written later.
 
         Raises:
             IllegalStateError: something was written.
