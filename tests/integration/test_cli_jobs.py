@@ -332,8 +332,9 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     busiest = json.loads(penstock("top", "--once", "--json"))
     assert {row["name"].split(" ")[0] for row in busiest} >= {"Same"}
     assert "vertex" in penstock("top", "--once")
+    first = shown.stdout.readline()  # it has found the job
     (tmp_path / "stop").touch()
-    text, table = watching.communicate(timeout=240)[0], shown.communicate(timeout=240)[0]
+    text, table = watching.communicate(timeout=240)[0], first + shown.communicate(timeout=240)[0]
     assert (watching.returncode, shown.returncode) == (0, 0)
     assert json.loads(text.splitlines()[-1])["job"]["state"] == "FINISHED"
     assert "of a program" in table
