@@ -334,7 +334,8 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     assert "vertex" in penstock("top", "--once")
     first = shown.stdout.readline()  # it has found the job
     (tmp_path / "stop").touch()
-    text, table = watching.communicate(timeout=240)[0], first + shown.communicate(timeout=240)[0]
+    with watching, shown:
+        text, table = watching.stdout.read(), first + shown.stdout.read()
     assert (watching.returncode, shown.returncode) == (0, 0)
     assert json.loads(text.splitlines()[-1])["job"]["state"] == "FINISHED"
     assert "of a program" in table
