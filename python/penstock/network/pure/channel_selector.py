@@ -1,4 +1,4 @@
-"""Channel selectors in plain Python: which subpartition an element goes to."""
+"""Channel selectors in plain Python, which choose the subpartition of a record."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from penstock.serialization.codec import Codec
 
-#: What ``select`` returns when the element goes to every channel.
+#: The result of ``select`` for a record that goes to every channel.
 ALL_CHANNELS = -1
 
 
 class ChannelSelector:
-    """Chooses a channel for each element; this one always chooses channel 0."""
+    """Chooses a channel for each record; this one always chooses channel 0."""
 
     def __init__(self, num_channels: int) -> None:
         self.num_channels = num_channels
 
     @property
     def is_broadcast(self) -> bool:
-        """Return whether every element goes to every channel."""
+        """Return whether every record goes to every channel."""
         return False
 
     def select(self, value: Any) -> int:  # noqa: ARG002
-        """The channel of an element, or :data:`ALL_CHANNELS`."""
+        """Return the channel of a record, or :data:`ALL_CHANNELS`."""
         return 0
 
 
@@ -72,7 +72,7 @@ class _ShuffleSelector(ChannelSelector):
 
 
 class _KeyGroupSelector(ChannelSelector):
-    """KEY_GROUP: the subtask that owns the key group of the element's key."""
+    """KEY_GROUP: the subtask that owns the key group of the record's key."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class _KeyGroupSelector(ChannelSelector):
 
 
 class _CustomSelector(ChannelSelector):
-    """CUSTOM: what the user's partitioner says of the element's key."""
+    """CUSTOM: the channel that the user's partitioner returns for the record's key."""
 
     def __init__(
         self,
@@ -124,10 +124,10 @@ class _CustomSelector(ChannelSelector):
 
 
 def checked_channel(channel: Any, num_channels: int) -> int:
-    """The channel that a user's partitioner returned.
+    """Return the channel that a user's partitioner chose, after a check.
 
     Raises:
-        InvalidProgramError: it is not one.
+        InvalidProgramError: the result is not a channel.
     """
     try:
         index = operator.index(channel)
@@ -142,7 +142,7 @@ def checked_channel(channel: Any, num_channels: int) -> int:
 
 
 def identity(value: Any) -> Any:
-    """The key selector of a partitioner that is given whole elements."""
+    """Return the record itself: the key selector of a partitioner of whole records."""
     return value
 
 
@@ -157,17 +157,17 @@ def make_selector(
     function: Callable[[Any, int], int] | None = None,
     subtask_index: int = 0,  # noqa: ARG001  every kind so far chooses alike on all subtasks
 ) -> ChannelSelector:
-    """The selector of a partitioner.
+    """Return the selector of a partitioner.
 
     Args:
         kind: FORWARD, REBALANCE, RESCALE, SHUFFLE, BROADCAST, GLOBAL, KEY_GROUP or CUSTOM.
         num_channels: Subpartitions to choose from.
-        key_selector: Of KEY_GROUP and CUSTOM; for CUSTOM the default is the element itself.
-        key_type: Of KEY_GROUP, the declared type of the keys.
-        elements: Of KEY_GROUP, the codec of the elements when sending may change their keys.
-        max_parallelism: Of KEY_GROUP, the number of key groups.
-        function: Of CUSTOM, called with key and number of channels.
-        subtask_index: Of the producer.
+        key_selector: For KEY_GROUP and CUSTOM; the default of CUSTOM is the record itself.
+        key_type: For KEY_GROUP, the declared type of the keys.
+        elements: For KEY_GROUP, the codec of the records if sending may change their keys.
+        max_parallelism: For KEY_GROUP, the number of key groups.
+        function: For CUSTOM, called with key and number of channels.
+        subtask_index: The index of the producer.
 
     Raises:
         ValueError: an unknown kind, or a required argument is missing.

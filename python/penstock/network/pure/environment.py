@@ -152,7 +152,7 @@ class NetworkEnvironment:
     def _make_pool(
         self, num_segments: int, segment_size: int, timeout_ms: int, *, same_host_path: bool
     ) -> NetworkBufferPool:
-        """Make the buffers: where consumers of this host can read them, if any may come."""
+        """Create the buffers, in shared memory if consumers on this host may connect."""
         if same_host_path:
             try:
                 return NetworkBufferPool(num_segments, segment_size, timeout_ms, is_shared=True)
@@ -197,10 +197,10 @@ class NetworkEnvironment:
 
         Raises:
             InsufficientBuffersError: its pool's minimum cannot be guaranteed.
-            ConfigurationError: the type is unknown, or the id has not 60 bytes.
+            ConfigurationError: the type is unknown, or the id does not have 60 bytes.
             IllegalStateError: the id is taken, there are no subpartitions, or the environment is
                 closed.
-            NetworkError: no file can be made for a blocking partition.
+            NetworkError: no file can be created for a blocking partition.
         """
         self._check_open()
         _check_partition_id(partition_id)
@@ -247,7 +247,7 @@ class NetworkEnvironment:
         """Create a gate; it reserves its buffers now and requests its partitions later.
 
         Raises:
-            ConfigurationError: an id has not 60 bytes, or a subpartition is negative.
+            ConfigurationError: an id does not have 60 bytes, or a subpartition is negative.
             InsufficientBuffersError: the buffers of its channels cannot be guaranteed.
             IllegalStateError: there are no channels, or the environment is closed.
         """
@@ -346,7 +346,8 @@ class NetworkEnvironment:
         try:
             self._pool.destroy_all_buffer_pools()
         except IllegalStateError as error:
-            # A reader in another thread may be about to give its buffer back; it then frees it.
+            # A reader in another thread may be about to return its buffer; the return then frees
+            # it.
             logger.warning("closing while buffers are in use: %s", error)
         self._pool.destroy()
 
@@ -359,13 +360,13 @@ class NetworkEnvironment:
             raise IllegalStateError(f"the network environment of {self.executor_id} is closed")
 
     def _warn_of_usage(self) -> None:
-        """Say so when the users of the pool would like more than there is, or no longer so."""
+        """Log when the demand for segments exceeds the pool, and when it no longer does."""
         if (text := self._pool.usage_message()) is not None:
             logger.warning(text)
 
 
 def _check(name: str, value: int, least: int) -> None:
-    """Refuse a number out of its range."""
+    """Reject a number out of its range."""
     if not least <= value <= _MAX_NUMBER:
         raise ConfigurationError(f"{name} is {value}; it can be {least} to {_MAX_NUMBER}")
 
@@ -389,7 +390,7 @@ def _check_partition_id(partition_id: bytes) -> None:
 
 
 def _resolve(address: tuple[str, int]) -> tuple[str, int]:
-    """Turn a host name into a number here, in the caller's thread: the loop must not block.
+    """Resolve a host name in the caller's thread, since the loop must not block.
 
     Raises:
         PartitionConnectionError: the name is unknown.

@@ -30,7 +30,7 @@ class RecordWriter(Output):
 
     Attributes:
         records_out: Records given to :meth:`collect`.
-        records_computed: Always 0: only the native runtime writes records without making them.
+        records_computed: Always 0: only the native runtime writes records without creating objects.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
     """
 
@@ -56,7 +56,7 @@ class RecordWriter(Output):
         """Writes a record to the channel that the selector chooses.
 
         Raises:
-            SerializationError: the value is not one of the declared type.
+            SerializationError: the value is not of the declared type.
             CancelTaskError: the partition was released.
         """
         self._write(self.selector.select(value), value, timestamp)
@@ -143,7 +143,7 @@ class RecordWriter(Output):
         if self.selector.is_broadcast:
             self.partition.append(ALL_CHANNELS, framed)
         else:
-            # The open buffers of the channels are kept: a shared one would finish them all.
+            # Keep the open buffers of the channels: a shared buffer would finish all of them.
             for channel in range(self.num_channels):
                 self.partition.append(channel, framed)
         self.bytes_out += len(framed) * self.num_channels

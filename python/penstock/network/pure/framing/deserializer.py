@@ -1,9 +1,9 @@
 """Splitting of one channel's buffers into records (internals M11).
 
 Records are ``i32 length`` and payload, packed without regard to buffer borders.  Records that lie
-in one buffer are returned as views of it.  A record that spans buffers is gathered in memory, or
-in a temporary file once it is longer than the threshold; the file is unlinked as soon as it is
-open where the system allows it, so nothing is left behind even by a killed process.
+in one buffer are returned as views of it.  A record that spans buffers is assembled in memory, or
+in a temporary file once it is longer than the threshold.  If the system allows it, the file is
+unlinked as soon as it is open, so even a killed process leaves no file behind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class RecordDeserializer:
-    """State of one channel: what is left of a record whose end has not come yet."""
+    """The state of one channel: the bytes of a record whose end has not arrived."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class RecordDeserializer:
 
 
 class _SpillFile:
-    """A temporary file of one record, closed at the latest when nobody refers to it."""
+    """A temporary file of one record, closed at the latest with the last reference to it."""
 
     def __init__(self, directories: list[str]) -> None:
         self.size = 0

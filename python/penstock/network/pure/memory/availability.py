@@ -1,4 +1,4 @@
-"""A resource that is available or not, and those who wait for it to become so."""
+"""The availability of a resource, and the threads that wait for it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class AvailabilityFuture:
         return self._event.is_set()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Block until completed; return whether it is."""
+        """Wait for the completion; return False on a timeout."""
         return self._event.wait(timeout_seconds)
 
     def add_callback(self, callback: Callable[[], None]) -> None:
-        """Run ``callback`` upon completion, at once if it is completed already."""
+        """Run ``callback`` on completion, or at once if it is completed already."""
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
@@ -51,8 +51,8 @@ class AvailabilityFuture:
 class AvailabilityHelper:
     """Holds the current future.
 
-    The owner calls the mutating methods under its own lock and completes what they return after
-    leaving it.
+    The owner calls the mutating methods under its own lock, and completes the returned futures
+    after it has released the lock.
     """
 
     __slots__ = ("future",)
@@ -73,7 +73,7 @@ class AvailabilityHelper:
             self.future = AvailabilityFuture()
 
     def reset_available(self) -> AvailabilityFuture | None:
-        """Install a completed future; return the old one if someone may be waiting for it."""
+        """Install a completed future; return the old one if a thread may wait for it."""
         if self.future.is_done:
             return None
         old, self.future = self.future, AvailabilityFuture()

@@ -1,4 +1,4 @@
-"""A reference-counted view of a memory segment on its way through the network (internals M2)."""
+"""A reference-counted view of a memory segment that travels through the network (internals M2)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FREEING_RECYCLER = FreeingBufferRecycler()
 class Buffer:
     """A segment, its recycler, reader and writer index, and a count of references.
 
-    The count starts at 1.  The segment returns to the recycler exactly once, when the count
-    reaches 0; any touch afterwards raises IllegalStateError.
+    The count starts at 1.  The segment returns to the recycler exactly once, when the count reaches
+    0; any later access raises IllegalStateError.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Buffer:
 
     @property
     def is_recycled(self) -> bool:
-        """Return whether the segment went back."""
+        """Return whether the segment was recycled."""
         return self._references == 0
 
     def retain(self) -> Buffer:
@@ -230,7 +230,7 @@ class BufferSlice:
 
     @property
     def is_recycled(self) -> bool:
-        """Return whether the segment went back."""
+        """Return whether the segment was recycled."""
         return self.parent.is_recycled
 
     @property

@@ -27,7 +27,7 @@ FINISHED_EMPTY = -(2**31)
 
 
 def absolute_position(marker: int) -> int:
-    """Return the committed bytes that a marker stands for."""
+    """Return the number of committed bytes in a marker."""
     return 0 if marker == FINISHED_EMPTY else abs(marker)
 
 
@@ -55,7 +55,7 @@ class BufferBuilder:
 
     @property
     def max_capacity(self) -> int:
-        """Most bytes it takes."""
+        """The largest number of bytes that it accepts."""
         return self._buffer.capacity
 
     @property
@@ -79,7 +79,7 @@ class BufferBuilder:
         return self._finished
 
     def append(self, data: bytes | bytearray | memoryview) -> int:
-        """Copy what fits, invisible until ``commit``; return the number of bytes taken."""
+        """Copy the bytes that fit, invisible until ``commit``; return their number."""
         if self._finished:
             raise IllegalStateError("the buffer builder is finished")
         count = min(len(data), self._buffer.capacity - self._written)
@@ -90,9 +90,9 @@ class BufferBuilder:
         return count
 
     def append_record(self, data: bytes | bytearray | memoryview) -> bool:
-        """Append and publish a whole record if it leaves room behind it; else do nothing.
+        """Append and publish a whole record if room remains after it; else do nothing.
 
-        Records are far smaller than buffers as a rule, so this is the path that must be short.
+        Most records are far smaller than a buffer, so this path must be short.
         """
         end = self._written + len(data)
         if end >= self._buffer.capacity or self._finished:
@@ -102,38 +102,38 @@ class BufferBuilder:
         return True
 
     def commit(self) -> None:
-        """Publish what was appended."""
+        """Publish the appended bytes."""
         self._marker.value = self._written
 
     def append_and_commit(self, data: bytes | bytearray | memoryview) -> int:
-        """Append and publish; return the number of bytes taken."""
+        """Append and publish; return the number of appended bytes."""
         count = self.append(data)
         self.commit()
         return count
 
     def finish(self) -> int:
-        """Publish everything and close for writing, once; return the bytes written in all."""
+        """Publish everything and close for writing, once; return the total of written bytes."""
         if not self._finished:
             self._finished = True
             self._marker.value = -self._written if self._written else FINISHED_EMPTY
         return self._written
 
     def trim(self, size: int) -> None:
-        """Lower the capacity to ``size`` bytes, but not below what is written."""
+        """Lower the capacity to ``size`` bytes, but not below the number of written bytes."""
         self._buffer.capacity = min(max(size, self._written), self._buffer.segment.size)
 
     def create_buffer_consumer(self) -> BufferConsumer:
-        """Make the reading end, starting where the writer stands now."""
+        """Create the reading end, starting at the writer's current position."""
         return self._make_consumer(self._written)
 
     def create_buffer_consumer_from_beginning(self) -> BufferConsumer:
-        """Make the reading end, starting at the first byte."""
+        """Create the reading end, starting at the first byte."""
         return self._make_consumer(0)
 
     def close(self) -> None:
         """Drop the builder's reference; a second call does nothing."""
         if not self._closed:
-            # Nothing is written any more: the segment may be another's from now on.
+            # The writer stops here: the segment may belong to another owner from now on.
             self._closed = self._finished = True
             self._buffer.recycle()
 
@@ -173,12 +173,12 @@ class BufferConsumer:
 
     @classmethod
     def of_event(cls, event: bytes, data_type: DataType) -> BufferConsumer:
-        """Make the finished consumer of an event."""
+        """Create the finished consumer of an event."""
         return cls._finished(event_buffer(event, data_type))
 
     @classmethod
     def of_bytes(cls, data: bytes, data_type: DataType) -> BufferConsumer:
-        """Make the finished consumer of data outside of any pool."""
+        """Create the finished consumer of data outside of any pool."""
         segment = MemorySegment(bytearray(data))
         return cls._finished(Buffer(segment, FREEING_RECYCLER, data_type, len(data)))
 
@@ -209,7 +209,7 @@ class BufferConsumer:
         return absolute_position(self._marker.value)
 
     def build(self) -> BufferSlice:
-        """Return a retained slice of what was published since the last call, perhaps empty.
+        """Return a retained slice of the bytes published since the last call, perhaps empty.
 
         Raises:
             IllegalStateError: the consumer was closed.
@@ -223,7 +223,7 @@ class BufferConsumer:
         return piece
 
     def skip(self, count: int) -> int:
-        """Pass over up to ``count`` published bytes; return how many that were."""
+        """Skip up to ``count`` published bytes; return the number of skipped bytes."""
         if count < 0:
             raise IndexError(f"skip of {count} bytes")
         marker = self._cached_marker = self._marker.value
@@ -232,7 +232,7 @@ class BufferConsumer:
         return skipped
 
     def skip_partial_record(self) -> bool:
-        """Skip the leading partial record; False if it goes on in the next buffer."""
+        """Skip the leading partial record; return False if it continues in the next buffer."""
         length = self.partial_record_length
         if length == 0 or self._reader_position != 0 or not self.is_buffer:
             return True
@@ -248,7 +248,7 @@ class BufferConsumer:
 
         Raises:
             IllegalStateError: the consumer was closed.
-            IndexError: the position lies beyond what is written.
+            IndexError: the position lies beyond the written bytes.
         """
         self._check_open()
         if not 0 <= at <= self.written_bytes:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DebloatOptions:
-    """Bounds and pace.
+    """Bounds and rates of the adjustment.
 
     Attributes:
-        target_ms: how long processing everything in flight may take.
+        target_ms: the target time for processing all in-flight data.
         min_bytes: the smallest buffer size.
         max_bytes: the largest buffer size, that of a segment.
         start_bytes: the size before anything was measured.
@@ -32,7 +32,7 @@ class DebloatOptions:
 
 
 class BufferDebloater:
-    """Decides which buffer sizes a gate announces; pure arithmetic."""
+    """Computes the buffer sizes that a gate announces, without side effects."""
 
     def __init__(self, options: DebloatOptions) -> None:
         self._options = options
@@ -54,7 +54,7 @@ class BufferDebloater:
         buffers = max(1, buffers_in_use)
         desired = int(bytes_per_second * options.target_ms // 1000 * share)
         wanted = desired / buffers
-        # Growth is limited to doubling, so that one fast moment does not bloat the buffers.
+        # A size at most doubles, so that one fast moment does not bloat the buffers.
         wanted = min(wanted, 2 * self._average)
         average = self._average + self._weight * (wanted - self._average)
         self._average = min(max(average, options.min_bytes), options.max_bytes)
@@ -84,17 +84,17 @@ class ThroughputCalculator:
         self._last = 0
 
     def count(self, count: int) -> None:
-        """Bytes were processed."""
+        """Count processed bytes."""
         self._bytes += count
 
     def pause(self, now_ms: int) -> None:
-        """The input is empty: time does not count any more."""
+        """Stop the clock, since the input is empty."""
         if self._since_ms is not None:
             self._measured_ms += now_ms - self._since_ms
             self._since_ms = None
 
     def resume(self, now_ms: int) -> None:
-        """There is input again."""
+        """Restart the clock, since input is available again."""
         if self._since_ms is None:
             self._since_ms = now_ms
 
@@ -110,7 +110,7 @@ class ThroughputCalculator:
 
 
 class GateDebloating:
-    """Measures a gate and decides on sizes; a lock of its own, for any thread may ask."""
+    """Measures a gate and computes sizes; it has its own lock, since any thread may call it."""
 
     def __init__(self, options: DebloatOptions) -> None:
         self._lock = threading.Lock()
@@ -122,24 +122,24 @@ class GateDebloating:
         return time.monotonic_ns() // 1_000_000
 
     def on_buffer(self, count: int) -> None:
-        """A buffer was taken: there is input."""
+        """Count a buffer that was taken."""
         with self._lock:
             self._throughput.resume(self._now_ms())
             self._throughput.count(count)
 
     def on_empty(self) -> None:
-        """Nothing is left to take."""
+        """Stop the measurement, since the gate is empty."""
         with self._lock:
             self._throughput.pause(self._now_ms())
 
     def recalculate(self, buffers_in_use: int, share: float) -> int | None:
-        """Look at the pace since the last call; return the size to announce, if it changes."""
+        """Measure the rate since the last call; return the size to announce, if it changes."""
         with self._lock:
             pace = self._throughput.calculate(self._now_ms())
             return self._debloater.recalculate(pace, buffers_in_use, share)
 
     @property
     def figures(self) -> tuple[int, int]:
-        """The size announced last in bytes, and the time all in flight takes in milliseconds."""
+        """Return the announced size in bytes, and the ms that all in-flight data takes."""
         with self._lock:
             return self._debloater.announced_bytes, self._debloater.estimated_drain_ms

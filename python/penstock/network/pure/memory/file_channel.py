@@ -1,8 +1,8 @@
 """Writing and reading one temporary file of buffers or of blocks (internals M7).
 
 A buffer is stored as ``u32`` length and ``u8`` data type, big-endian, and its bytes; blocks are
-stored bare, the caller knows their sizes.  A failed request is kept and raised by the next call;
-closing waits for what is under way.
+stored bare, the caller knows their sizes.  The error of a failed request is stored and raised by
+the next call; closing waits for pending requests.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class _Channel:
         self._closed = False
 
     def _run(self, request: Callable[[], None], failed: Callable[[], None] = lambda: None) -> None:
-        """Do a request, or have it done; ``failed`` is called if that goes wrong.
+        """Run a request, here or in the thread; ``failed`` is called if it fails.
 
         Raises:
-            OSError: an earlier request failed, or this one if the caller does it.
+            OSError: an earlier request failed, or this one if it runs here.
         """
         with self._changed:
             if self._closed:
@@ -55,7 +55,7 @@ class _Channel:
             try:
                 request()
             except Exception as raised:
-                # Kept, whatever it is: the thread goes on for the other channels.
+                # Store any exception: the thread continues for the other channels.
                 error = raised
             with self._changed:
                 self._requests -= 1
@@ -80,13 +80,13 @@ class _Channel:
             raise type(self._error)(*self._error.args) from self._error
 
     def _wait(self) -> None:
-        """Wait until nothing is under way and raise what failed."""
+        """Wait for pending requests and raise the first failure."""
         with self._changed:
             self._changed.wait_for(lambda: self._requests == 0)
             self._check()
 
     def close(self) -> None:
-        """Wait until nothing is under way; a second call does nothing.
+        """Wait for pending requests; a second call does nothing.
 
         Raises:
             OSError: a request failed.
@@ -94,7 +94,7 @@ class _Channel:
         self._end(delete=False)
 
     def close_and_delete(self) -> None:
-        """Wait until nothing is under way and remove the file; a second call does nothing.
+        """Wait for pending requests and remove the file; a second call does nothing.
 
         Raises:
             OSError: a request failed, or the file cannot be removed.
@@ -176,7 +176,7 @@ class BufferFileReader(_Reading[tuple[int, bytes] | None]):
     """Reads the buffers of a file in order."""
 
     def request(self, capacity: int) -> None:
-        """Ask for the next buffer, which has ``capacity`` bytes at most.
+        """Request the next buffer, which has at most ``capacity`` bytes.
 
         Raises:
             OSError: an earlier request failed, or this one if it is synchronous.
@@ -187,7 +187,7 @@ class BufferFileReader(_Reading[tuple[int, bytes] | None]):
         """Wait for the buffer of the oldest request: data type and bytes, None at the file's end.
 
         Raises:
-            IllegalStateError: no buffer was asked for.
+            IllegalStateError: no buffer was requested.
             OSError: a request failed.
         """
         return self._take("buffer")
@@ -230,7 +230,7 @@ class BlockChannelReader(_Reading[bytes]):
     """Reads blocks of a file in order."""
 
     def request(self, size: int) -> None:
-        """Ask for the next ``size`` bytes.
+        """Request the next ``size`` bytes.
 
         Raises:
             OSError: an earlier request failed, or this one if it is synchronous.
@@ -241,7 +241,7 @@ class BlockChannelReader(_Reading[bytes]):
         """Wait for the block of the oldest request.
 
         Raises:
-            IllegalStateError: no block was asked for.
+            IllegalStateError: no block was requested.
             OSError: a request failed.
         """
         return self._take("block")

@@ -1,4 +1,4 @@
-"""Temporary files in temporary directories: who names them and cleans up (internals M7).
+"""Names and removal of temporary files in temporary directories (internals M7).
 
 Each directory has one writer thread and one reader thread, so requests of many channels on one
 disk queue up instead of competing; the queues are bounded.
@@ -41,7 +41,7 @@ class FileChannelId:
 
 
 class IOThread:
-    """A thread that does requests in the order in which they come."""
+    """A thread that runs requests in the order of their arrival."""
 
     def __init__(self, name: str) -> None:
         self._requests: queue.Queue[Callable[[], None] | None] = queue.Queue(_QUEUE_LENGTH)
@@ -62,7 +62,7 @@ class IOThread:
             self._requests.put(request)
 
     def stop(self) -> None:
-        """End after what is queued."""
+        """End after all queued requests."""
         with self._lock:
             if not self._stopped:
                 self._stopped = True
@@ -90,7 +90,7 @@ class _Directory:
 
 
 class IOManager:
-    """Owns temporary directories, names files in them and does their reading and writing."""
+    """Owns temporary directories, names their files, and reads and writes them."""
 
     def __init__(self, temp_directories: Sequence[str | os.PathLike[str]]) -> None:
         if not temp_directories:
@@ -118,7 +118,7 @@ class IOManager:
         return self._channel(index, f"{next(self._next_file):016x}.channel")
 
     def create_channel_enumerator(self) -> Iterator[FileChannelId]:
-        """Name files that belong together: a counter, in turn over the directories."""
+        """Return the names of related files: a counter, with directories in turn."""
         count = len(self._open())
         first, number = next(self._next_directory), next(self._next_file)
         return (
@@ -191,10 +191,10 @@ class IOManager:
         return blocks
 
     def close(self) -> None:
-        """End the threads after what is queued and remove the directories with all files.
+        """End the threads after all queued requests and remove the directories with all files.
 
         Raises:
-            OSError: a directory cannot be removed; the others are removed all the same.
+            OSError: a directory cannot be removed; the others are still removed.
         """
         self._closed = True
         directories, self._directories = self._directories, []
@@ -213,12 +213,12 @@ class IOManager:
         return self._directories
 
     def _writes(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
-        """Whom to give what is to be written; None to write it oneself."""
+        """Return the thread for writes to a directory; None if the caller writes."""
         writer = self._open()[channel.directory].writer
         return None if synchronous else writer.submit
 
     def _reads(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
-        """Whom to give what is to be read; None to read it oneself."""
+        """Return the thread for reads from a directory; None if the caller reads."""
         reader = self._open()[channel.directory].reader
         return None if synchronous else reader.submit
 
@@ -227,7 +227,7 @@ class IOManager:
 
 
 def _make_directory(parent: Path) -> Path:
-    """Make a directory that nobody else uses."""
+    """Create a directory that no other process uses."""
     parent.mkdir(parents=True, exist_ok=True)
     for _ in range(_NAMING_ATTEMPTS):
         path = parent / f"penstock-io-{os.getpid()}-p{next(_directory_numbers)}"

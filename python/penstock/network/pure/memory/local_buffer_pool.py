@@ -19,20 +19,21 @@ UNKNOWN_CHANNEL = -1
 
 
 class BufferListener(Protocol):
-    """Waits for one buffer of a pool that had none."""
+    """Waits for one buffer of an empty pool."""
 
     def notify_buffer_available(self, buffer: Buffer) -> bool:
-        """Take the buffer, or return False if it is no longer wanted.
+        """Accept the buffer, or return False if it is no longer needed.
 
-        Whoever raises has not taken it: it is recycled, and the exception goes on to who gave it.
+        If the listener raises, the buffer is recycled, and the exception reaches the caller that
+        returned it.
         """
 
     def notify_buffer_destroyed(self) -> None:
-        """No buffer will come: the pool was destroyed."""
+        """Stop waiting, since the pool was destroyed."""
 
 
 class _SubpartitionRecycler:
-    """Remembers which subpartition a segment was counted for."""
+    """Remembers the subpartition for which a segment was counted."""
 
     __slots__ = ("_channel", "_pool")
 
@@ -93,7 +94,7 @@ class LocalBufferPool:
 
     @property
     def num_buffers(self) -> int:
-        """The present target size."""
+        """The current target size."""
         return self._pool_size
 
     @property
@@ -103,12 +104,12 @@ class LocalBufferPool:
 
     @property
     def available_segments(self) -> int:
-        """Segments at hand."""
+        """The number of free segments in the pool."""
         return len(self._available)
 
     @property
     def used_segments(self) -> int:
-        """Segments that someone holds."""
+        """The number of segments in use."""
         with self._lock:
             return max(0, self._requested - len(self._available))
 
@@ -119,12 +120,12 @@ class LocalBufferPool:
 
     @property
     def is_available(self) -> bool:
-        """Return whether the next request is served and no subpartition is at its quota."""
+        """Return whether the next request succeeds and no subpartition is at its quota."""
         return self._availability.is_available
 
     @property
     def available_future(self) -> AvailabilityFuture:
-        """Completed while the pool is available, and for good once it is destroyed."""
+        """Completed while the pool is available, and permanently once it is destroyed."""
         with self._lock:
             return self._availability.future
 
@@ -133,7 +134,8 @@ class LocalBufferPool:
     def request_segment(self, channel: int = UNKNOWN_CHANNEL) -> MemorySegment | None:
         """Take a segment without waiting; None if there is none.
 
-        Quota and overdraft only make the pool unavailable: a record that was begun may end.
+        Quota and overdraft only make the pool unavailable: a record that was begun may be
+        completed.
 
         Raises:
             CancelTaskError: the pool was destroyed.
@@ -166,7 +168,7 @@ class LocalBufferPool:
             with self._lock:
                 future = self._availability.future
                 if self._available and not self._destroyed:
-                    # Unavailable by quota alone: a request is served nevertheless.
+                    # The pool is unavailable by quota only, so a request still succeeds.
                     continue
             future.wait()
 
@@ -189,7 +191,7 @@ class LocalBufferPool:
         return BufferBuilder(self.request_segment_blocking(channel), self._recycler(channel))
 
     def add_buffer_listener(self, listener: BufferListener) -> bool:
-        """Queue a listener for one buffer; False if one is at hand or none will ever be."""
+        """Queue a listener for a buffer; return False if one is free or the pool is destroyed."""
         with self._lock:
             if self._available or self._destroyed:
                 return False
@@ -199,11 +201,11 @@ class LocalBufferPool:
     # -- returns --------------------------------------------------------------------------
 
     def recycle(self, segment: MemorySegment) -> None:
-        """Take back a segment that was counted for no channel."""
+        """Recycle a segment that was counted for no channel."""
         self.recycle_segment(segment, UNKNOWN_CHANNEL)
 
     def recycle_segment(self, segment: MemorySegment, channel: int) -> None:
-        """Take back a segment: to the global pool if there are too many, else to who waits."""
+        """Recycle a segment: to the global pool if this pool has too many, else to a waiter."""
         waiting: AvailabilityFuture | None
         counted = channel
         while True:
@@ -265,7 +267,7 @@ class LocalBufferPool:
         """Wait until the pool holds ``count`` segments of its own, at most its minimum.
 
         Raises:
-            InsufficientBuffersError: they did not come within the request timeout.
+            InsufficientBuffersError: the segments did not arrive within the request timeout.
         """
         if not 0 <= count <= self.min_segments:
             raise ValueError(
@@ -276,7 +278,7 @@ class LocalBufferPool:
             missing = count - self._requested
         if missing <= 0:
             return
-        # The promise stands already, so the exclusive request must not count a second time.
+        # The minimum is reserved already, so the exclusive request must not count twice.
         segments = self._network_pool.borrow_segments(missing)
         with self._lock:
             settled = 0 if self._destroyed else min(len(segments), self._owed())
@@ -286,7 +288,7 @@ class LocalBufferPool:
             self.recycle_segment(segment, UNKNOWN_CHANNEL)
 
     def lazy_destroy(self) -> None:
-        """Return what is at hand, wake whoever waits; what is in use returns when recycled."""
+        """Return free segments and wake waiters; segments in use return when recycled."""
         with self._lock:
             if self._destroyed:
                 return
@@ -326,7 +328,7 @@ class LocalBufferPool:
         return segment
 
     def _owed(self) -> int:
-        """Segments of the minimum that the pool has not taken."""
+        """The number of segments of the minimum that the pool has not taken."""
         return max(0, self.min_segments - self._requested)
 
     def _take_excess(self) -> list[MemorySegment]:
@@ -337,7 +339,7 @@ class LocalBufferPool:
         return excess
 
     def _update_availability(self) -> AvailabilityFuture | None:
-        """Make the future agree with the state; return the one to complete, if any."""
+        """Update the future to match the state; return the future to complete, if any."""
         if not self._available and self._requested < self._pool_size:
             segment = self._fetch()
             if segment is not None:
@@ -352,7 +354,7 @@ class LocalBufferPool:
     def _watch_global(self) -> None:
         if not self._waiting_for_global and not self._network_pool.is_destroyed:
             self._waiting_for_global = True
-            # ``_finish`` registers: a completed future calls back at once, into our lock.
+            # ``_finish`` registers callbacks: a completed future calls back at once, into our lock.
             self._watch_is_due = True
 
     # -- outside the lock -----------------------------------------------------------------

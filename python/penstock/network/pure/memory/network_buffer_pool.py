@@ -1,13 +1,13 @@
 """All network segments of one TaskExecutor (internals M4).
 
 Two locks: ``_factory_lock`` guards the set of local pools and the count of required segments,
-``_lock`` the free segments.  Requests and returns of pooled segments take ``_lock`` alone, so
-they go on while pools are created.  Order: factory lock, then a local pool's lock, then
-``_lock``; futures are completed under none of the last two.
+``_lock`` the free segments.  Requests and returns of pooled segments take only ``_lock``, so they
+continue while pools are created.  Order: factory lock, then a local pool's lock, then ``_lock``;
+futures are completed under neither of the last two.
 
 ``_owed`` counts the promised segments (minima of pools, exclusive segments) that their owners
-have not taken yet.  Nobody else gets them: neither a pool that grows beyond its minimum nor an
-overdraft, which goes beyond the sizes that redistribution sets.
+have not taken yet.  No other request gets them: neither a pool that grows beyond its minimum nor an
+overdraft, which exceeds the sizes that redistribution sets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NetworkBufferPool:
         """Allocate ``num_segments`` segments of ``segment_size`` bytes at once.
 
         Raises:
-            OSError: other processes were to read them, and the system has no such memory.
+            OSError: shared memory was requested, and the system cannot provide it.
         """
         if num_segments < 0 or not 0 < segment_size < 2**31:
             raise ValueError(f"{num_segments} segments of {segment_size} bytes")
@@ -127,13 +127,14 @@ class NetworkBufferPool:
 
     @property
     def surplus_future(self) -> AvailabilityFuture:
-        """Completed while a segment is free that is owed to nobody."""
+        """Completed while a segment is free that is not promised to any owner."""
         return self._surplus.future
 
     def usage_message(self) -> str | None:
-        """A sentence for the log if the usage crossed 100 % since the last call, either way.
+        """Return a log message if the usage crossed 100 % since the last call, either way.
 
-        Or is twice what the last one said: each of a job's hundred tasks adds a little.
+        A usage of twice the last message's also counts: each of a job's hundred tasks adds a
+        little.
         """
         with self._factory_lock:
             percent = self._usage_percent()
@@ -166,8 +167,8 @@ class NetworkBufferPool:
         """Take a free segment, or None if there is none.
 
         Args:
-            promised: It is one of those that the caller was promised; else it must be owed to
-                nobody.
+            promised: True if the segment was promised to the caller; else it must not be promised
+                to any owner.
         """
         with self._lock:
             if not promised and len(self._free) <= self._owed:
@@ -178,7 +179,7 @@ class NetworkBufferPool:
             return segment
 
     def settle(self, count: int) -> None:
-        """Owe ``count`` segments less: they were taken, or the promise has ended."""
+        """Reduce the promised segments by ``count``: they were taken, or the promise has ended."""
         with self._lock:
             self._owed -= count
             waiting = self._refresh()
@@ -191,10 +192,10 @@ class NetworkBufferPool:
     def borrow_segments(self, count: int) -> list[MemorySegment]:
         """Take ``count`` segments that a local pool was promised, waiting for them.
 
-        The caller settles those that it still was owed when they came.
+        The caller settles the segments that were still promised to it on arrival.
 
         Raises:
-            InsufficientBuffersError: they did not come within the request timeout.
+            InsufficientBuffersError: the segments did not arrive within the request timeout.
         """
         segments: list[MemorySegment] = []
         try:
@@ -207,10 +208,10 @@ class NetworkBufferPool:
     # -- exclusive segments ---------------------------------------------------------------
 
     def request_unpooled_segments(self, count: int) -> list[MemorySegment]:
-        """Take ``count`` segments for good, waiting for them if they are promised but in use.
+        """Take ``count`` segments permanently; wait if they are promised but in use.
 
         Raises:
-            InsufficientBuffersError: they can never be had, or not within the request timeout.
+            InsufficientBuffersError: the pool is too small, or the request timed out.
             IllegalStateError: the pool was destroyed.
         """
         if count < 0:
@@ -240,7 +241,7 @@ class NetworkBufferPool:
         """Return exclusive segments; the local pools grow by them.
 
         Raises:
-            IllegalStateError: a segment is none of those, or was returned before.
+            IllegalStateError: a segment is not exclusive, or was returned before.
         """
         if not segments:
             return
@@ -283,7 +284,7 @@ class NetworkBufferPool:
         max_buffers_per_channel: int = UNBOUNDED,
         max_overdraft: int = 0,
     ) -> LocalBufferPool:
-        """Make a local pool that always gets ``min_segments`` and may get ``max_segments``.
+        """Create a local pool that always gets ``min_segments`` and may get ``max_segments``.
 
         Raises:
             InsufficientBuffersError: the minimum cannot be guaranteed.
@@ -360,7 +361,7 @@ class NetworkBufferPool:
         return segment
 
     def _refresh(self) -> Sequence[AvailabilityFuture | None]:
-        """Make both futures agree with what is free and owed; return those to complete."""
+        """Update both futures to match free and promised segments; return those to complete."""
         waiting = []
         for helper, available in (
             (self._availability, len(self._free) > 0),
@@ -405,7 +406,7 @@ class NetworkBufferPool:
             self._refresh()
 
     def _redistribute(self) -> None:
-        """Share what no one was promised, in proportion to what each pool can still take."""
+        """Distribute unpromised segments in proportion to each pool's remaining capacity."""
         free = self._total - self._required
         if free == 0:
             for pool in list(self._resizable):

@@ -52,7 +52,7 @@ class MemorySegment:
         Args:
             memory: Its first ``size`` bytes are the segment's.
             size: Length in bytes; None for all of the memory.
-            owner: Any object, kept beside the memory.
+            owner: Any object, stored with the memory.
             cleaner: Called once, by ``free``.
             gives_views: Whether ``wrap_range`` is allowed.
             strict_free: Whether a second ``free`` raises, for tests of ownership.
@@ -176,7 +176,7 @@ class MemorySegment:
         self._check_freed()
         if self._heap:
             raise IllegalStateError("segment does not represent off-heap memory")
-        # Their own: a view can be released.
+        # Return a new view, since the caller may release it.
         return self.view[:]
 
     def wrap_range(self, offset: int, length: int) -> memoryview:
@@ -225,7 +225,7 @@ class MemorySegment:
         try:
             scalar.pack_into(self.view, index, value)
         except OverflowError:
-            # A number that 32 bits do not hold becomes infinite, as in any narrowing.
+            # A number beyond 32 bits becomes infinite, as in any narrowing.
             scalar.pack_into(self.view, index, math.copysign(math.inf, value))
         except struct.error as error:
             kind = OverflowError if isinstance(value, int) and code not in "fd" else TypeError
@@ -309,7 +309,7 @@ class MemorySegment:
     def swap_bytes(
         self, scratch: bytearray, other: MemorySegment, offset: int, other_offset: int, count: int
     ) -> None:
-        """Exchange ``count`` bytes with another segment; nothing moves when it raises."""
+        """Exchange ``count`` bytes with another segment; an error leaves both unchanged."""
         if len(scratch) < count:
             raise IndexError(f"scratch of {len(scratch)} bytes for {count}")
         self._check_pair(other)
@@ -328,7 +328,7 @@ class MemorySegment:
         length: int,
         other_length: int | None = None,
     ) -> int:
-        """Compare as unsigned bytes; with two lengths a common prefix decides for the shorter."""
+        """Compare as unsigned bytes; after a common prefix, the shorter range is smaller."""
         common = length if other_length is None else min(length, other_length)
         self._check_pair(other)
         self._check(offset, common)

@@ -1,8 +1,7 @@
 """Memory that other processes of this host can map (docs/formats/same-host.md).
 
 It is a file without a name, sealed against changes of its size and against writers other than its
-owner: whoever has mapped it can read all of it for as long as he likes, also when the owner is
-gone.
+owner.  A process that has mapped it can read all of it at any time, even after the owner has ended.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ _F_SEAL_FUTURE_WRITE = 0x10
 
 
 class SharedMemory:
-    """Zeroed memory of this process that others may map; pages are resident once touched.
+    """Zeroed memory of this process that others may map; pages become resident on first use.
 
-    It is unmapped with the last view of it, so ``close`` may come before segments are returned.
+    It is unmapped with its last view, so ``close`` may be called before segments are returned.
     """
 
     def __init__(self, size: int) -> None:
-        """Make at least ``size`` bytes.
+        """Allocate at least ``size`` bytes.
 
         Raises:
-            OSError: the system refuses such memory.
+            OSError: the system does not provide such memory.
         """
         if not hasattr(os, "memfd_create"):
             raise OSError(errno.ENOSYS, "this system has no files without names")
@@ -40,14 +39,14 @@ class SharedMemory:
             os.ftruncate(self.descriptor, pages * mmap.PAGESIZE)
             self.view = memoryview(mmap.mmap(self.descriptor, pages * mmap.PAGESIZE))
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-            # Behind the mapping: from here on nobody gets another one that he can write to.
+            # After the mapping, so that nobody gets another writable one.
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | _F_SEAL_FUTURE_WRITE)
         except OSError:
             os.close(self.descriptor)
             raise
 
     def close(self) -> None:
-        """Show it to nobody any more."""
+        """Stop sharing the memory."""
         self.view = memoryview(b"")
         os.close(self.descriptor)
 
@@ -66,10 +65,10 @@ class ForeignMemory:
     """The ``SharedMemory`` of another process, to be read."""
 
     def __init__(self, descriptor: int) -> None:
-        """Map it, if it can never have fewer bytes than now.
+        """Map the memory, if its size can never decrease.
 
         Raises:
-            CorruptStreamError: the file is no such memory.
+            CorruptStreamError: the file is not sealed shared memory.
             OSError: the system cannot map it.
         """
         try:

@@ -44,7 +44,7 @@ _ENOUGH_BACKLOG = 1024
 
 
 class PartitionFile:
-    """The buffers of all subpartitions of one partition, in the order they were finished."""
+    """The buffers of all subpartitions of one partition, in the order of their completion."""
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._lock = threading.Lock()
@@ -67,14 +67,14 @@ class PartitionFile:
                 self.error = NetworkError(
                     f"writing a blocking partition into io.tmp.dirs, after {offset} bytes: {error}"
                 )
-                # What is written is of no use to anybody.
+                # The written data is of no further use.
                 self._file.close()
                 self._file = None
                 return None
             return offset
 
     def read(self, offset: int, size: int) -> bytearray | None:
-        """Read what was written; None once released.
+        """Read written data; None once released.
 
         Raises:
             NetworkError: the file cannot be read.
@@ -91,7 +91,7 @@ class PartitionFile:
         return data
 
     def release(self) -> None:
-        """Give the space back; a second call does nothing."""
+        """Free the space; a second call does nothing."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -102,7 +102,7 @@ def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
     """Open a file in the first directory that allows it, beginning at a random one.
 
     Raises:
-        NetworkError: none does.
+        NetworkError: no directory allows it.
     """
     candidates: list[str | None] = random.sample(directories, len(directories)) or [None]
     failure: OSError | None = None
@@ -123,7 +123,7 @@ class Extent(NamedTuple):
 
 
 class BlockingSubpartition(Subpartition):
-    """An index into the partition's file, and what is not in the file yet."""
+    """An index into the partition's file, and the elements that are not in the file yet."""
 
     def __init__(self, index: int, parent: ResultPartition, file: PartitionFile) -> None:
         super().__init__(index, parent)
@@ -138,7 +138,7 @@ class BlockingSubpartition(Subpartition):
     # -- the writing side -----------------------------------------------------------------
 
     def add(self, consumer: BufferConsumer, partial_record_length: int = 0) -> int:
-        """Take a consumer; return the buffer size wanted next, or REFUSED (it is closed)."""
+        """Add a consumer; return the next buffer size, or REFUSED (the consumer is closed)."""
         del partial_record_length
         with self._lock:
             refused = self._ended or self._released
@@ -151,7 +151,7 @@ class BlockingSubpartition(Subpartition):
         return _ANY_SIZE
 
     def flush(self) -> None:
-        """Move what is finished to the file, so that its buffers return to the pool."""
+        """Write finished buffers to the file, so that they return to the pool."""
         with self._lock:
             self._write_finished()
 
@@ -163,7 +163,7 @@ class BlockingSubpartition(Subpartition):
             self._ended = True
 
     def publish(self) -> None:
-        """The whole partition is in the file: readers may begin."""
+        """Allow reads, since the whole partition is in the file."""
         with self._lock:
             self._published = not self._released
             views = list(self._views)
@@ -188,7 +188,7 @@ class BlockingSubpartition(Subpartition):
     def _write_finished(self) -> None:
         while self._pending:
             consumer = self._pending[0]
-            # Looks at the writer's marker; ``is_finished`` alone may be behind.
+            # Read the writer's marker, since ``is_finished`` may be outdated.
             consumer.skip(0)
             if not consumer.is_finished:
                 return
@@ -203,7 +203,7 @@ class BlockingSubpartition(Subpartition):
     # -- the reading side -----------------------------------------------------------------
 
     def create_read_view(self, listener: AvailabilityListener) -> BlockingSubpartitionView:
-        """Make a view; each begins at the beginning.
+        """Create a view, which reads from the beginning.
 
         Raises:
             PartitionNotFoundError: the subpartition was released.
@@ -221,13 +221,13 @@ class BlockingSubpartition(Subpartition):
         return view
 
     def forget(self, view: BlockingSubpartitionView) -> None:
-        """A reader has gone."""
+        """Forget a reader."""
         with self._lock:
             if view in self._views:
                 self._views.remove(view)
 
     def extents(self) -> list[Extent]:
-        """Return the index; empty until the partition is whole."""
+        """Return the index; empty until the partition is complete."""
         return self._extents if self._published else []
 
     def read(self, extent: Extent) -> Buffer | None:
@@ -242,7 +242,7 @@ class BlockingSubpartition(Subpartition):
 
     @property
     def num_queued(self) -> int:
-        """Elements that are not in the file yet."""
+        """The number of elements that are not in the file yet."""
         return len(self._pending)
 
 
@@ -283,7 +283,7 @@ class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
         """Continue after a blocking event.
 
         Raises:
-            IllegalStateError: nothing had blocked it.
+            IllegalStateError: the subpartition is not blocked.
         """
         if not self._blocked:
             raise IllegalStateError(f"subpartition {self._subpartition.index} is not blocked")
@@ -301,6 +301,6 @@ class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
         """Do nothing: buffers in a file already have their size."""
 
     def release_all_resources(self) -> None:
-        """The reader is done; the data stays for others."""
+        """End the reader; the data stays for others."""
         self._released = True
         self._subpartition.forget(self)

@@ -17,7 +17,7 @@ class TimedFlush(Protocol):
 
 
 class OutputFlusher:
-    """One daemon thread for all partitions of an environment; it sleeps while nothing is due.
+    """One daemon thread for all partitions of an environment; it sleeps until a flush is due.
 
     A partition schedules itself with its first record after a flush, so that partitions without
     data cost nothing and no record waits longer than the timeout.

@@ -13,7 +13,7 @@ PartitionListener = Callable[[ResultPartition], None]
 
 
 class ResultPartitionManager:
-    """Finds partitions; a consumer that comes early leaves a listener."""
+    """Finds partitions; a consumer that requests one early registers a listener."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,7 +21,7 @@ class ResultPartitionManager:
         self._listeners: dict[bytes, list[PartitionListener]] = {}
 
     def register(self, partition: ResultPartition) -> None:
-        """Make a partition known.
+        """Register a partition.
 
         Raises:
             IllegalStateError: its id is taken.
@@ -35,7 +35,7 @@ class ResultPartitionManager:
             listener(partition)
 
     def unregister(self, partition: ResultPartition) -> None:
-        """Forget a released partition; another one with its id stays."""
+        """Unregister a released partition, but not another one with the same id."""
         with self._lock:
             if self._partitions.get(partition.partition_id) is partition:
                 del self._partitions[partition.partition_id]
@@ -43,7 +43,7 @@ class ResultPartitionManager:
     def find_or_listen(
         self, partition_id: bytes, listener: PartitionListener
     ) -> ResultPartition | None:
-        """Return the partition, or None and call ``listener`` when it is registered."""
+        """Return the partition; if None, ``listener`` is called when it is registered."""
         with self._lock:
             partition = self._partitions.get(partition_id)
             if partition is None:
@@ -51,10 +51,11 @@ class ResultPartitionManager:
             return partition
 
     def publish_task_event(self, partition_id: bytes, event: bytes) -> None:
-        """Keep an event for the task that writes a partition.
+        """Queue an event for the task that writes a partition.
 
         Raises:
-            IllegalStateError: there is no such partition here, or its task lets too many wait.
+            IllegalStateError: the partition is not in this process, or its task has too many unread
+                events.
         """
         with self._lock:
             partition = self._partitions.get(partition_id)
@@ -63,7 +64,7 @@ class ResultPartitionManager:
         partition.task_events.push(event)
 
     def remove_listener(self, partition_id: bytes, listener: PartitionListener) -> bool:
-        """Forget a listener; False if it has been called already."""
+        """Remove a listener; return False if it was called already."""
         with self._lock:
             listeners = self._listeners.get(partition_id, [])
             if listener not in listeners:

@@ -1,8 +1,7 @@
-"""Number of buffers that may wait for a reader: at most what it reads in a second.
+"""The number of buffers that may wait for a reader: at most as many as it reads in a second.
 
-A reader that is quick has the whole quota.  What waits for a slow one is in the way of checkpoint
-barriers, and nothing is won by it: two buffers keep a reader busy that needs half a second for
-each.
+A fast reader has the whole quota.  Buffers that wait for a slow reader delay checkpoint barriers
+without any gain: two buffers keep a reader busy that needs half a second for each.
 """
 
 from typing import Final
@@ -18,7 +17,7 @@ TARGET_NS: Final = 1_000_000_000
 
 
 class ReaderPace:
-    """Follows one reader; pure arithmetic: the caller counts full buffers and knows the time."""
+    """Measures one reader: the caller counts full buffers and passes the time."""
 
     def __init__(self) -> None:
         self._since_ns: int | None = None
@@ -27,7 +26,7 @@ class ReaderPace:
         self._changed = False
 
     def on_taken(self, now_ns: int) -> None:
-        """The reader has taken a full buffer."""
+        """Count a full buffer that the reader took."""
         if self._since_ns is None:
             self._since_ns, self._taken = now_ns, 0
             return
@@ -42,15 +41,15 @@ class ReaderPace:
         self._quota = quota
 
     def take_change(self) -> int | None:
-        """The quota, if it has changed since this was asked last."""
+        """Return the quota if it has changed since the last call."""
         changed, self._changed = self._changed, False
         return self._quota if changed else None
 
     def restart(self) -> None:
-        """The time since the last buffer was not the reader's own."""
+        """Restart the measurement, since the reader did not cause the last delay."""
         self._since_ns = None
 
     @property
     def is_slow(self) -> bool:
-        """Return whether less may wait than for a quick reader."""
+        """Return whether fewer buffers may wait than for a fast reader."""
         return self._quota < MAX_BUFFERS_PER_CHANNEL

@@ -100,10 +100,10 @@ class ResultPartition:
         return f"partition {self.partition_id.hex()}"
 
     def attach(self, writer: RecordWriter) -> None:
-        """Say who writes the records.
+        """Attach the record writer.
 
         Raises:
-            IllegalStateError: another record writer does.
+            IllegalStateError: another record writer is attached.
         """
         if self._writer() is not None:
             raise IllegalStateError("the result partition has a record writer already")
@@ -133,14 +133,14 @@ class ResultPartition:
             self._flusher.schedule(self, self.flush_timeout_ms)
 
     def _append(self, subpartition: int, builder: BufferBuilder | None, view: memoryview) -> None:
-        """Write over as many buffers as it takes."""
+        """Write a record over as many buffers as necessary."""
         if not len(view):
             return
         if builder is None:
             builder = self._request_builder(subpartition)
             self._add_builder(subpartition, builder, 0, needed=len(view))
         elif builder.writable_bytes < len(view) and not self.pool.is_available:
-            # A debloated buffer grows while there is no other one to go on in.
+            # A debloated buffer grows if no other buffer is available to continue in.
             builder.trim(builder.written_bytes + len(view))
         written = builder.append_and_commit(view)
         while written < len(view):
@@ -160,8 +160,8 @@ class ResultPartition:
 
         Raises:
             CancelTaskError: the partition was failed or released.
-            IllegalStateError: the data type is not an event's, or EndOfPartition's, which `finish`
-                sends; the event has no size that events have; or the partition is finished.
+            IllegalStateError: the data type is not an event's, or is EndOfPartition's, which
+                `finish` sends; the size of the event is invalid; or the partition is finished.
         """
         kind = _event_type(data_type, event)
         if kind is DataType.END_OF_PARTITION:
@@ -195,9 +195,9 @@ class ResultPartition:
     def time_out_barrier(
         self, checkpoint_id: int, event: bytes, data_type: int
     ) -> list[list[bytes]]:
-        """Put an event with priority in place of a timeoutable barrier wherever that still waits.
+        """Replace a timeoutable barrier by an event with priority wherever it still waits.
 
-        Returns the contents of the data buffers that it overtakes by this, by subpartition.
+        Returns the contents of the data buffers that the event overtakes, by subpartition.
 
         Raises:
             IllegalStateError: the event has no priority, or the partition is a blocking one.
@@ -210,7 +210,7 @@ class ResultPartition:
         return overtaken
 
     def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
-        """Wait until the timeoutable barrier of a checkpoint waits for no reader any more."""
+        """Wait until every reader has taken the timeoutable barrier of a checkpoint."""
 
         def is_gone() -> bool:
             return not any(
@@ -222,15 +222,15 @@ class ResultPartition:
             return self._barriers.wait_for(is_gone, timeout_ms / 1000)
 
     def on_barrier_taken(self) -> None:
-        """A timeoutable barrier is no longer in its queue."""
+        """Wake waiters: a timeoutable barrier has left its queue."""
         with self._barriers:
             self._barriers.notify_all()
 
     def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
         """Restore a reader's in-flight data in front of everything written later.
 
-        The bytes lie outside of the pool's segments until they are read: a partition that had to
-        wait for its reader here could wait for one that waits for it.
+        The bytes are outside the pool's segments until they are read: if a partition waited for its
+        reader here, the two could wait for each other.
 
         Raises:
             CancelTaskError: the partition was failed or released.
@@ -255,7 +255,7 @@ class ResultPartition:
         kind: DataType,
         overtake: Callable[[PipelinedSubpartition, BufferConsumer], list[bytes]],
     ) -> list[list[bytes]]:
-        """Let an event overtake in every subpartition; return the contents of what it overtakes."""
+        """Let an event overtake in every subpartition; return the contents that it overtakes."""
         first = BufferConsumer.of_event(bytes(event), kind)
         overtaken: list[list[bytes]] = []
         try:
@@ -282,7 +282,7 @@ class ResultPartition:
                 subpartition.finish()
             self._check_written()
             self._publish()
-        # No builder is requested any more; buffers in flight return when they are consumed.
+        # No further builder is requested; buffers in flight return when they are consumed.
         self.pool.lazy_destroy()
 
     # -- flushing, any thread -------------------------------------------------------------
@@ -339,7 +339,7 @@ class ResultPartition:
             self._file.release()
 
     def on_consumed_subpartition(self, index: int) -> None:
-        """A reader is done with its subpartition; the last one releases the partition."""
+        """Count a reader that has finished; the last one releases the partition."""
         with self._state:
             self._unconsumed.discard(index)
             self._state.notify_all()
@@ -354,7 +354,7 @@ class ResultPartition:
     def create_subpartition_view(
         self, index: int, listener: AvailabilityListener
     ) -> AnySubpartitionView:
-        """Make a view of a subpartition, the only one of a pipelined one.
+        """Create a view of a subpartition; a pipelined subpartition has only one.
 
         Raises:
             IllegalStateError: a pipelined subpartition has a view, or had one.
@@ -388,7 +388,7 @@ class ResultPartition:
 
     @property
     def buffers_in_use(self) -> int:
-        """Segments of the pool that writer, queues or network hold."""
+        """The number of pool segments held by writer, queues or network."""
         return self.pool.used_segments
 
     @property
@@ -411,7 +411,7 @@ class ResultPartition:
         return sum(subpartition.total_buffers for subpartition in self.subpartitions)
 
     def next_task_event(self, timeout_ms: int) -> bytes | None:
-        """Return the next event that a consumer has sent to this task, or None.
+        """Return the next event that a consumer sent to this task, or None.
 
         Raises:
             CancelTaskError: the partition was released.
@@ -443,13 +443,13 @@ class ResultPartition:
             raise IllegalStateError(f"{self} is finished")
 
     def _check_written(self) -> None:
-        """A blocking partition that cannot be written as a whole must not be read in part."""
+        """Fail a blocking partition that cannot be written completely, so that no part is read."""
         if self._file is not None and (error := self._file.error) is not None:
             self.fail(str(error))
             raise NetworkError(str(error))
 
     def _publish(self) -> None:
-        """Let readers of a blocking partition begin; its writer waits for nobody."""
+        """Allow the readers of a blocking partition to begin."""
         if self._file is None:
             return
         for subpartition in self.subpartitions:
@@ -464,7 +464,7 @@ class ResultPartition:
         return CancelTaskError(f"{self} has been released{why}")
 
     def _request_builder(self, subpartition: int) -> BufferBuilder:
-        """Finish what the other mode left open, then take a builder, waiting for one."""
+        """Finish the builder that the other mode left open, then wait for a builder."""
         if subpartition == BROADCAST:
             for index in range(self.num_subpartitions):
                 self._finish_builder(index)
@@ -492,7 +492,7 @@ class ResultPartition:
                 wanted = [each.add(consumer.copy(), partial) for each in self.subpartitions]
             finally:
                 consumer.close()
-        # A refusal means that the reader went away; what is written for it is dropped.
+        # A refusal means that the reader has ended; data written for it is dropped.
         sizes = [size for size in wanted if size != REFUSED]
         if sizes:
             builder.trim(max(needed, min(sizes)))
@@ -513,7 +513,7 @@ class ResultPartition:
 
 
 def _event_type(data_type: int, event: bytes) -> DataType:
-    """The type of an event that may be sent."""
+    """Return the type of an event that may be sent."""
     try:
         kind = DataType(data_type)
     except ValueError as error:
@@ -526,7 +526,7 @@ def _event_type(data_type: int, event: bytes) -> DataType:
 
 
 def _priority_type(data_type: int, event: bytes) -> DataType:
-    """The type of an event that may overtake."""
+    """Return the type of an event that may overtake."""
     kind = _event_type(data_type, event)
     if not kind.has_priority:
         raise IllegalStateError(f"{kind.name} overtakes nothing")

@@ -58,7 +58,7 @@ class PipelinedSubpartition(Subpartition):
     # -- the writing side -----------------------------------------------------------------
 
     def add(self, consumer: BufferConsumer, partial_record_length: int = 0) -> int:
-        """Queue a consumer; return the buffer size wanted next, or REFUSED (it is closed)."""
+        """Queue a consumer; return the next buffer size, or REFUSED (the consumer is closed)."""
         return self._add(consumer, partial_record_length, finish=False)
 
     def finish(self) -> None:
@@ -73,10 +73,10 @@ class PipelinedSubpartition(Subpartition):
         return overtaken
 
     def time_out_barrier(self, checkpoint_id: int, consumer: BufferConsumer) -> list[bytes]:
-        """Put an element with priority in place of the timeoutable barrier of a checkpoint.
+        """Replace the timeoutable barrier of a checkpoint by an element with priority.
 
         Returns:
-            The contents of the data that it overtakes by this; nothing if the barrier has left.
+            The contents of the overtaken data; nothing if the barrier has left the queue.
         """
         with self._lock:
             waiting = list(self._buffers)
@@ -155,7 +155,7 @@ class PipelinedSubpartition(Subpartition):
         return size
 
     def flush(self) -> None:
-        """Make what is committed in the unfinished last buffer readable."""
+        """Make the committed bytes of the unfinished last buffer readable."""
         with self._lock:
             if not self._buffers or self._flush_requested:
                 return
@@ -184,10 +184,10 @@ class PipelinedSubpartition(Subpartition):
     # -- the reading side -----------------------------------------------------------------
 
     def create_read_view(self, listener: AvailabilityListener) -> PipelinedSubpartitionView:
-        """Make the only view.
+        """Create the only view.
 
         Raises:
-            IllegalStateError: there is or was one: pipelined data is read once.
+            IllegalStateError: a view exists or existed: pipelined data is read once.
             PartitionNotFoundError: the subpartition was released.
         """
         with self._lock:
@@ -207,7 +207,7 @@ class PipelinedSubpartition(Subpartition):
         return view
 
     def poll(self) -> BufferAndBacklog | None:
-        """Take the next slice, or None if nothing may be read now."""
+        """Return the next slice, or None if nothing can be read now."""
         drop: list[BufferConsumer | BufferSlice] = []
         try:
             with self._lock:
@@ -219,7 +219,7 @@ class PipelinedSubpartition(Subpartition):
                     item.close()
                 else:
                     item.recycle()
-        # A view has one reader, which polls by one thread: changes are applied in their order.
+        # A view has one reader, which polls with one thread, so changes are applied in order.
         if quota is not None:
             self._parent.pool.set_quota(self.index, quota)
         return taken
@@ -265,7 +265,7 @@ class PipelinedSubpartition(Subpartition):
         """Deliver again after a blocking event.
 
         Raises:
-            IllegalStateError: nothing had blocked it.
+            IllegalStateError: the subpartition is not blocked.
         """
         with self._lock:
             if not self._blocked:
@@ -295,13 +295,13 @@ class PipelinedSubpartition(Subpartition):
                 self._desired_size = size
 
     def release_view(self) -> None:
-        """The reader wants no more."""
+        """Release the view, since the reader needs no more data."""
         self._parent.on_consumed_subpartition(self.index)
 
     # -- state ----------------------------------------------------------------------------
 
     def on_barrier_taken(self) -> None:
-        """A timeoutable barrier is no longer in the queue."""
+        """Notify the parent that a timeoutable barrier has left the queue."""
         self._parent.on_barrier_taken()
 
     @property
@@ -349,7 +349,7 @@ class PipelinedSubpartition(Subpartition):
         backlog = self._backlog
         if not (self._flush_requested or self._finished or not self._buffers[-1].is_buffer):
             backlog = max(backlog - 1, 0)
-        # Buffers that the reader of a connection prepares would be filled ahead of it.
+        # A remote reader prepares a buffer for each reported one, filled ahead of slow readers.
         return min(backlog, 1) if self._pace.is_slow else backlog
 
 
@@ -406,11 +406,11 @@ class PipelinedSubpartitionView(SubpartitionView[PipelinedSubpartition]):
         return self._subpartition.availability_and_backlog(has_credit=has_credit)
 
     def notify_new_buffer_size(self, size: int) -> None:
-        """Pass the receiver's wish on."""
+        """Forward the receiver's buffer size."""
         self._subpartition.notify_new_buffer_size(size)
 
     def release_all_resources(self) -> None:
-        """The reader is done; a second call does nothing."""
+        """End the reader; a second call does nothing."""
         with self._lock:
             if self._released:
                 return

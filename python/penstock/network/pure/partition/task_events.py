@@ -21,11 +21,11 @@ _TYPE_ID = struct.Struct(">i")
 
 
 def check_task_event(event: bytes) -> None:
-    """Check that bytes are a task event that can be sent.
+    """Check that bytes are a valid task event.
 
     Raises:
-        CorruptStreamError: they are no task event.
-        IllegalStateError: they are too many.
+        CorruptStreamError: the bytes are not a task event.
+        IllegalStateError: the event is too long.
     """
     if len(event) < _TYPE_ID.size:
         raise CorruptStreamError(f"incomplete event: {len(event)} of 4 bytes")
@@ -57,10 +57,10 @@ class TaskEventQueue:
         self._released = False
 
     def push(self, event: bytes) -> None:
-        """Keep an event for the task.
+        """Queue an event for the task.
 
         Raises:
-            IllegalStateError: more waits than may, or the partition was released.
+            IllegalStateError: the queue is full, or the partition was released.
         """
         with self._changed:
             if self._released:
@@ -92,7 +92,7 @@ class TaskEventQueue:
             return event
 
     def release(self) -> None:
-        """Forget what waits and wake who waits."""
+        """Drop queued events and wake waiting threads."""
         with self._changed:
             self._released = True
             self._waiting.clear()

@@ -20,7 +20,7 @@ def next_sequence_number(number: int) -> int:
 
 
 class AvailabilityListener(Protocol):
-    """Learns that a view has something to poll.  Called from any thread, under no lock."""
+    """Is notified when a view can be polled.  Called from any thread, under no lock."""
 
     def notify_data_available(self) -> None:
         """Poll the view."""
@@ -31,7 +31,7 @@ class AvailabilityListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BufferAndBacklog:
-    """A polled buffer and what is known of those behind it."""
+    """A polled buffer and the known state of the following ones."""
 
     buffer: BufferSlice
     backlog: int
@@ -56,7 +56,7 @@ class Subpartition:
 
     @property
     def num_queued(self) -> int:
-        """Elements that wait in memory."""
+        """The number of queued elements in memory."""
         raise NotImplementedError
 
     @property
@@ -71,7 +71,7 @@ class Subpartition:
 
     @property
     def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
+        """The cause of the producer's failure, if it failed."""
         return self._parent.failure_cause
 
 
@@ -79,7 +79,7 @@ S = TypeVar("S", bound=Subpartition)
 
 
 class SubpartitionView(Generic[S]):
-    """A reader's handle on a subpartition, and whom it tells of data."""
+    """A reader's handle on a subpartition, with the listener for new data."""
 
     def __init__(self, subpartition: S, listener: AvailabilityListener) -> None:
         self._subpartition = subpartition
@@ -87,12 +87,12 @@ class SubpartitionView(Generic[S]):
         self._released = False
 
     def notify_data_available(self) -> None:
-        """Pass on to the reader; also when the producer is gone, which the reader sees then."""
+        """Notify the reader, even if the producer is gone: the reader detects that itself."""
         self._listener.notify_data_available()
 
     @property
     def num_queued(self) -> int:
-        """Elements that wait in memory."""
+        """The number of queued elements in memory."""
         return self._subpartition.num_queued
 
     @property
@@ -107,5 +107,5 @@ class SubpartitionView(Generic[S]):
 
     @property
     def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
+        """The cause of the producer's failure, if it failed."""
         return self._subpartition.failure_cause

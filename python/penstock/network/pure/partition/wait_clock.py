@@ -1,4 +1,4 @@
-"""Time that a writer has waited for buffers: hard backpressure (internals M25)."""
+"""The time that a writer waits for buffers: hard back pressure (internals M25)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WaitClock:
-    """Adds up waits, which are its ``with`` blocks; a wait that goes on counts up to now."""
+    """Adds up waits, which are its ``with`` blocks; a current wait counts up to now."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,12 +37,12 @@ class WaitClock:
 
     @property
     def total_ms(self) -> int:
-        """All the time until now, in milliseconds."""
+        """Return the total wait until now, in milliseconds."""
         with self._lock:
             return (self._total_ns + self._present_ns()) // 1_000_000
 
     def take_longest_ms(self) -> int:
-        """Return the longest wait since the last call, that which goes on included."""
+        """Return the longest wait since the last call, including a current one."""
         with self._lock:
             longest_ns = max(self._longest_ns, self._present_ns())
             self._longest_ns = 0

@@ -46,9 +46,9 @@ class PartitionRequestClient:
     The public methods may be called from any thread; they run on the loop's thread.  A
     connection without channels stays for later ones, until either environment closes.
 
-    A port that is besieged drops connections that have proved nothing, and may take this one for
-    such: it comes again, within the one deadline of its handshake.  An executor that is gone
-    refuses that, which is an answer.
+    A port under load drops unauthenticated connections, possibly including this one.  The client
+    then reconnects, within the single deadline of its handshake.  If the executor is gone, it
+    refuses the connection, which is a definite answer.
     """
 
     def __init__(
@@ -91,33 +91,33 @@ class PartitionRequestClient:
     # -- any thread -----------------------------------------------------------------------
 
     def request(self, channel: RemoteInputChannel) -> None:
-        """Ask for a channel's subpartition; connects first if need be."""
+        """Request a channel's subpartition; connect first if necessary."""
         self._post(lambda: self._request(channel))
 
     def notify_credit(self, channel: RemoteInputChannel) -> None:
-        """A channel has unannounced credit."""
+        """Announce a channel's credit."""
         self._post(lambda: self._send_credit(channel))
 
     def resume(self, channel: RemoteInputChannel) -> None:
-        """A channel continues after a blocking event."""
+        """Continue a channel after a blocking event."""
         self._post(lambda: self._send(channel, wire.ResumeConsumption(channel.receiver)))
 
     def send_task_event(self, channel: RemoteInputChannel, event: bytes) -> None:
-        """A channel's task has an event for the producing one."""
+        """Send an event of a channel's task to the producing task."""
         message = wire.TaskEventRequest(event, channel.partition_id, channel.receiver)
         self._post(lambda: self._send_in_order(channel, message))
 
     def announce_buffer_size(self, channel: RemoteInputChannel, size: int) -> None:
-        """A channel wants its next buffers to have ``size`` bytes."""
+        """Announce that a channel's next buffers should have ``size`` bytes."""
         message = wire.NewBufferSize(size, channel.receiver)
         self._post(lambda: self._send_in_order(channel, message))
 
     def cancel(self, channel: RemoteInputChannel) -> None:
-        """A channel was released."""
+        """Cancel the request of a released channel."""
         self._post(lambda: self._cancel(channel))
 
     def _post(self, call: Callable[[], None]) -> None:
-        # After the loop has ended there is no connection left to tell anything to.
+        # After the loop has ended, no connection remains.
         self._loop.post(call)
 
     # -- requests, on the loop ------------------------------------------------------------
@@ -149,7 +149,7 @@ class PartitionRequestClient:
         return max(1, round((deadline_s - time.monotonic()) * 1000))
 
     def _come_again(self) -> None:
-        """Dial once more after a pause, unless nobody needs it or there is no time left."""
+        """Reconnect after a pause, unless no channel needs it or the deadline has passed."""
         if not self._channels:
             self._unsent.clear()
             return
@@ -171,7 +171,8 @@ class PartitionRequestClient:
     def _on_connected(self, sock: socket.socket | None, code: int, failure: str) -> None:
         self._connecting = None
         if sock is None and code == errno.ECONNRESET:
-            # A refused connection means that the server is gone; a reset one, that it was there.
+            # A refused connection means that the server is gone; a reset means that it was
+            # reachable.
             self._come_again()
             return
         if sock is None:
@@ -182,7 +183,7 @@ class PartitionRequestClient:
                 )
             )
             return
-        # What two processes of one host say to each other never leaves it.
+        # Data between two processes of one host never leaves the host.
         tls = self._tls if sock.family != socket.AF_UNIX else None
         if self._handshake_deadline_s is None:
             self._handshake_deadline_s = time.monotonic() + self._handshake_timeout_ms / 1000
@@ -200,11 +201,11 @@ class PartitionRequestClient:
             self._connection = connection
 
     def descriptors_to_show(self) -> Sequence[int]:
-        """Consumers show nothing."""
+        """Return nothing: consumers share no memory."""
         return ()
 
     def on_open(self, shown: Sequence[int]) -> None:
-        """The peer has proved itself: map what it shows, send what was asked for meanwhile."""
+        """Map the authenticated peer's memory, and send the requests that were queued meanwhile."""
         if shown and self._connection is not None:
             try:
                 self._borrower = Borrower(shown)
@@ -235,7 +236,7 @@ class PartitionRequestClient:
             self._connection.send(message)
 
     def _send_in_order(self, channel: RemoteInputChannel, message: wire.Message) -> None:
-        """Send behind the channel's request, which may still wait for the connection."""
+        """Send after the channel's request, which may still wait for the connection."""
         if self._connection is not None and self._connection.is_open:
             self._send(channel, message)
         else:
@@ -256,7 +257,7 @@ class PartitionRequestClient:
     # -- arrivals, on the loop ------------------------------------------------------------
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
-        """Find room for a payload; without a channel it is skipped."""
+        """Return the buffer for a payload; None, to skip it, if its channel is gone."""
         data_type = _data_type(header)
         if header.is_compressed and data_type.is_event:
             raise CorruptStreamError("a compressed event")
@@ -271,7 +272,7 @@ class PartitionRequestClient:
         return None if self._incoming is None else self._incoming.segment.view[: header.size]
 
     def on_buffer_complete(self, header: wire.BufferHeader) -> None:
-        """Hand a payload to its channel."""
+        """Pass a payload to its channel."""
         buffer, self._incoming = self._incoming, None
         channel = self._channels.get(header.receiver)
         if buffer is not None:
@@ -285,7 +286,7 @@ class PartitionRequestClient:
             channel.on_empty_buffer(header.sequence_number, header.backlog)
 
     def on_message(self, message: wire.Message) -> None:
-        """Serve a message of the producer."""
+        """Handle a message of the producer."""
         match message:
             case wire.BacklogAnnouncement():
                 channel = self._channels.get(message.receiver)
@@ -299,7 +300,7 @@ class PartitionRequestClient:
                 raise CorruptStreamError(f"{type(message).__name__} is no server's message")
 
     def _on_reference(self, reference: wire.BufferReference) -> None:
-        """Copy what a reference refers to into a buffer of its channel."""
+        """Copy a referenced buffer into a buffer of its channel."""
         header, borrower = reference.header, self._borrower
         if borrower is None:
             raise CorruptStreamError("a reference to memory not shown")
@@ -319,7 +320,7 @@ class PartitionRequestClient:
         channel.on_buffer(buffer, header.sequence_number, header.backlog)
 
     def _return_references(self) -> None:
-        """Tell the producer, once a turn of the loop, which buffers it may use again."""
+        """Return references to the producer, once per turn of the loop."""
         if self._borrower is not None and self._connection is not None:
             count = self._borrower.take_owed()
             if count:
@@ -344,7 +345,7 @@ class PartitionRequestClient:
         channel.fail(kind(text))
 
     def _may_retry(self, channel: RemoteInputChannel) -> bool:
-        """The producer has waited its time already, so a retry is immediate."""
+        """Return whether to retry at once: the producer has already waited for the partition."""
         waited = self._waited_ms[channel.receiver] + self._partition_request_timeout_ms
         self._waited_ms[channel.receiver] = waited
         return waited < 2 * self._max_backoff_ms
@@ -354,14 +355,14 @@ class PartitionRequestClient:
         self._waited_ms.pop(channel.receiver, None)
 
     def on_writable(self) -> None:
-        """Requests are small; nothing waits for room."""
+        """Do nothing: requests are small and never wait for space."""
 
     # -- end ------------------------------------------------------------------------------
 
     def on_closed(self, error: Exception | None) -> None:
-        """Every channel of the connection fails, unless it was dropped before it was open.
+        """Fail every channel, unless the connection was dropped before it was open.
 
-        A payload that had begun is dropped.
+        An incomplete payload is dropped.
         """
         was_open = self._connection is not None and self._connection.was_open
         self._connection = None
@@ -401,10 +402,10 @@ class PartitionRequestClient:
 
 
 def _decompress(buffer: Buffer) -> None:
-    """Put the content of a compressed buffer in its place.
+    """Replace a compressed buffer by its content.
 
     Raises:
-        CorruptStreamError: it cannot be read; the buffer goes back.
+        CorruptStreamError: it cannot be decompressed; the buffer is recycled.
     """
     try:
         content = lz4.decompress(bytes(buffer.view()), buffer.capacity)
@@ -449,7 +450,7 @@ class ConnectionManager:
         self._clients: dict[tuple[str, int], PartitionRequestClient] = {}
 
     def client_for(self, address: tuple[str, int]) -> PartitionRequestClient:
-        """Return the client of an address; it connects when it has something to ask."""
+        """Return the client of an address; it connects with its first request."""
         address = (address[0], address[1])
         client = PartitionRequestClient(
             self._loop,

@@ -1,4 +1,4 @@
-"""A connection before it stands."""
+"""A connection attempt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Connecting:
-    """A socket on its way to the peer."""
+    """A socket that connects to the peer."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class Connecting:
         loop.register(self._socket, selectors.EVENT_WRITE, self)
 
     def on_ready(self, mask: int) -> None:
-        """The attempt succeeded or failed."""
+        """Handle the success or failure of the attempt."""
         del mask
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         self._end(code, os.strerror(code))
 
     def abort(self) -> None:
-        """Give up without telling anyone."""
+        """Abort without a notification."""
         self._done = lambda sock, *_: sock.close() if sock is not None else None
         self._end(errno.ECANCELED, "aborted")
 

@@ -37,7 +37,7 @@ SEND_WATERMARK_BYTES = 256 << 10
 
 _SOCKET_OPTIONS = {
     "TCP_NODELAY": 1,
-    # A peer that vanished without a word (half-open connection) is noticed within half a minute.
+    # A peer that vanished silently (half-open connection) is detected within half a minute.
     "TCP_KEEPIDLE": 15,
     "TCP_KEEPINTVL": 5,
     "TCP_KEEPCNT": 3,
@@ -51,7 +51,7 @@ def _configure(sock: socket.socket) -> None:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SOCKET_OPTIONS.items():
-        # Linux has all of them; elsewhere the ones that exist are set.
+        # Linux has all of these options; elsewhere, set those that exist.
         if (option := getattr(socket, name, None)) is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
@@ -60,25 +60,25 @@ class ConnectionHandler(Protocol):
     """The role of a connection: server or client.  Called on the loop's thread."""
 
     def descriptors_to_show(self) -> Sequence[int]:
-        """Return what goes to a peer of this host along with the server's proof."""
+        """Return descriptors that the server's proof carries to a peer on this host."""
 
     def on_open(self, shown: Sequence[int]) -> None:
-        """The peer has proved itself, and has shown descriptors that are closed afterwards."""
+        """Start after the authentication; the peer's descriptors are closed after this call."""
 
     def on_message(self, message: wire.Message) -> None:
-        """A message arrived."""
+        """Handle a message."""
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
-        """Return where a payload goes, or None to skip it."""
+        """Return the target of a payload, or None to skip it."""
 
     def on_buffer_complete(self, header: wire.BufferHeader) -> None:
-        """A payload arrived."""
+        """Handle a complete payload."""
 
     def on_writable(self) -> None:
-        """More may be sent."""
+        """Send more, since the socket is writable."""
 
     def on_closed(self, error: Exception | None) -> None:
-        """The connection is gone; None if this end closed it."""
+        """Handle the end of the connection; the error is None if this end closed it."""
 
 
 class Connection:
@@ -97,19 +97,18 @@ class Connection:
         tls: TlsSession | None,
         drops: Drops | None = None,
     ) -> None:
-        """Begins the handshake; `is_closed` says whether it has failed already.
+        """Begin the handshake; `is_closed` is true if it has failed already.
 
         Args:
             loop: serves the socket.
             sock: connected; the connection takes it over.
             peer: for messages.
-            handshake: this end's.
-            handler: what the connection is for.
-            accepts_buffers: whether the peer may send some.
-            handshake_timeout_ms: for the peer to prove itself, all in all.
-            tls: encrypts, if that is asked for.
-            drops: logs why peers are dropped that have not proved themselves, if they are the
-                ones that connected.
+            handshake: the handshake of this end.
+            handler: the role of the connection.
+            accepts_buffers: whether the peer may send buffers.
+            handshake_timeout_ms: the total time in which the peer must authenticate.
+            tls: encrypts the connection; None for plain text.
+            drops: logs why unauthenticated peers are dropped, for accepted connections.
         """
         self._drops = drops
         self._loop = loop
@@ -145,17 +144,17 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the peer has proved itself and the connection stands."""
+        """Return whether the peer is authenticated and the connection is open."""
         return self._handshake is None and not self._closed
 
     @property
     def was_open(self) -> bool:
-        """Return whether the peer has proved itself, also of a connection that has ended since."""
+        """Return whether the peer was authenticated, even if the connection has ended since."""
         return self._handshake is None
 
     @property
     def is_writable(self) -> bool:
-        """Return whether it is worth to send more."""
+        """Return whether more data should be queued now."""
         return self.is_open and self._outgoing_bytes < SEND_WATERMARK_BYTES
 
     def send(self, message: wire.Message) -> None:
@@ -176,7 +175,7 @@ class Connection:
             self._enqueue(payload, done)
 
     def flush(self) -> None:
-        """Send what is queued, as far as the socket takes it."""
+        """Send queued data, as far as the socket accepts it."""
         self._write()
 
     def close_when_sent(self) -> None:
@@ -186,12 +185,12 @@ class Connection:
             self.close(None)
 
     def drop(self, reason: str) -> None:
-        """Close for the good of others, and say so."""
+        """Close to make room for other connections, and log it."""
         self._log_drop(reason)
         self.close(AuthenticationError(f"{reason} (on the connection with '{self.peer}')"))
 
     def close(self, error: Exception | None) -> None:
-        """Close now; the handler learns why, once."""
+        """Close now and notify the handler once, with the cause."""
         if self._closed:
             return
         self._closed = True
@@ -211,7 +210,7 @@ class Connection:
     def on_ready(self, mask: int) -> None:
         """Serve the socket."""
         if self._closed:
-            # Something else of this turn has ended it.
+            # Another event of this turn has ended the connection.
             return
         if mask & selectors.EVENT_READ:
             self._read()
@@ -234,7 +233,7 @@ class Connection:
             try:
                 self._consume(self._decrypt(buffer[:count]))
             except (NetworkError, AuthenticationError, IllegalStateError) as error:
-                # Its text alone: whoever kept the error would keep the buffers in its frames.
+                # Keep only the text: the error itself would keep the buffers in its frames alive.
                 text = str(error)
                 self._log_drop(text)
                 self.close(type(error)(f"{text} (on the connection with '{self.peer}')"))
@@ -243,7 +242,7 @@ class Connection:
 
     def _receive(self, into: memoryview) -> int:
         if self._handshake is None or not self._awaits_descriptors:
-            # Descriptors that nobody waits for are closed by the kernel.
+            # The kernel closes descriptors that are not received.
             return self._socket.recv_into(into)
         count, shown = same_host.receive(self._socket, into)
         self._shown += shown
@@ -265,7 +264,7 @@ class Connection:
         try:
             plaintext = tls.open(data)
         finally:
-            # After a failure too: it tells the peer why.
+            # Also after a failure, since the alert tells the peer the cause.
             self._send_of_tls(tls)
         if self._handshake is not None and tls.is_established and not was_established:
             self._greet(self._handshake)
@@ -304,7 +303,7 @@ class Connection:
             self._decoder.feed(data)
 
     def _answer(self, answer: bytes, *, is_proof: bool) -> None:
-        # The descriptors belong to the proof, so nothing may wait before it.
+        # The descriptors belong to the proof, so no data may be queued before it.
         if is_proof and self._socket.family == socket.AF_UNIX and not self._outgoing:
             answer = self._show(answer)
         if answer:
@@ -312,7 +311,7 @@ class Connection:
             self._write()
 
     def _show(self, proof: bytes) -> bytes:
-        """Send a proof with descriptors, if there are any; return what is left to send."""
+        """Send a proof with its descriptors, if any; return the remaining bytes."""
         descriptors = self._handler.descriptors_to_show()
         if not descriptors:
             return proof
@@ -330,7 +329,7 @@ class Connection:
         if self._tls is not None:
             data = self._tls.seal(data)
             if done is not None:
-                # What is sent is the ciphertext; the buffer has served.
+                # The ciphertext is sent, so the buffer is no longer needed.
                 done()
                 done = None
         self._append(data, done)

@@ -39,7 +39,7 @@ class Timer:
         self._call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Do not call."""
+        """Cancel the call."""
         self._call = None
 
     def fire(self) -> None:
@@ -83,7 +83,7 @@ class EventLoop:
             if self._wake_sent:
                 return True
             self._wake_sent = True
-            # One byte at most is under way, so the socket never fills.
+            # At most one byte is in flight, so the socket never fills.
             self._wake_send.send(_WAKE)
         return True
 
@@ -98,7 +98,7 @@ class EventLoop:
         self._selector.register(sock, mask, handler)
 
     def modify(self, sock: socket.socket, mask: int, handler: SocketHandler) -> None:
-        """Change what is watched."""
+        """Change the watched events."""
         self._selector.modify(sock, mask, handler)
 
     def unregister(self, sock: socket.socket) -> None:
@@ -106,7 +106,7 @@ class EventLoop:
         self._selector.unregister(sock)
 
     def close(self, before: Callable[[], None]) -> None:
-        """Run what is posted, then ``before``, then end the thread and wait for it."""
+        """Run all posted calls, then ``before``; end the thread and wait for it."""
 
         def end() -> None:
             try:
@@ -147,7 +147,7 @@ class EventLoop:
 
     @staticmethod
     def _guard(call: Callable[[], None]) -> None:
-        """Keep the loop alive for the other connections when a handler has a defect."""
+        """Keep the loop alive for other connections if a handler raises."""
         try:
             call()
         except Exception:

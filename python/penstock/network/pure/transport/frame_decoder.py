@@ -1,6 +1,6 @@
-"""Cuts a byte stream into frames, whatever pieces it arrives in (internals M17).
+"""Splits a byte stream into frames, whatever pieces it arrives in (internals M17).
 
-The payload of a BufferResponse goes straight to where the sink wants it; all other frames are
+The payload of a BufferResponse is written directly to the sink's target; all other frames are
 gathered first.  Lengths are checked before anything is allocated.
 """
 
@@ -13,16 +13,16 @@ from penstock.network.pure.wire import messages as wire
 
 
 class FrameSink(Protocol):
-    """Receives what the decoder finds."""
+    """Receives decoded frames."""
 
     def on_message(self, message: wire.Message) -> None:
-        """Take a message that is not a BufferResponse."""
+        """Handle a message that is not a BufferResponse."""
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
-        """Return where the payload goes (exactly its size), or None to skip it."""
+        """Return the target of the payload, of exactly its size, or None to skip it."""
 
     def on_buffer_complete(self, header: wire.BufferHeader) -> None:
-        """The payload is where it was wanted."""
+        """Handle a payload that was written to its target."""
 
 
 class FrameDecoder:
@@ -54,19 +54,19 @@ class FrameDecoder:
         self._stopped = False
 
     def stop(self) -> None:
-        """Deliver nothing more and touch no target again; the connection is closing."""
+        """Stop delivering and release the target, since the connection closes."""
         self._stopped = True
 
     @property
     def is_at_frame_start(self) -> bool:
-        """Return whether the stream may end here."""
+        """Return whether the stream is at the start of a frame, where it may end."""
         return self._message_id < 0 and not self._partial and self._header is None
 
     def feed(self, data: memoryview) -> None:
         """Consume a piece of the stream.
 
         Raises:
-            CorruptStreamError: it is no stream of frames, or a frame is longer than allowed.
+            CorruptStreamError: the bytes are not frames, or a frame is too long.
         """
         offset, end = 0, len(data)
         while offset < end or (self._header is not None and self._payload_left == 0):

@@ -1,4 +1,4 @@
-"""Both ends prove that they hold the token before anything else is parsed.
+"""The handshake, in which both ends prove that they hold the token before other data is parsed.
 
 ::
 
@@ -6,7 +6,7 @@
     client -> server   32 random bytes of its own | HMAC-SHA256(token, server bytes + "client")
     server -> client   HMAC-SHA256(token, client bytes + "server")
 
-Whoever receives a wrong proof drops the connection; comparisons take constant time.
+An end that receives a wrong proof drops the connection; comparisons take constant time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class ServerHandshake:
         self.expects_bytes = CLIENT_REPLY_BYTES
 
     def greeting(self) -> bytes:
-        """Return what is sent first."""
+        """Return the first bytes to send."""
         return self._nonce
 
     def answer(self, received: bytes) -> tuple[bytes, bool]:
-        """Check the client's proof; return the server's and that the handshake is done.
+        """Check the client's proof; return the server's, and whether the handshake is complete.
 
         Raises:
             AuthenticationError: the client does not hold the token.
@@ -49,7 +49,7 @@ class ServerHandshake:
         return _proof(self._token, client_nonce, b"server"), True
 
     def too_late(self, peer: str) -> PenstockError:
-        """The error for a client that did not end the handshake in time."""
+        """Return the error for a client that did not complete the handshake in time."""
         return AuthenticationError(f"'{peer}' did not prove itself in time")
 
 
@@ -63,7 +63,7 @@ class ClientHandshake:
         self.expects_bytes = NONCE_BYTES
 
     def greeting(self) -> bytes:
-        """Return what is sent first: nothing."""
+        """Return no bytes, since the server begins."""
         return b""
 
     def answer(self, received: bytes) -> tuple[bytes, bool]:
@@ -81,7 +81,7 @@ class ClientHandshake:
         return b"", True
 
     def too_late(self, peer: str) -> PenstockError:
-        """The error for a server that did not: one that is slow is not lost."""
+        """Return the error for a server that did not complete it: slow, but not lost."""
         return PartitionConnectionError(
             f"Remote task manager '{peer}' took the connection, but did not prove itself in time: "
             "it is there, and slow or stopped; have fewer workers on its machine, or raise "

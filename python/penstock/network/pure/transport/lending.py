@@ -1,11 +1,11 @@
-"""Buffers that a consumer on the same host copies from where they lie.
+"""Lending of buffers, which a consumer on the same host copies from the producer's memory.
 
-The producer shows the consumer the memory of its pool, and sends references to buffers in it
-instead of their bytes.  It keeps what it has lent until the consumer has returned it.  When the
-connection ends before that, a flag is raised and the buffers go back to their pool at once: a
-consumer looks at the flag after it has copied, so what was written there since is never taken for
-what was sent.  That takes a machine that keeps the order of stores and that of loads, as x86 does:
-plain Python has no fences.  All of it is for the event loop's thread.
+The producer shares the memory of its pool with the consumer, and sends references to buffers
+instead of their bytes.  It keeps a lent buffer until the consumer has returned it.  If the
+connection ends earlier, the producer raises a flag and recycles the buffers at once.  A consumer
+checks the flag after each copy, so it never accepts bytes that were overwritten.  This requires a
+machine that preserves the order of stores and of loads, such as x86, since plain Python has no
+fences.  Only the event loop's thread uses this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Lender:
     """The producer's end."""
 
     def __init__(self, pool: NetworkBufferPool, memory: SharedMemory) -> None:
-        """Lends what lies in the memory of a pool.
+        """Lend buffers in the memory of a pool.
 
         Raises:
             OSError: the system has no memory for the flag.
@@ -56,17 +56,17 @@ class Lender:
         return self._memory.descriptor, self._flag.descriptor
 
     def accept(self) -> None:
-        """The consumer has mapped both.
+        """Note that the consumer has mapped both descriptors.
 
         Raises:
-            CorruptStreamError: it says so twice.
+            CorruptStreamError: the consumer reports it twice.
         """
         if self._accepted:
             raise CorruptStreamError("memory accepted twice")
         self._accepted = True
 
     def place_of(self, buffer: BufferSlice) -> int | None:
-        """Return where the consumer finds the bytes of a buffer, if it is to be lent."""
+        """Return the offset of a buffer's bytes in the consumer's mapping, if it can be lent."""
         segment = buffer.parent.segment
         if (
             not self._accepted
@@ -78,10 +78,10 @@ class Lender:
         return segment.place + buffer.memory_segment_offset + buffer.reader_index
 
     def lend(self, buffer: BufferSlice) -> None:
-        """Keep a buffer until it is returned, at the cost of nobody but the network pool.
+        """Keep a buffer until it is returned, at the expense of the network pool only.
 
-        What waited in a socket would not keep its writer waiting either; so the buffer's own pool
-        gets another segment instead, if there is one to spare.
+        Bytes queued in a socket would not block their writer either, so the buffer's own pool gets
+        another segment instead, if one is available.
         """
         if buffer.parent.references == 1:
             spare = self._pool.request_pooled_segment(promised=False)
@@ -90,10 +90,10 @@ class Lender:
         self._lent.append(buffer)
 
     def take_back(self, count: int) -> None:
-        """The consumer has what the oldest ``count`` references referred to.
+        """Recycle the buffers of the oldest ``count`` references, which the consumer has copied.
 
         Raises:
-            CorruptStreamError: there are not as many.
+            CorruptStreamError: fewer references are outstanding.
         """
         if not 0 < count <= len(self._lent):
             raise CorruptStreamError(f"{count} buffers returned of {len(self._lent)} lent")
@@ -101,7 +101,7 @@ class Lender:
             self._lent.popleft().recycle()
 
     def close(self) -> None:
-        """The connection has ended: what was not returned is used again."""
+        """End the connection: raise the flag and recycle buffers that were not returned."""
         if self._lent:
             self._flag.view[: len(_RAISED)] = _RAISED
             self.take_back(len(self._lent))
@@ -122,10 +122,10 @@ class Borrower:
     """The consumer's end."""
 
     def __init__(self, descriptors: Sequence[int]) -> None:
-        """Map what the producer shows.
+        """Map the memory that the producer shares.
 
         Raises:
-            CorruptStreamError: it is nothing that could be mapped without danger.
+            CorruptStreamError: the memory cannot be mapped safely.
             OSError: the system cannot map it.
         """
         if len(descriptors) != DESCRIPTORS:
@@ -139,7 +139,7 @@ class Borrower:
         self._owed = 0
 
     def borrow(self) -> bool:
-        """A reference has come, whatever becomes of it; return whether it is the first to return.
+        """Count a received reference; return whether it is the first one to return.
 
         Several are returned at once.
         """
@@ -152,11 +152,11 @@ class Borrower:
         return owed
 
     def copy(self, place: int, into: memoryview) -> None:
-        """Copy what a reference refers to.
+        """Copy the bytes of a reference.
 
         Raises:
-            CorruptStreamError: it refers to what is not there.
-            PartitionConnectionError: the producer has given up the connection.
+            CorruptStreamError: the reference is outside the memory.
+            PartitionConnectionError: the producer has abandoned the connection.
         """
         end = place + len(into)
         if end > len(self._memory.view):

@@ -28,7 +28,7 @@ _SAME_HOST = "a process of this host"
 
 
 class Drops:
-    """The log of an environment's doors, told by the event loop."""
+    """The log of rejected connections of an environment; used by the event loop."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
@@ -36,7 +36,7 @@ class Drops:
         self._timer: Timer | None = None
 
     def note(self, event: str) -> None:
-        """Something happened to a stranger."""
+        """Log a rejected connection."""
         now_s = time.monotonic()
         self._log.note(event, now_s)
         next_s = self._log.next_line_s()
@@ -49,14 +49,14 @@ class Drops:
 
 
 class Listener:
-    """A listening socket; hands over who connects.
+    """A listening socket; passes on accepted connections.
 
     Args:
         loop: serves the socket.
-        sock: it; this takes it over.
-        drops: hears of those that are turned away.
-        accepted: takes a connection, its peer for messages, and what it counts for.
-        make_room: gives up a connection for another one; returns whether there was one.
+        sock: the socket, which the listener takes over.
+        drops: logs rejected connections.
+        accepted: receives a connection, its peer for messages, and its admission.
+        make_room: drops a connection for another one; returns whether one was dropped.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Listener:
         self._is_closed = False
 
     def open(self) -> None:
-        """Accepts from now on."""
+        """Start to accept connections."""
         if not self._is_closed:
             self._is_open = True
             self._loop.register(self._socket, selectors.EVENT_READ, self)
@@ -88,7 +88,7 @@ class Listener:
         self._socket.close()
 
     def on_ready(self, mask: int) -> None:
-        """Somebody waits; is taken after those that are there already were heard."""
+        """Accept a waiting connection, after the events of the existing ones."""
         del mask
         self._loop.call_later(0.0, self._accept)
 
@@ -102,12 +102,13 @@ class Listener:
                 return
             except OSError as error:
                 if not is_scarcity(error):
-                    # The one that came is gone again; others are waiting.
+                    # The connection was aborted before it was accepted; others may wait.
                     logger.debug("a connection was not accepted: %s", error)
                     continue
                 if not accepted:
                     self._on_scarcity(error)
-                # Else perhaps nobody waits any more; the system says the same then.
+                # Otherwise no connection may be waiting any more; the system reports the same error
+                # then.
                 return
             if sock.family != socket.AF_UNIX:
                 self._accepted(sock, f"{address[0]}:{address[1]}", origin_of(address[0]))

@@ -1,11 +1,11 @@
 """The same-host path: a Unix socket beside every data port.
 
-An executor listens on its data port and on a Unix socket in Linux's abstract namespace whose name
-is made of the data port's address.  Abstract names, like ports, belong to a network namespace,
-and a port has one owner in it: whoever finds the name of an address has found the executor behind
-it, on its own host.  Nobody finds the name from another host or namespace; TCP is taken there.
-Processes of other users are neither believed that they hold a name nor let in; the token is asked
-for on either path all the same.
+An executor listens on its data port and on a Unix socket in Linux's abstract namespace, whose name
+is derived from the data port's address.  Abstract names, like ports, belong to a network namespace,
+and a port has one owner in it: a process that finds the name of an address has found its executor,
+on its own host.  From another host or namespace the name is not visible, and TCP is used.
+Processes of other users are neither trusted with a name nor accepted; both paths also require the
+token.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _name_of(address: tuple[str, int]) -> bytes:
 
 
 def listen(address: tuple[str, int]) -> socket.socket | None:
-    """Listen beside a data port; None when somebody else holds the name."""
+    """Listen beside a data port; return None if another process holds the name."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.setblocking(False)
     try:
@@ -51,7 +51,7 @@ def listen(address: tuple[str, int]) -> socket.socket | None:
 
 
 def connect(address: tuple[str, int]) -> socket.socket | None:
-    """Connect to the executor with the data port ``address`` if it is one of this host's."""
+    """Connect to the executor with the data port ``address`` if it is on this host."""
     try:
         try:
             return _dial(address)
@@ -79,19 +79,19 @@ def _dial(address: tuple[str, int]) -> socket.socket:
 
 
 def is_own(sock: socket.socket) -> bool:
-    """Return whether the process at the other end is this user's."""
+    """Return whether the process at the other end belongs to this user."""
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
     _, owner, _ = _PEER_CREDENTIALS.unpack(credentials)
     return bool(owner == os.geteuid())
 
 
 def configure(sock: socket.socket) -> None:
-    """Let more than one buffer be on its way."""
+    """Allow more than one buffer in flight."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
 
 
 def receive(sock: socket.socket, into: memoryview) -> tuple[int, list[int]]:
-    """Receive bytes and the descriptors that come along; return how many bytes, and those."""
+    """Receive bytes with their descriptors; return the number of bytes, and the descriptors."""
     descriptors = array.array("i")
     space = socket.CMSG_SPACE(MAX_DESCRIPTORS * descriptors.itemsize)
     count, ancillary, _, _ = sock.recvmsg_into([into], space, socket.MSG_CMSG_CLOEXEC)
@@ -107,7 +107,7 @@ def _wildcard(address: tuple[str, int]) -> tuple[str, int] | None:
     family, everywhere = (socket.AF_INET6, "::") if ":" in host else (socket.AF_INET, "0.0.0.0")
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            # Only an address of one's own can be bound.
+            # Only a local address can be bound.
             probe.bind((host, 0))
         except OSError:
             return None

@@ -76,16 +76,16 @@ class SequenceViewReader:
         self.view = partition.create_subpartition_view(self.subpartition, self)
 
     def notify_data_available(self) -> None:
-        """From any thread: the view has something."""
+        """Enqueue the reader, since its view has data; any thread may call this."""
         self._queue.post(lambda: self._queue.enqueue(self))
 
     def notify_priority_event(self, sequence_number: int) -> None:
-        """From any thread: the view has something urgent."""
+        """Enqueue the reader, since its view has a priority event; any thread may call this."""
         del sequence_number
         self.notify_data_available()
 
     def add_credit(self, count: int) -> None:
-        """The consumer has room for ``count`` more buffers."""
+        """Add credit for ``count`` buffers."""
         if not 0 < count <= _MAX_CREDIT - self.credits:
             raise CorruptStreamError(f"credit of {count} on top of {self.credits}")
         self.credits += count
@@ -95,7 +95,7 @@ class SequenceViewReader:
         if self.view is None:
             raise IllegalStateError("consumption resumed before it began")
         if self.initial_credit == 0:
-            # The consumer gave its floating buffers back while it was blocked.
+            # The consumer returned its floating buffers while it was blocked.
             self.credits = 0
         self.view.resume_consumption()
 
@@ -109,7 +109,7 @@ class SequenceViewReader:
 
     @property
     def needs_backlog_announcement(self) -> bool:
-        """Return whether the consumer learns of data by announcement alone."""
+        """Return whether only a backlog announcement tells the consumer about data."""
         return self.initial_credit == 0 and self.credits == 0
 
     def next_buffer(self) -> BufferAndBacklog | None:
@@ -136,7 +136,7 @@ class SequenceViewReader:
         return self.credits > 0 or following.is_event
 
     def release(self) -> None:
-        """The consumer is gone."""
+        """Release the view, since the consumer is gone."""
         if self.cancel_request is not None:
             self.cancel_request()
             self.cancel_request = None
@@ -169,7 +169,7 @@ class PartitionRequestQueue:
         self.on_gone: Callable[[], None] | None = None
 
     def bind(self, connection: Connection) -> None:
-        """Tell which connection to send on."""
+        """Set the connection to send on."""
         self._connection = connection
 
     def post(self, call: Callable[[], None]) -> None:
@@ -179,7 +179,7 @@ class PartitionRequestQueue:
     # -- messages -------------------------------------------------------------------------
 
     def descriptors_to_show(self) -> Sequence[int]:
-        """Show the memory where buffers lie, if others can read it."""
+        """Return the descriptors of the buffers' memory, if it is shared."""
         memory = self._pool.memory
         if memory is None:
             return ()
@@ -191,7 +191,7 @@ class PartitionRequestQueue:
         return self._lender.descriptors
 
     def on_open(self, shown: Sequence[int]) -> None:
-        """Nothing is sent unasked; a consumer shows nothing."""
+        """Do nothing: the server only answers, and consumers share no memory."""
         del shown
         if self.on_proven is not None:
             self.on_proven()
@@ -205,7 +205,7 @@ class PartitionRequestQueue:
         raise CorruptStreamError(f"a client sent {header}")
 
     def on_message(self, message: wire.Message) -> None:
-        """Serve one request."""
+        """Handle one request."""
         match message:
             case wire.PartitionRequest():
                 self._on_partition_request(message)
@@ -233,7 +233,7 @@ class PartitionRequestQueue:
     def _on_progress(self, message: wire.AddCredit | wire.ResumeConsumption) -> None:
         reader = self._readers.get(message.receiver)
         if reader is None:
-            # It crossed our ErrorResponse on its way; other channels use this connection too.
+            # It crossed our ErrorResponse in flight; other channels still use this connection.
             logger.debug("no reader for receiver %s", message.receiver.hex())
             return
         if isinstance(message, wire.AddCredit):
@@ -324,7 +324,7 @@ class PartitionRequestQueue:
     # -- sending --------------------------------------------------------------------------
 
     def enqueue(self, reader: SequenceViewReader) -> None:
-        """Send from a reader if it has something and its consumer has room."""
+        """Queue a reader for sending if it has data and its consumer has credit."""
         connection = self._connection
         if reader.is_queued or connection is None or reader.receiver not in self._readers:
             return
@@ -340,7 +340,7 @@ class PartitionRequestQueue:
             connection.flush()
 
     def on_writable(self) -> None:
-        """Queue buffers, one of each reader in turn, until enough waits to be sent."""
+        """Queue buffers, one of each reader in turn, until enough data is queued."""
         connection = self._connection
         while self._available and connection is not None and connection.is_writable:
             reader = self._available.popleft()
@@ -348,7 +348,7 @@ class PartitionRequestQueue:
             try:
                 result = reader.next_buffer()
             except NetworkError as error:
-                # The disk of one partition fails its readers, not everybody on the connection.
+                # A disk error of a partition fails its readers, but not the connection.
                 self._fail_reader(reader, error)
                 continue
             if result is None:
@@ -362,7 +362,7 @@ class PartitionRequestQueue:
     def _queue(
         self, connection: Connection, reader: SequenceViewReader, result: BufferAndBacklog
     ) -> None:
-        """Queue a buffer, or a reference to where it lies."""
+        """Queue a buffer, or a reference to it."""
         buffer = self._compressed(result.buffer) if self._compress else result.buffer
         header = wire.BufferHeader(
             reader.receiver,
@@ -382,7 +382,7 @@ class PartitionRequestQueue:
             connection.queue_buffer(header, buffer.view(), buffer.recycle)
 
     def _compressed(self, buffer: BufferSlice) -> BufferSlice:
-        """The buffer, or a smaller one in its place, which then goes back."""
+        """Return the buffer, or a compressed one in its place; the original is then recycled."""
         if not buffer.data_type.is_buffer:
             return buffer
         block = lz4.compress(bytes(buffer.view()))
@@ -466,7 +466,7 @@ class TransportServer:
             listener.open()
 
     def _on_scarcity(self) -> bool:
-        """Gives up a connection that proves nothing, if there is one."""
+        """Drop an unauthenticated connection, if there is one."""
         superfluous = self._unproven.dispensable()
         if superfluous is not None:
             superfluous.drop("its place is needed")
@@ -516,10 +516,10 @@ class TransportServer:
 
 
 def _bound(host: str, *, same_host_path: bool) -> tuple[socket.socket, socket.socket | None]:
-    """The data port, and the socket beside it.
+    """Return the data port, and the socket beside it.
 
-    A port beside which somebody else listens is given up for another: consumers of this host
-    would come to that process.  If there is none, the port is left to TCP.
+    If another process holds the name beside a port, the server chooses another port, since local
+    consumers would connect to that process.  If no port is free, the server uses TCP only.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with contextlib.ExitStack() as given_up:
@@ -531,6 +531,6 @@ def _bound(host: str, *, same_host_path: bool) -> tuple[socket.socket, socket.so
             if beside is not None or not same_host_path:
                 break
             if attempt + 1 < same_host.BIND_ATTEMPTS:
-                # Kept until there is another, or the kernel might choose it again.
+                # Keep the port until another is bound, or the kernel might choose it again.
                 given_up.callback(port.close)
         return port, beside

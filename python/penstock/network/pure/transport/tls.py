@@ -1,6 +1,6 @@
-"""TLS between hosts: TLS 1.3, where both ends show the one certificate of their job.
+"""TLS between hosts: TLS 1.3, in which both ends present the single certificate of their job.
 
-The session works on bytes and knows no socket; the connection moves what it makes.
+The session works on bytes without a socket; the connection transfers its output.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class TlsContexts:
     """Opens both ends of TLS connections with one identity."""
 
     def __init__(self, certificate: bytes, private_key: bytes) -> None:
-        """Takes the job's certificate (X.509) and its key (PKCS #8), both in DER.
+        """Load the job's certificate (X.509) and its key (PKCS #8), both in DER.
 
         Raises:
-            AuthenticationError: they cannot be used.
+            AuthenticationError: the certificate or the key is unusable.
         """
         try:
             self._client = _context(ssl.PROTOCOL_TLS_CLIENT, certificate, private_key)
@@ -53,7 +53,7 @@ def _context(protocol: int, certificate: bytes, private_key: bytes) -> ssl.SSLCo
         f"{ssl.DER_cert_to_PEM_cert(certificate)}"
         f"-----BEGIN PRIVATE KEY-----\n{key}-----END PRIVATE KEY-----\n"
     )
-    # The ssl module reads keys from files only: this one is memory, and gone when closed.
+    # The ssl module reads keys only from files: this one is in memory and vanishes on close.
     file = os.memfd_create("penstock-job-certificate")
     try:
         os.write(file, pem.encode())
@@ -79,10 +79,11 @@ class TlsSession:
         """True if the peer has shown the certificate, so that data may flow."""
 
     def shake_hands(self) -> None:
-        """Goes on with the handshake as far as what was received allows.
+        """Continue the handshake as far as the received bytes allow.
 
         Raises:
-            AuthenticationError: the peer's certificate is another job's, or it does not speak TLS.
+            AuthenticationError: the peer's certificate belongs to another job, or it does not use
+                TLS.
         """
         try:
             self._session.do_handshake()
@@ -93,10 +94,10 @@ class TlsSession:
         self.is_established = True
 
     def open(self, data: memoryview) -> bytearray:
-        """Decrypts what the socket gave; the plaintext may be empty.
+        """Decrypt received bytes; the plaintext may be empty.
 
         Raises:
-            AuthenticationError: the handshake fails, or the bytes are no TLS records of this
+            AuthenticationError: the handshake fails, or the bytes are not TLS records of this
                 connection.
         """
         self._received.write(data)
@@ -115,13 +116,13 @@ class TlsSession:
         return plaintext
 
     def seal(self, plaintext: bytes | memoryview) -> bytes:
-        """Encrypts what is to be sent, behind whatever `take_outgoing` has not given yet."""
+        """Encrypt bytes to send, after the bytes that `take_outgoing` has not returned yet."""
         if len(plaintext):
             self._session.write(plaintext)
         return self.take_outgoing()
 
     def take_outgoing(self) -> bytes:
-        """Return the bytes that the session itself sends to the peer."""
+        """Return the session's own bytes for the peer."""
         return self._to_send.read()
 
 

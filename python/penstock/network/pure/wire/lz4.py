@@ -1,8 +1,8 @@
-"""LZ4 blocks in plain Python: what the native runtime compresses buffers with (internals M17).
+"""LZ4 blocks in plain Python, with which the native runtime compresses buffers (internals M17).
 
-A block is a row of sequences: a token (four bits for the number of literals, four for the length
-of a match less 4, each going on in further bytes while they are 255), the literals, and how far
-back the match begins (u16, little-endian).  The last sequence has literals only; the last five
+A block is a series of sequences: a token (four bits for the number of literals, four for the length
+of a match less 4, each continued in further bytes while they are 255), the literals, and the
+distance back to the match (u16, little-endian).  The last sequence has literals only; the last five
 bytes of a block's content are always literals, and no match begins in its last twelve.
 """
 
@@ -17,7 +17,7 @@ _MIN_BYTES = 64
 
 
 def compress(content: bytes) -> bytes | None:
-    """Return a block of ``content``, or None when that is not smaller."""
+    """Return a block of ``content``, or None if it is not smaller."""
     if len(content) < _MIN_BYTES:
         return None
     block = bytearray()
@@ -52,7 +52,7 @@ def _sequence(block: bytearray, literals: bytes, distance: int, length: int) -> 
 
 
 def _append_length(block: bytearray, length: int) -> None:
-    """Append what the four bits of a token do not hold of a length."""
+    """Append the part of a length that exceeds the four bits of a token."""
     if length >= 15:
         full, last = divmod(length - 15, 255)
         block += b"\xff" * full
@@ -63,7 +63,7 @@ def decompress(block: bytes, limit: int) -> bytes:
     """Return the content of a block.
 
     Raises:
-        CorruptStreamError: it is no block, or holds nothing or more than ``limit`` bytes.
+        CorruptStreamError: the block is invalid, empty, or holds more than ``limit`` bytes.
     """
     content = bytearray()
     position = 0
@@ -85,7 +85,7 @@ def decompress(block: bytes, limit: int) -> bytes:
             count += _MIN_MATCH
             if not 0 < distance <= len(content) or len(content) + count > limit:
                 break
-            # A match may reach into what it makes: then it repeats itself.
+            # A match may overlap its own output: then it repeats itself.
             piece = content[-distance:]
             content += (piece * (count // distance + 1))[:count]
     except IndexError:
@@ -94,7 +94,7 @@ def decompress(block: bytes, limit: int) -> bytes:
 
 
 def _length(block: bytes, position: int, length: int) -> tuple[int, int]:
-    """A length that begins with four bits of a token, and where the bytes behind it begin."""
+    """Return a length that begins with four bits of a token, and the position after it."""
     if length == 15:
         while (more := block[position]) == 255:
             length += 255

@@ -32,7 +32,7 @@ Between executors of one host there are three more (``docs/formats/same-host.md`
 ====  =====================  =======  ====================================================
 
 An error is ``u16 code``, the number of its kind in ``penstock/network/error_codes.py``, then ``i32
-length`` and the message in UTF-8.  Numbers that the receiver does not know are no corruption.
+length`` and the message in UTF-8.  Unknown numbers are not an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_CONTROL_FRAME_BYTES = 1 << 20
 MAX_EVENT_BYTES = 10 << 20
 """Longest event in a BufferResponse; data is limited by the segment size."""
 
-# Longer texts are cut when written, so that an error fits a frame.
+# Longer messages are truncated, so that an error fits into a frame.
 _MAX_ERROR_TEXT_BYTES = 16 << 10
 
 BUFFER_RESPONSE = 0
@@ -85,7 +85,7 @@ _PARTITION_REQUEST = struct.Struct(">60sii16si")
 
 @dataclass(frozen=True, slots=True)
 class BufferHeader:
-    """Header of a BufferResponse's payload."""
+    """The header of a BufferResponse's payload."""
 
     receiver: bytes
     subpartition: int
@@ -125,7 +125,7 @@ class PartitionRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskEventRequest:
-    """Carries an event against the stream."""
+    """Carries an event from a consumer to its producer."""
 
     event: bytes
     partition_id: bytes
@@ -134,7 +134,7 @@ class TaskEventRequest:
 
 @dataclass(frozen=True, slots=True)
 class CancelPartitionRequest:
-    """The channel wants no more."""
+    """The channel needs no more data."""
 
     receiver: bytes
 
@@ -168,7 +168,7 @@ class AckAllRecordsProcessed:
 
 @dataclass(frozen=True, slots=True)
 class BacklogAnnouncement:
-    """A producer without credit tells how much waits."""
+    """A producer without credit announces its backlog."""
 
     backlog: int
     receiver: bytes
@@ -176,7 +176,7 @@ class BacklogAnnouncement:
 
 @dataclass(frozen=True, slots=True)
 class NewBufferSize:
-    """The consumer wishes buffers of another size, in bytes."""
+    """The consumer requests buffers of another size, in bytes."""
 
     size: int
     receiver: bytes
@@ -184,7 +184,7 @@ class NewBufferSize:
 
 @dataclass(frozen=True, slots=True)
 class SegmentId:
-    """The consumer wants a segment of tiered storage."""
+    """The consumer requests a segment of tiered storage."""
 
     subpartition: int
     segment: int
@@ -193,12 +193,12 @@ class SegmentId:
 
 @dataclass(frozen=True, slots=True)
 class UseSharedMemory:
-    """The consumer has mapped what the producer has shown."""
+    """The consumer has mapped the producer's shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class BufferReference:
-    """A BufferResponse whose payload lies ``offset`` bytes into the shown memory."""
+    """A BufferResponse whose payload is ``offset`` bytes into the shared memory."""
 
     header: BufferHeader
     offset: int
@@ -206,7 +206,7 @@ class BufferReference:
 
 @dataclass(frozen=True, slots=True)
 class ReturnReferences:
-    """The consumer has what the oldest ``count`` references referred to."""
+    """The consumer has copied the buffers of the oldest ``count`` references."""
 
     count: int
 
@@ -235,7 +235,7 @@ _RECEIVER_ONLY: dict[type[Message], int] = {
 
 
 def frame(message_id: int, body: bytes) -> bytes:
-    """Put the nine header bytes before a body."""
+    """Return a body with the nine header bytes before it."""
     return FRAME_HEADER.pack(FRAME_HEADER_BYTES + len(body), MAGIC, message_id) + body
 
 
@@ -323,7 +323,7 @@ def decode(message_id: int, body: bytes) -> Message:
     """Read the body of any message but BufferResponse.
 
     Raises:
-        CorruptStreamError: the id is unknown or the body is not of its message.
+        CorruptStreamError: the id is unknown or the body does not match it.
     """
     try:
         return _decode(message_id, body)
