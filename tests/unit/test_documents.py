@@ -58,7 +58,7 @@ def test_extras_are_those_of_the_distribution() -> None:
     assert {distribution for _, distribution, _ in named} == {project["name"]}, named
 
 
-def test_what_the_guide_imports_is_in_the_reference() -> None:
+def test_imports_of_the_guide_are_in_the_reference() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
     text = "\n".join(page.read_text() for page in pages)
     imported = set(re.findall(r"^ *from (penstock[\w.]*) import", text, re.MULTILINE))

@@ -76,7 +76,7 @@ def test_beside_them(): pass
 """
 
 
-def test_what_fails_once_passes_and_is_named(run_tests, tmp_path):
+def test_tests_that_fail_once_pass_and_are_named(run_tests, tmp_path):
     """Tests that a broken fixture kept from running are one failure, not two."""
     status, output = run_tests({"integration/test_luck.py": FAILING_ONCE}, "--max-flaky=2")
     assert status == 0, output

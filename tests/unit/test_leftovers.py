@@ -66,13 +66,13 @@ def test_shared_memory_is_found(impatient):
         os.close(descriptor)
 
 
-def test_what_was_there_before_is_not_the_tests(tmp_path):
+def test_earlier_leftovers_are_not_the_tests(tmp_path):
     with tempfile.NamedTemporaryFile() as file:
         Leftovers().check()
         assert Path(file.name).exists()
 
 
-def test_what_a_server_starts_is_the_servers(monkeypatch):
+def test_processes_of_a_server_belong_to_the_server(monkeypatch):
     """A server of several tests, which was there before."""
     Leftovers()  # from now on processes have the mark
     code = "import subprocess, sys; sys.stdin.readline(); subprocess.run(['sleep', '600'])"

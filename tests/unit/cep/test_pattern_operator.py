@@ -392,7 +392,7 @@ def test_timeouts_go_to_side_outputs_alone():
 
 
 @pytest.mark.parametrize("argument", [3, "a", None, int, lambda: True, lambda a, b, c: True])
-def test_what_is_no_condition_is_refused(argument):
+def test_invalid_conditions_are_rejected(argument):
     with pytest.raises(InvalidProgramError, match="where"):
         Pattern.begin("a").where(argument)
 

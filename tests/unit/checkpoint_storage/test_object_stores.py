@@ -108,7 +108,7 @@ def test_torn_metadata_is_not_taken_for_whole(server, url):
             load_metadata(pointer, files)
 
 
-def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(server, folder, url):
+def test_leftovers_of_an_earlier_run_are_not_part_of_a_checkpoint(server, folder, url):
     storage = FileSystemCheckpointStorage(url, JOB, FileSystems(server.options))
     key = f"{folder}/{JOB.hex()}/chk-3/left"
     server.client.put_object(Bucket=BUCKET, Key=key, Body=b"")
@@ -182,7 +182,7 @@ def test_older_names_of_the_options_count(server, folder, url):
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused_before_the_job_starts(options, says):
+def test_impossible_settings_are_rejected_before_the_job_starts(options, says):
     with pytest.raises(ConfigurationError, match=says) as caught:
         check_options(options)
     assert "hush" not in str(caught.value)

@@ -140,7 +140,7 @@ def test_a_part_of_a_file_is_read_and_checked_alone(tmp_path, written, start, en
         read_part(handle, start, end, FILES)
 
 
-def test_what_the_driver_keeps_has_a_bound():
+def test_state_kept_by_the_driver_is_bounded():
     stream = DriverStateStream()
     stream.write(b"x" * MAX_DRIVER_STATE_BYTES)
     assert len(read_stream(stream.handle(), FILES)) == MAX_DRIVER_STATE_BYTES
@@ -166,7 +166,7 @@ def test_a_checkpoint_comes_and_goes(tmp_path, url):
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("is_retained", [True, False])
-def test_what_killed_workers_left_goes_with_the_job(tmp_path, url, is_retained):
+def test_leftovers_of_killed_workers_are_removed_with_the_job(tmp_path, url, is_retained):
     """Checkpoints that only began or that nobody was told of, and shared files."""
     storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB, FILES)
     job_directory = tmp_path / JOB.hex()
@@ -183,7 +183,7 @@ def test_what_killed_workers_left_goes_with_the_job(tmp_path, url, is_retained):
     assert left == (["chk-3", "shared"] if is_retained else [])
 
 
-def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(tmp_path):
+def test_leftovers_of_an_earlier_run_are_not_part_of_a_checkpoint(tmp_path):
     storage = FileSystemCheckpointStorage(str(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(3)
     with open(f"{location}/left", "wb"):

@@ -51,7 +51,7 @@ def parts(batch):
 
 @settings(max_examples=200, deadline=None)
 @given(batches())
-def test_what_is_written_is_read(batch):
+def test_written_batches_are_read_back(batch):
     assert parts(CODEC.decode(CODEC.encode(batch))) == parts(batch)
 
 

@@ -151,7 +151,7 @@ def test_branches_fail_only_where_python_does():
         (lambda r: r.a if r.f else r.s, (1, 1, 0.5, "", True)),
     ],
 )
-def test_what_is_not_exact_is_given_up(function, row):
+def test_inexact_computations_are_abandoned(function, row):
     other = (5, 7, 1.5, "s", False)
     program = program_of((function, False))
     assert program.evaluated(batch_of([row, other])) is None

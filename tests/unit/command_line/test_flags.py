@@ -141,7 +141,7 @@ def test_flags_of_run_set_options(tmp_path, line, options):
 
 
 @pytest.mark.parametrize("program", ["p.py", "-py p.py", "-pym p", "-m p"])
-def test_what_follows_the_program_is_for_it(tmp_path, program):
+def test_arguments_after_the_program_are_passed_to_it(tmp_path, program):
     """Also a name that Flink does not know, where a flag has named the program."""
     words = ["-p", "2", *program.split(), "--input", "-D", "x"]
     assert run_of(tmp_path, *words) == (["--input", "-D", "x"], {"parallelism.default": "2"})
@@ -163,7 +163,7 @@ def test_what_follows_the_program_is_for_it(tmp_path, program):
         ("", "Missing argument 'PROGRAM'"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, line, message):
+def test_impossible_flags_are_rejected(tmp_path, line, message):
     (tmp_path / "p.py").write_text("raise SystemExit('not reached')")
     said = penstock("run", *line.split(), code=2)
     assert message in said

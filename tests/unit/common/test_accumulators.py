@@ -38,7 +38,7 @@ from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
         (ListAccumulator, ["a", "b"], ["c"], ["a", "b", "c"]),
     ],
 )
-def test_what_subtasks_added_is_merged_after_it_travelled(kind, ones, others, result):
+def test_values_of_subtasks_are_merged_after_their_transfer(kind, ones, others, result):
     parts = []
     for values in (ones, others):
         registry = AccumulatorRegistry()

@@ -32,7 +32,7 @@ KAFKA = "file:///opt/lib/flink-sql-connector-kafka-4.0.1-2.0.jar"
         ("flink-connector-base-1.18.0.jar", "Flink itself"),
     ],
 )
-def test_what_is_built_in_needs_no_jar(jar, brings):
+def test_built_in_connectors_need_no_jar(jar, brings):
     (note,) = notes_on_jars([jar])
     assert note == (
         f"jars that are not needed, since penstock has {brings} built in: "
@@ -66,7 +66,7 @@ def test_one_line_names_all_jars(caplog):
     ]
 
 
-def test_what_only_a_jar_has_is_an_error_where_it_is_used():
+def test_classes_of_jars_are_errors_where_they_are_used():
     from penstock.datastream.connectors.pulsar import PulsarSource
 
     env = StreamExecutionEnvironment.get_execution_environment()

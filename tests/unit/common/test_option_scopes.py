@@ -55,7 +55,7 @@ def options_read_in(path: Path) -> list[Option]:
     return found
 
 
-def test_what_the_cluster_reads_is_of_the_cluster():
+def test_options_that_the_cluster_reads_belong_to_the_cluster():
     count = 0
     for place in OF_THE_CLUSTER:
         for option in options_read_in(PACKAGE / place):

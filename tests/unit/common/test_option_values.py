@@ -88,7 +88,7 @@ def test_texts_that_are_no_value(value_type, text):
         (ChoiceType("a", absent={"d_e": "set a"}), "D-E", "set a"),
     ],
 )
-def test_what_is_out_of_range_is_told_the_range(value_type, text, says):
+def test_values_out_of_range_name_the_range(value_type, text, says):
     option = Option("the.key", value_type, None, "for the test")
     with pytest.raises(ConfigurationError) as raised:
         option.read({"the.key": text})
@@ -105,7 +105,7 @@ def test_what_is_out_of_range_is_told_the_range(value_type, text, says):
         (IntegerType(0, infinite=True), INFINITE), (TextType(), "  any : thing;"),
     ],
 )  # fmt: skip
-def test_what_is_written_is_read_again(value_type, value):
+def test_written_values_are_read_again(value_type, value):
     assert value_type.parse(value_type.text(value)) == value
 
 

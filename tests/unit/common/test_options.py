@@ -444,7 +444,7 @@ def test_options_of_spark_are_for_spark(no_cluster, caplog):
     ]
 
 
-def test_what_penstock_has_is_no_reason_to_warn(no_cluster, caplog):
+def test_options_of_penstock_do_not_warn(no_cluster, caplog):
     assert warnings_of(caplog, {"pipeline.global-job-parameters": "a:b"}) == []
 
 

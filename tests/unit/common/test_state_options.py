@@ -105,7 +105,7 @@ EFFECTS = {
     "execution.state-recovery.from-local": f"{HERE}::test_who_keeps_copies_of_checkpoints",
     "execution.state-recovery.claim-mode": f"{STARTING}::test_who_deletes_a_retained_checkpoint",
     "state.backend.rocksdb.localdir": (
-        f"{ROCKSDB}::test_what_an_environment_is_told_is_what_its_options_say"
+        f"{ROCKSDB}::test_settings_of_an_environment_match_its_options"
     ),
     "penstock.rocksdb.cache.size": "unit/taskexecutor/rocksdb_backends.py::make",
     "state.backend.rocksdb.write-batch-size": (
@@ -130,7 +130,9 @@ EFFECTS = {
     "state.backend.rocksdb.compaction.filter.periodic-compaction-time": (
         f"{TIME_TO_LIVE}::test_an_option_says_when_all_rows_are_looked_at"
     ),
-    "state.backend.rocksdb.timer-service.factory": f"{ROCKSDB}::test_what_cannot_be_had_is_refused",
+    "state.backend.rocksdb.timer-service.factory": (
+        f"{ROCKSDB}::test_unavailable_settings_are_rejected"
+    ),
 }
 
 #: What each option of databases changes here, and a line that only a database with it has.
@@ -216,7 +218,7 @@ WRONG_TEXTS = ("-7", "no such thing", "0.5.5")
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
-def test_what_is_no_value_is_refused_before_the_start(option):
+def test_invalid_values_are_rejected_before_the_start(option):
     """Any text but none is a name of a folder; all other options refuse each of these."""
     if isinstance(option.value_type, FolderType):
         with pytest.raises(ConfigurationError, match=f"{option.key}: ' ': must be a path or URL"):
@@ -331,7 +333,7 @@ IDLE = [
 
 
 @pytest.mark.parametrize(("others", "key", "text", "why"), IDLE)
-def test_what_other_options_leave_without_effect_is_named(caplog, others, key, text, why):
+def test_options_that_others_disable_are_named(caplog, others, key, text, why):
     with caplog.at_level(logging.WARNING):
         warn_of_idle_options({**others, key: text}, "local")
     (record,) = caplog.records
@@ -351,7 +353,7 @@ def test_what_other_options_leave_without_effect_is_named(caplog, others, key, t
     {"restart-strategy.type": "failure-rate", "restart-strategy.failure-rate.delay": "2 s"},
     {"restart-strategy.fixed-delay.attempts": "1"},
 ])  # fmt: skip
-def test_what_has_its_effect_is_not_named(caplog, options):
+def test_effective_options_are_not_named(caplog, options):
     with caplog.at_level(logging.WARNING):
         warn_of_idle_options(options, "local")
     assert caplog.records == []

@@ -151,7 +151,7 @@ def test_an_argument_of_another_kind_is_named(make, name):
         make()
 
 
-def test_what_is_right_is_taken():
+def test_valid_arguments_are_accepted():
     HttpSource(WEB, headers={"X": "y"}, cursor=len, cursor_parameter="after")
     for topics in ("t", "#", "+", "a/+/b", "a/#", "+/#", "/", ["a", "b"], {"a"}):
         MqttSource(BROKER, topics, "c", schema=SimpleStringSchema())

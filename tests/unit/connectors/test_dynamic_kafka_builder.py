@@ -28,7 +28,7 @@ def complete():
     return builder.set_value_only_deserializer(SimpleStringSchema())
 
 
-def test_what_is_missing_is_named():
+def test_missing_arguments_are_named():
     builder = DynamicKafkaSource.builder()
     for missing, setter in (
         ("set_stream_ids", lambda: builder.set_stream_ids({"s"})),
@@ -118,7 +118,7 @@ def test_streams_that_share_a_cluster():
         (lambda: DynamicKafkaSource.builder().set_stream_pattern(""), "regular expression"),
     ],
 )
-def test_what_cannot_be_meant_so_is_refused(make, words):
+def test_senseless_arguments_are_rejected(make, words):
     with pytest.raises(InvalidProgramError, match=words):
         make()
 

@@ -116,7 +116,7 @@ def path_columns(*arguments):
         (lambda: CsvSchema.builder().add_number_column("a", Types.STRING()), "a type of numbers"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make, words):
+def test_senseless_arguments_are_rejected(make, words):
     with pytest.raises(InvalidProgramError, match=words):
         make()
 

@@ -63,11 +63,11 @@ class OfSqlAlchemy(Exception):
         (ConnectionResetError(), False),
     ],
 )
-def test_what_a_repetition_does_not_change_is_final(error, expected):
+def test_errors_that_a_retry_does_not_change_are_final(error, expected):
     assert is_final(error) is expected
 
 
-def test_what_to_do_follows_from_the_code():
+def test_the_reaction_follows_from_the_code():
     assert remedy(caused(OperationalError(sqlstate="28P01"))).startswith("; look at user")
     assert remedy(OperationalError(pgcode="42501")).startswith("; GRANT")
     assert remedy(OperationalError()) == ""

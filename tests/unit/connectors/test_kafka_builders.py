@@ -100,13 +100,13 @@ def test_defaults_of_a_source():
         ),
     ],
 )
-def test_what_a_source_refuses(spoil, message):
+def test_arguments_that_a_source_rejects(spoil, message):
     with pytest.raises((InvalidProgramError, TypeError), match=message):
         spoil(source())
 
 
 @pytest.mark.parametrize("left_out", ["servers", "topics", "deserializer"])
-def test_what_a_source_needs(left_out):
+def test_required_arguments_of_a_source(left_out):
     builder = KafkaSource.builder()
     if left_out != "servers":
         builder.set_bootstrap_servers("nowhere:1")
@@ -177,7 +177,7 @@ def test_records_of_a_transaction_wait_to_be_sent_together():
     assert lingers(DeliveryGuarantee.AT_LEAST_ONCE) == {}
 
 
-def test_what_a_sink_needs():
+def test_required_arguments_of_a_sink():
     exactly_once = DeliveryGuarantee.EXACTLY_ONCE
     with pytest.raises(InvalidProgramError, match="set_transactional_id_prefix"):
         sink().set_delivery_guarantee(exactly_once).build()
@@ -202,7 +202,7 @@ def test_names_of_transactions():
         assert parsed_transactional_id("p-1", other) is None
 
 
-def test_what_a_record_serializer_needs():
+def test_required_arguments_of_a_record_serializer():
     builder = KafkaRecordSerializationSchema.builder()
     with pytest.raises(InvalidProgramError, match="set_topic or set_topic_selector"):
         builder.build()
@@ -223,14 +223,14 @@ def test_offsets_must_be_offsets():
         KafkaOffsetsInitializer.timestamp(-5)
 
 
-def test_what_only_java_has():
+def test_options_that_only_java_has():
     with pytest.raises(JvmOnlyError):
         KafkaSource(object())
     with pytest.raises(InvalidProgramError, match="expected a function"):
         KafkaRecordDeserializationSchema.of(1)
 
 
-def test_what_is_sent_again_comes_once_and_in_order_as_with_javas_client():
+def test_retried_records_arrive_once_and_in_order_as_with_javas_client():
     def is_idempotent(**properties):
         builder = sink().set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
         builder.set_properties({key.replace("_", "."): text for key, text in properties.items()})
@@ -343,7 +343,7 @@ def test_a_property_of_transactions_has_its_meaning_in_them(caplog):
     assert "no meaning" not in caplog.text
 
 
-def test_what_clients_are_called():
+def test_names_of_clients():
     assert source().build().client_id("0") == "penstock-0"
     assert source().set_group_id("g").build().client_id("0") == "g-0"
     assert source().set_group_id("g").set_client_id_prefix("p").build().client_id("0") == "p-0"

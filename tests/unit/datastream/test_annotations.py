@@ -142,7 +142,7 @@ def test_types_of_enums():
         ("Click", "no type of its own"),
     ],
 )
-def test_what_has_no_type_says_why(annotation, why):
+def test_missing_types_are_explained(annotation, why):
     with pytest.raises(InvalidProgramError, match=f"Types.of: .*{why}"):
         Types.of(annotation)
 
@@ -274,7 +274,7 @@ def lies_of_records(value) -> Click:
     return {"user": value}
 
 
-def test_what_returns_something_else_runs_as_without_an_annotation():
+def test_other_results_run_as_without_an_annotation():
     assert results(lambda s: s.map(lies).key_by(lambda v: v).reduce(max), ["a"]) == ["a!"]
     kept = results(lambda s: s.map(lies_of_records).map(lambda v: v["user"]), ["a"])
     assert kept == ["a"]

@@ -51,7 +51,7 @@ def test_whole_numbers_are_cut_as_in_pyflink(type_info, given, kept):
         (Types.PRIMITIVE_ARRAY(Types.DOUBLE()), [1]),
     ],
 )
-def test_what_is_no_value_of_the_type_is_refused(type_info, element):
+def test_values_of_another_type_are_rejected(type_info, element):
     with pytest.raises(SerializationError, match="element 0"):
         encoded_elements([element], type_info)
 
@@ -90,7 +90,7 @@ def test_texts_are_made_of_numbers_as_java_writes_them(given, text):
         (Types.OBJECT_ARRAY(Types.BOOLEAN()), [1, True], [None, True]),
     ],
 )
-def test_what_does_not_fit_a_field_of_a_row_becomes_none_with_a_warning(type_info, given, kept):
+def test_misfits_of_row_fields_become_none_with_a_warning(type_info, given, kept):
     decode = codec_for(type_info).decode
     with pytest.warns(UserWarning, match="element 0: .* becomes None"):
         assert [decode(element) for element in encoded_elements([given], type_info)] == [kept]
@@ -158,7 +158,7 @@ def test_objects_with_attributes_are_rows_and_maps_as_in_pyflink(type_info, give
 
 
 @pytest.mark.parametrize("given", [Road(None, 1), Town, len, dataclasses])
-def test_what_has_no_attribute_of_a_row_is_refused(given):
+def test_objects_without_a_row_attribute_are_rejected(given):
     """PyFlink makes a row of None of it."""
     with pytest.raises(SerializationError, match="element 0"):
         encoded_elements([given], TOWN)
@@ -168,7 +168,7 @@ def test_what_has_no_attribute_of_a_row_is_refused(given):
     "type_info", [Types.SQL_DATE(), Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.INSTANT()]
 )
 @pytest.mark.parametrize("given", [1, "a", 1.5])
-def test_what_is_no_moment_misses_its_attributes(type_info, given):
+def test_other_objects_lack_the_attributes_of_moments(type_info, given):
     with pytest.raises(AttributeError, match=type(given).__name__):
         encoded_elements([given], type_info)
     assert len(encoded_elements([Instant(1, 2)], Types.INSTANT())) == 1
@@ -181,6 +181,6 @@ def test_anything_that_can_be_iterated_is_a_collection(given):
     assert elements in (["a", "b"], [97, 98])
 
 
-def test_what_cannot_be_iterated_is_no_collection():
+def test_collections_must_be_iterable():
     with pytest.raises(InvalidProgramError, match="list of elements"):
         encoded_elements(5, None)

@@ -247,7 +247,7 @@ def test_a_generator_of_watermarks_with_coroutines_is_refused_when_it_is_made() 
         WatermarkStrategy.for_generator(Generator).create_watermark_generator()
 
 
-def test_what_plain_functions_hold_may_be_asynchronous() -> None:
+def test_attributes_of_plain_functions_may_be_asynchronous() -> None:
     """A function may run an event loop of its own."""
 
     class Running(MapFunction):

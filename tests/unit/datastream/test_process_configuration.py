@@ -106,7 +106,7 @@ def test_flinks_file_is_for_programs_that_run_as_pyflink(folder, monkeypatch, as
         (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
+def test_errors_in_files_are_named(tmp_path, text, message):
     path = tmp_path / "config.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigurationError, match=message):

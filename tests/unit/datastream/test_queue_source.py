@@ -72,7 +72,7 @@ class Driven:
         self.look = call, handler
 
 
-def test_what_a_failed_reader_had_read_is_kept_for_the_next_one():
+def test_records_of_a_failed_reader_are_kept_for_the_next_one():
     """Neither its last checkpoint, which failed, nor what it asked for says what is of no use."""
     driven = Driven()
     driven.begin()
@@ -90,7 +90,7 @@ def test_what_a_failed_reader_had_read_is_kept_for_the_next_one():
     assert [driven.read(), driven.read()] == [["first"], ["second"]]
 
 
-def test_what_a_complete_checkpoint_holds_is_not_kept():
+def test_records_of_a_complete_checkpoint_are_not_kept():
     driven = Driven()
     begun = driven.enumerator.snapshot_state(0)
     driven.begin()

@@ -208,7 +208,7 @@ def test_state_expires(ttl):
         assert [row["price"] for row in harness.values("top")] == [5, 3]
 
 
-def test_what_is_known_of_the_records_is_known_of_the_results():
+def test_properties_of_records_hold_for_results():
     keyed = PipelineTestHarness().source("in", BID).key_by("item")
     plain = ["item", "price", "number"]
     assert keyed.top_n(1, "price", results="final").get_type() == BID

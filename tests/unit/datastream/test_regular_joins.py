@@ -292,7 +292,7 @@ def test_functions_of_windows_see_key_and_window():
     assert joined(in_group, events) == [("a", 60_000, 1, 1)]
 
 
-def test_what_is_known_of_the_results():
+def test_properties_of_results():
     harness = PipelineTestHarness()
     left, right = (harness.source(side) for side in SIDES)
     by_key = left.join(right).where("key").equal_to("key")

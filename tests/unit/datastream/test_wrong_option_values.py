@@ -101,7 +101,7 @@ def test_files_refuse_it_where_the_variable_overrides_it(file, monkeypatch, tmp_
         assert f"{key}: {text!r}: " in str(refused.value)
 
 
-def test_what_the_program_sets_itself_does_not_hide_it():
+def test_values_set_by_the_program_do_not_hide_it():
     with pytest.raises(ConfigurationError, match=r"parallelism\.default: 'x'"):
         environment(Configuration.from_dict({"parallelism.default": "x"})).set_parallelism(2)
 

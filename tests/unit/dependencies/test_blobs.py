@@ -91,7 +91,7 @@ def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "../../etc/passwd", "", "A" * 64])
-def test_what_is_no_blob_is_refused(blobs, tmp_path, digest):
+def test_invalid_blobs_are_rejected(blobs, tmp_path, digest):
     blobs.put(lambda out: out.write(b"there"))
     with (
         BlobClient(blobs.address, ControlCredentials(TOKEN)) as client,

@@ -37,7 +37,7 @@ def test_one_that_is_killed_does_not_keep_it(tmp_path):
     assert not path.exists()
 
 
-def test_what_was_built_half_is_not_there(tmp_path):
+def test_half_built_folders_are_not_found(tmp_path):
     """Not for this user, and not for one that comes later; the next one builds it."""
     folder = JobFolder(tmp_path / "job")
 
@@ -77,7 +77,7 @@ def test_many_come_and_go_at_once(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_comes_while_it_is_removed_leaves_nothing(tmp_path, monkeypatch):
+def test_use_during_removal_leaves_nothing(tmp_path, monkeypatch):
     """One that had found the folder before it was moved away makes its file in it only then."""
     folder = JobFolder(tmp_path / "job")
     real_rmdir, late = os.rmdir, [1, 2, 3]

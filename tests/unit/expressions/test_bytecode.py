@@ -145,7 +145,7 @@ def guarded(x):
         abs,
     ],
 )
-def test_what_is_more_than_an_expression_is_called(function):
+def test_functions_beyond_expressions_are_called(function):
     assert EVALUATION.program(function, 1) is None
     assert EVALUATION.without_call(function, 1) is function
 

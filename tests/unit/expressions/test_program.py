@@ -61,7 +61,7 @@ def test_a_program():
         ((*[("move", 1, 0, 0, 0)] * LIMIT, RETURN), "has room for"),
     ],
 )
-def test_what_is_no_program(instructions, message):
+def test_invalid_programs(instructions, message):
     with pytest.raises(ValueError, match=message):
         program(*instructions)
 
@@ -77,7 +77,7 @@ def test_what_is_no_program(instructions, message):
         ((max, ()), (0,) * 9, "with 9 operands, not 1 to 8"),
     ],
 )
-def test_what_is_no_call(called, operands, message):
+def test_invalid_calls(called, operands, message):
     call = ("call", 2, 1, 0, len(operands))
     assert program(("call", 2, 1, 0, 1), RETURN, lists=(0,), constants={1: (abs, (int,))})
     with pytest.raises(ValueError, match=message):

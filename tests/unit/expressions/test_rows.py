@@ -81,7 +81,7 @@ def test_rows_with_their_fields_in_another_order_are_read_by_name():
         (lambda row: row.x, (1, 2), AttributeError),
     ],
 )
-def test_what_is_no_such_row_gives_the_functions_error(function, value, expected):
+def test_other_rows_raise_the_functions_error(function, value, expected):
     compute = Evaluation().without_call(function, 1, (POINT,))
     with pytest.raises(expected):
         compute(value)

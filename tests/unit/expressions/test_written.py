@@ -256,7 +256,7 @@ def test_a_row_without_names_is_read_by_its_type():
         ),
     ],
 )
-def test_what_cannot_be_computed_is_refused_when_the_program_is_built(build, message):
+def test_uncomputable_expressions_are_rejected_when_the_program_is_built(build, message):
     environment = StreamExecutionEnvironment.get_execution_environment()
     stream = environment.from_collection([Row("a", 1.0, 0, None, None, {})], USERS)
     with pytest.raises(InvalidProgramError, match=message) as caught:
@@ -282,7 +282,7 @@ def test_what_cannot_be_computed_is_refused_when_the_program_is_built(build, mes
         (lambda: lit({}), "an expression takes expressions"),
     ],
 )
-def test_what_is_no_expression(write, message):
+def test_invalid_expressions(write, message):
     with pytest.raises(InvalidProgramError, match=message):
         write()
 

@@ -58,7 +58,7 @@ def test_a_consumer_without_a_group_starts_as_the_reset_says():
 
 
 @pytest.mark.parametrize("semantic", list(Semantic))
-def test_what_a_producer_promises(semantic):
+def test_guarantees_of_a_producer(semantic):
     producer = FlinkKafkaProducer("t", SimpleStringSchema(), BROKERS, semantic=semantic)
     made = producer._as_sink()
     assert made.guarantee is DeliveryGuarantee[semantic.name]

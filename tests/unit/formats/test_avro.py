@@ -122,7 +122,7 @@ def test_errors_name_the_field(row, reason):
         file.add_element(row)
 
 
-def test_what_cannot_be_read_names_the_field():
+def test_read_errors_name_the_field():
     data = AvroRowSerializationSchema(avro_schema_string=SCHEMA).serialize(
         changed(s="text", again=ROW)
     )
@@ -136,7 +136,7 @@ def test_what_cannot_be_read_names_the_field():
         reader.deserialize(data[:-2])
 
 
-def test_what_cannot_be_read_of_a_file_names_record_and_field():
+def test_read_errors_of_a_file_name_record_and_field():
     schema = AvroSchema(
         '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}, {"name": "o", '
         '"type": {"type": "record", "name": "O", "fields": [{"name": "s", "type": "string"}]}}]}'
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_of_a_file_names_record_and_field():
         list(found.read(io.BytesIO(data), FileRange("part-1", 0, len(data))))
 
 
-def test_what_is_no_record():
+def test_values_that_are_not_records():
     data = AvroRowSerializationSchema(avro_schema_string=SCHEMA).serialize(ROW)
     reader = AvroRowDeserializationSchema(avro_schema_string=SCHEMA)
     for wrong in (b"", data[:5], data + b"x"):

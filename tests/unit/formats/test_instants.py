@@ -52,7 +52,7 @@ def test_instants_of_json(text, expected):
 
 @pytest.mark.parametrize("text", ['"2024-01-01T12:00:00"', '"x"', "true", '"2024-13-01T12:00:00Z"'])
 @pytest.mark.parametrize("declared", [Types.INSTANT(), Types.TIMESTAMP_LTZ()], ids=str)
-def test_what_is_no_instant_is_refused(declared, text):
+def test_invalid_instants_are_rejected(declared, text):
     with pytest.raises(FormatError, match=r"the field 't': .* is no (instant|time with a zone)"):
         read_json(declared, text)
 

@@ -126,7 +126,7 @@ def test_errors_name_the_field_or_it_is_none(text):
 
 
 @pytest.mark.parametrize("text", MALFORMED)
-def test_what_is_no_object(text):
+def test_values_that_are_not_objects(text):
     for types in (TYPES, {"a": Types.INT()}):
         with pytest.raises(FormatError, match="the JSON is"):
             schema(types).deserialize(encoded(text))
@@ -193,7 +193,7 @@ def test_types_of_a_json_schema():
             JsonRowDeserializationSchema.builder().json_schema(wrong)
 
 
-def test_what_builders_refuse():
+def test_arguments_that_builders_reject():
     builder = JsonRowDeserializationSchema.builder
     with pytest.raises(InvalidProgramError, match="type_info or json_schema"):
         builder().build()

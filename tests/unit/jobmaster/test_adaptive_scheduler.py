@@ -229,7 +229,7 @@ class TestExecuting:
         driver.rescaled()
         assert driver.parallelism == 3
 
-    def test_what_comes_while_it_cools_down_counts_from_then(self):
+    def test_changes_during_the_cooldown_count_from_then(self):
         driver = running(2)
         driver.offer(1)
         assert driver.due() == driver.now + COOLDOWN_MS + MORE_MS
@@ -320,7 +320,7 @@ class TestParallelisms:
         by_name = {job.vertices[id_].name: n for id_, n in found.items()}
         assert tuple(by_name.values()) == shares
 
-    def test_what_is_tied_stays_equal(self):
+    def test_tied_parallelisms_stay_equal(self):
         job = two_groups(4).job_graph()
         most = {v.id: v.parallelism for v in job.vertices.values()}
         assert set(parallelisms_with(job, most, 3).values()) == {1}
@@ -339,7 +339,7 @@ class TestConfiguration:
         with pytest.raises(ConfigurationError, match="must be Default or Adaptive"):
             check_options({"jobmanager.scheduler": "ng"})
 
-    def test_what_has_no_effect_is_told(self, caplog):
+    def test_options_without_effect_are_reported(self, caplog):
         cooldown = "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling"
         warn_of_idle_options({cooldown: "1 s"}, "local")
         assert f"without jobmanager.scheduler Adaptive; without effect: {cooldown}" in caplog.text

@@ -145,7 +145,7 @@ def test_deployment_of_a_producer_counts_its_subpartitions():
     assert (partition.partition_type, partition.flush_timeout_ms) == ("PIPELINED_BOUNDED", 7)
 
 
-def test_what_is_written_is_what_is_read():
+def test_written_values_are_read_back():
     """Every channel of every gate is a subpartition of a partition, and the reverse."""
     program = Program(parallelism=5)
     source = program.source("S", 3)

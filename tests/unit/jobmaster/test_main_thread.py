@@ -73,7 +73,7 @@ def test_a_user_that_waits_is_held_back(thread):
     watcher.call(from_within, PATIENCE_S)
 
 
-def test_who_waits_is_let_through_when_the_thread_ends(thread):
+def test_waiters_wake_when_the_thread_ends(thread):
     user = thread.user("messages of a test", 1, waits=True)
     user.post(lambda: None)
     sender = threading.Thread(target=lambda: [user.post(lambda: None) for _ in range(5)])

@@ -112,7 +112,7 @@ def test_only_a_running_job_is_rescaled():
         driver.act("rescale", {})
 
 
-def test_what_the_program_has_fixed_stays():
+def test_fixed_parallelisms_stay():
     job = word_count(parallelism=2).job_graph()
     first, *others = job.vertices.values()
     first.has_own_parallelism = True
@@ -128,7 +128,7 @@ def test_what_the_program_has_fixed_stays():
 @pytest.mark.parametrize(
     ("vertices", "fits"), [("of this program", True), ("too wide", False), ("another's", False)]
 )
-def test_what_a_former_driver_was_told_applies_where_it_still_fits(vertices, fits, caplog):
+def test_requests_to_a_former_driver_apply_if_they_still_fit(vertices, fits, caplog):
     job = word_count(parallelism=2).job_graph()
     before = {id_: vertex.parallelism for id_, vertex in job.vertices.items()}
     wanted = {id_: 3 if number > 1 else 1 for id_, number in before.items()}

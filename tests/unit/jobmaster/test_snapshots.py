@@ -70,7 +70,7 @@ def test_every_change_of_a_subtask_is_seen():
     assert first.prior == ()
 
 
-def test_what_has_not_changed_is_not_taken_anew():
+def test_unchanged_parts_are_reused():
     job = Job()
     before = job.picture(1).vertices[0].subtasks
     job.subtask(0).current.schedule(2)

@@ -21,7 +21,7 @@ def test_batches_are_shown_once_a_checkpoint_holds_them():
     assert results.finish(0) == [b"c", b"d"]
 
 
-def test_what_a_lost_attempt_sent_since_the_checkpoint_is_dropped():
+def test_results_of_a_lost_attempt_since_the_checkpoint_are_dropped():
     results = started(b"a", b"b", b"c")
     assert results.commit(0, 1) == [b"a"]
     assert results.resume(1, 2) == [b"b"], "its checkpoint was complete, which nobody had told"

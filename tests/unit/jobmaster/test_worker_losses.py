@@ -22,7 +22,7 @@ def test_the_exit_waits_for_the_connection():
     assert losses.explained("w", "reset") == f"reset; {END}"
 
 
-def test_what_never_comes_is_not_waited_for():
+def test_missing_workers_are_not_waited_for():
     losses = WorkerLosses()
     losses.disconnected("w", "reset", 0)
     losses.exited(WorkerExit("v", 8, 0, ""), 5)
@@ -41,7 +41,7 @@ def test_last_words_count_more_than_the_connection():
     assert losses.next_deadline_ms() is None
 
 
-def test_who_is_lost_for_another_reason_is_forgotten():
+def test_workers_lost_for_another_reason_are_forgotten():
     """As one whose heartbeats stop, or that a newer incarnation replaces."""
     losses = WorkerLosses()
     losses.disconnected("w", "reset", 0)

@@ -185,12 +185,12 @@ def test_flinks_factories_name_reporters():
         ),
     ],
 )
-def test_what_a_reporter_cannot_take_is_refused_before_a_job_starts(configuration, message):
+def test_invalid_reporter_options_are_rejected_before_a_job_starts(configuration, message):
     with pytest.raises(ConfigurationError, match=message):
         check_options(configuration)
 
 
-def test_what_has_no_effect_is_said(caplog):
+def test_options_without_effect_are_reported(caplog):
     configuration = {
         "metrics.reporter.r.factory.class": "log",
         "metrics.reporter.r.filter.includes": "*",

@@ -21,7 +21,7 @@ from penstock.rest.checkpoint_views import checkpoint_config
         ),
     ],
 )
-def test_what_is_said_of_the_changelog(options, said):
+def test_messages_about_the_changelog(options, said):
     job = SimpleNamespace(
         configuration=options,
         checkpoints=SimpleNamespace(settings=CheckpointSettings.of(options, None)),

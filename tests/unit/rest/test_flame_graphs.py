@@ -4,7 +4,7 @@ from penstock.rest.flame_graphs import merged
 from penstock.rpc.inspection_messages import StackCount
 
 
-def test_what_begins_alike_is_one_node():
+def test_common_frames_share_a_node():
     stacks = [
         StackCount(("run", "read"), False, 3),
         StackCount(("run", "work", "add"), True, 5),

@@ -43,7 +43,7 @@ def test_files_of_ended_processes_are_removed(folder):
         assert not path.exists()
 
 
-def test_what_is_no_such_file_is_left_alone(folder):
+def test_other_files_are_left_alone(folder):
     folder.mkdir(mode=0o700)
     for number, text in enumerate(["", "{", "[]", "null", '{"url": 1}']):
         (folder / f"{number}.json").write_text(text)

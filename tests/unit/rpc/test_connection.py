@@ -72,7 +72,7 @@ def test_no_more_than_so_many_messages_wait(ends):
     assert numbers_of(frames) == [*(n % 256 for n in range(MAX_HELD_MESSAGES)), 7]
 
 
-def test_what_comes_at_once_is_handed_on_at_once_and_in_order():
+def test_messages_that_arrive_together_are_delivered_together_and_in_order():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sock = socket.create_connection(listener.getsockname())
         peer, _ = listener.accept()
@@ -95,7 +95,7 @@ def test_what_comes_at_once_is_handed_on_at_once_and_in_order():
     assert len(received) < 100
 
 
-def test_what_came_before_something_that_is_no_message_is_handed_on():
+def test_messages_before_an_invalid_one_are_delivered():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sock = socket.create_connection(listener.getsockname())
         peer, _ = listener.accept()

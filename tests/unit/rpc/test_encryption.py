@@ -76,7 +76,7 @@ def served() -> Iterator[Served]:
     [OWN, ControlCredentials.of_session(TOKEN), ControlCredentials.of_session(TOKEN, insists=True)],
     ids=["given", "follows", "insists"],
 )
-def test_who_stands_between_reads_nothing(served: Served, credentials: ControlCredentials) -> None:
+def test_eavesdroppers_read_nothing(served: Served, credentials: ControlCredentials) -> None:
     relay = Relay(served.address)
     with dial(relay.address, credentials, "worker") as ours, served.next() as theirs:
         write_frame(ours, SECRET + TOKEN)

@@ -100,7 +100,7 @@ def test_both_sides_beat(sender_class: type[HeartbeatSender]) -> None:
         assert reasons.empty()
 
 
-def test_what_never_began_is_closed(sender_class: type[HeartbeatSender]) -> None:
+def test_heartbeats_that_never_began_are_closed(sender_class: type[HeartbeatSender]) -> None:
     ours, theirs = tcp_pair()
     with ours:
         sender_class(theirs, 10, 100, print).close()

@@ -163,7 +163,7 @@ def of_a_module(n):
 
 
 @pytest.mark.parametrize("value", [of_a_module, len, numpy.sin, ..., NotImplemented])
-def test_what_workers_can_import_travels_by_name(value):
+def test_importable_objects_travel_by_name(value):
     assert pickle.loads(dumps(value)) is value
 
 

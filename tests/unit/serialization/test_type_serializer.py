@@ -39,7 +39,7 @@ def test_the_text_of_a_snapshot_is_that_of_former_savepoints():
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": 1, "name": "x"}'])
-def test_what_is_no_snapshot_is_refused(text):
+def test_invalid_snapshots_are_rejected(text):
     with pytest.raises(SerializationError, match="is no type of a state"):
         TypeSerializerSnapshot.read(text)
 

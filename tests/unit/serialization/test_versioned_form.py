@@ -8,7 +8,7 @@ from penstock.serialization.versioned_form import VersionedForm
 FORM = VersionedForm("a pair", ("one", "other"), version=2)
 
 
-def test_what_was_written_is_read():
+def test_written_forms_are_read_back():
     kept = TypeSerializer().serialize(FORM.write("a", {"b": 1}))
     assert list(FORM.read(TypeSerializer().deserialize(kept))) == ["a", {"b": 1}]
 

@@ -179,7 +179,7 @@ def test_parts_of_both_tables_need_a_rule(tables, statement, message):
         ("ADD JAR 'x.jar'", "no JVM"),
     ],
 )
-def test_what_is_refused_says_why(tables, statement, message):
+def test_rejections_state_the_reason(tables, statement, message):
     with pytest.raises(TableException, match=message):
         tables.execute_sql(statement)
 

@@ -124,7 +124,7 @@ def test_a_row_that_arrives_behind_its_window_is_in_a_later_one():
     query.close()
 
 
-def test_what_flink_refuses():
+def test_queries_that_flink_rejects():
     ranked = (
         "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end "
         "ORDER BY n) AS rn FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(p), INTERVAL '10' SECOND))) "

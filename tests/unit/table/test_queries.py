@@ -198,7 +198,7 @@ def test_invalid_queries_name_what_is_wrong(sql, words):
         (RANKED.format(order="n", limit="> 2"), "rn <= 10"),
     ],
 )
-def test_what_streams_refuse(sql, words):
+def test_queries_that_streams_reject(sql, words):
     with pytest.raises(TableException) as caught:
         check(plan(sql), is_streaming=True)
     assert words in str(caught.value)

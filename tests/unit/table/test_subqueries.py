@@ -72,7 +72,7 @@ def test_a_correlated_value_must_be_one():
         run(sql, tables(), parted(ROWS, 3))
 
 
-def test_what_cannot_be_taken_out_of_a_subquery_is_refused():
+def test_correlations_that_cannot_be_decorrelated_are_rejected():
     sql = "SELECT a, (SELECT COUNT(*) FROM u WHERE u.a > t.a) FROM t"
     with pytest.raises(TableException, match="supported for equalities"):
         run(sql, tables(), [])

@@ -87,7 +87,7 @@ def test_windows_split_less_than_sessions():
     assert run(TUMBLE, [given])[1] < run(SESSION, [given])[1]
 
 
-def test_what_uses_no_time_splits_nothing():
+def test_queries_without_time_split_no_batch():
     found, splits = run("SELECT k, COUNT(*) FROM t GROUP BY k", [rows(1)])
     assert splits == 0
     assert sum(count for _, count in found) == 60

@@ -160,7 +160,7 @@ def run_a_loop():
 @pytest.mark.parametrize(
     ("fail", "kind"), [(stop, StopIteration), (partial(sys.exit, 1), SystemExit)]
 )
-def test_what_open_raises_is_raised_as_it_is(fail, kind):
+def test_errors_of_open_are_raised_unchanged(fail, kind):
     function = FailsToOpen(fail)
     test = harness(function)
     with pytest.raises(kind):

@@ -280,7 +280,7 @@ def test_values_are_sent_when_their_checkpoint_is_complete():
 
 
 @pytest.mark.parametrize("answer", [False, OSError("no connection")])
-def test_what_was_not_sent_waits_and_holds_up_what_is_later(caplog, answer):
+def test_unsent_transactions_wait_and_hold_up_later_ones(caplog, answer):
     outside = Outside()
     test = started(Sending(outside, [answer]))
     for number in (1, 2):

@@ -101,7 +101,7 @@ def test_a_later_checkpoint_commits_what_earlier_ones_held():
     assert committer.calls == [["a", "b"]]
 
 
-def test_what_no_snapshot_holds_is_not_committed():
+def test_committables_outside_of_snapshots_are_not_committed():
     """Also if its checkpoint has a smaller number than the one that is complete."""
     committer = Keeping()
     harness = CommitterHarness(committer)

@@ -81,7 +81,7 @@ def test_one_that_is_given_up_leaves_no_files(tmp_path):
     assert memory.available_bytes == 8 << 20
 
 
-def test_what_cannot_be_written_is_named(tmp_path):
+def test_failed_writes_are_named(tmp_path):
     under_test = sorter(0, tmp_path)
     with pytest.raises((SerializationError, TypeError), match="generator"):
         for n in range(100):

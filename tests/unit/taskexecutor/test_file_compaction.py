@@ -236,7 +236,7 @@ def test_a_commit_that_comes_again_removes_what_the_first_left(tmp_path):
     assert names(tmp_path) == ["compacted"]
 
 
-def test_what_a_former_job_kept_gets_its_names_without_compaction(tmp_path):
+def test_files_of_a_former_job_get_their_names_without_compaction(tmp_path):
     sink = CompactingSink(tmp_path, every(9))
     restored = sink.checkpoint(1, "a", "b")
     sink.close()

@@ -456,7 +456,7 @@ def test_settings_of_csv_files(tmp_path):
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-def test_what_stands_before_the_rows_of_a_csv_file(tmp_path, adjust, data, expected, ending):
+def test_text_before_the_rows_of_a_csv_file(tmp_path, adjust, data, expected, ending):
     """As in PyFlink: the first row of data is the one behind the header."""
     path = tmp_path / f"a.{ending}"
     path.write_bytes(gzip.compress(data) if ending == "csv.gz" else data)

@@ -113,7 +113,7 @@ def test_a_file_may_stay_open_across_checkpoints(tmp_path):
 
 
 @pytest.mark.parametrize("rolled", [False, True], ids=["in progress", "ended since"])
-def test_what_was_written_since_the_checkpoint_is_cut_off(tmp_path, rolled):
+def test_bytes_written_since_the_checkpoint_are_cut_off(tmp_path, rolled):
     """Also when the file was ended, and a checkpoint with its end failed."""
     sink = Sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=4))
     sink.write("a")

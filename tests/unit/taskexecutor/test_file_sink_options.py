@@ -138,7 +138,7 @@ def test_hours_are_those_of_the_machine(tmp_path, monkeypatch, zone, bucket):
 
 
 @pytest.mark.parametrize("kind", [FileSink, StreamingFileSink])
-def test_what_files_are_called(tmp_path, kind):
+def test_names_of_files(tmp_path, kind):
     names = OutputFileConfig.builder().with_part_prefix("a").with_part_suffix(".txt").build()
     builder = texts(tmp_path, kind).with_output_file_config(names)
     base = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())

@@ -92,7 +92,7 @@ def given(result):
         (lambda time: {"key": "value"}, ["key"]),
     ],
 )
-def test_what_a_firing_gives(result, emitted):
+def test_results_of_a_firing(result, emitted):
     with harness(given(result)) as test:
         test.process_element(("a", 4))
         test.process_watermark(4)
@@ -112,7 +112,7 @@ def test_a_generator_that_raises_has_emitted_what_came_before():
         assert test.values == [4]
 
 
-def test_what_is_no_iterable_is_refused():
+def test_results_must_be_iterable():
     with harness(given(lambda time: time)) as test:
         test.process_element(("a", 4))
         with pytest.raises(TypeError, match="iterable"):

@@ -109,7 +109,7 @@ SHARED = []
 
 
 @pytest.mark.skipif(runtime() == "pure", reason="calls every function")
-def test_what_only_computes_need_not_be_copied():
+def test_functions_that_only_compute_need_no_copies():
     assert only_computes(lambda v: (v, v[0] * FACTOR), Evaluation())
     assert not only_computes(lambda v: (v, SHARED), Evaluation())
     assert only_computes(lambda v, k=2: (v, k), Evaluation())

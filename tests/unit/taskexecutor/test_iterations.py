@@ -32,7 +32,7 @@ def drain(channel):
     return found
 
 
-def test_what_exceeds_memory_waits_in_a_file_and_keeps_its_order(tmp_path):
+def test_records_beyond_memory_wait_in_a_file_and_keep_their_order(tmp_path):
     channel = FeedbackChannel(limit=3)
     channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     for number in range(5):
@@ -166,7 +166,7 @@ def emitted(head, limit=1000):
     return head.values
 
 
-def test_what_is_on_its_way_back_belongs_to_a_checkpoint():
+def test_records_on_their_way_back_belong_to_a_checkpoint():
     """Elements that the head has not emitted when its barrier leaves, and later ones."""
     head, tail = started((None, None))
     tail.process_element("emitted before the barrier")
@@ -223,7 +223,7 @@ def test_checkpoints_of_an_iteration_may_overlap_and_be_aborted():
     tail.close()
 
 
-def test_what_waits_in_the_file_belongs_to_a_checkpoint(tmp_path):
+def test_records_in_the_file_belong_to_a_checkpoint(tmp_path):
     channel = FeedbackChannel(limit=2)
     serializer = TypeSerializer()
     channel.spill_with(serializer, lambda: str(tmp_path))
@@ -241,7 +241,7 @@ def test_what_waits_in_the_file_belongs_to_a_checkpoint(tmp_path):
     channel.close()
 
 
-def test_what_was_fed_back_is_spread_over_another_parallelism():
+def test_fed_back_records_are_spread_over_another_parallelism():
     snapshots = []
     for subtask in range(2):
         head, tail = started((None, None), subtask, 2)

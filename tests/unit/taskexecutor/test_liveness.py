@@ -80,7 +80,7 @@ def test_time_in_which_an_output_has_no_buffer_does_not_count(watch, fatal):
     assert fatal == []
 
 
-def test_what_is_removed_or_has_no_timeout_is_not_looked_at(watch, fatal):
+def test_removed_entries_and_those_without_timeout_are_ignored(watch, fatal):
     task = Pinged(answers=False)
     watch.add(task, 0)
     assert not task.looks.acquire(blocking=False)

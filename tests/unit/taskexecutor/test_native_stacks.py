@@ -40,7 +40,7 @@ def test_functions_of_python_stand_where_they_are_evaluated():
     )
 
 
-def test_what_the_interpreter_does_by_itself_is_seen():
+def test_work_of_the_interpreter_is_seen():
     native = [EVAL, ("dict_resize.isra.0", PYTHON), ("PyObject_Malloc", PYTHON)]
     assert together(native, ["run*"]) == (
         "run",
@@ -139,7 +139,7 @@ def waits(results):
     other.close()
 
 
-def test_what_waits_goes_on_waiting(stacks):
+def test_waiting_threads_continue_to_wait(stacks):
     results = []
     thread = threading.Thread(target=waits, args=(results,))
     thread.start()

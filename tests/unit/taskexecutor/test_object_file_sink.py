@@ -115,7 +115,7 @@ def test_a_part_may_go_on_across_checkpoints(folder):
 
 
 @pytest.mark.parametrize("since", ["nothing", "in progress", "ended"])
-def test_what_was_written_since_the_checkpoint_is_no_part_of_it(folder, since):
+def test_bytes_written_since_the_checkpoint_are_not_part_of_it(folder, since):
     """Whatever the attempt that failed has done since: another one is not in its way."""
     first = folder.sink()
     first.write("a")

@@ -85,7 +85,7 @@ def test_built_in_aggregations_run(operation, expected):
 @pytest.mark.parametrize("operation", ["sum", "min", "max"])
 @pytest.mark.parametrize("position", [1, "b", -1])
 @pytest.mark.parametrize("value", [3, "text", {"a": 1}])
-def test_what_has_no_fields_has_the_position_0_alone(operation, position, value):
+def test_types_without_fields_have_only_position_0(operation, position, value):
     descriptor = operators.AggregateField(operation=operation, position=position)
     with KeyedOneInputStreamOperatorTestHarness(descriptor, lambda _: 0) as test:
         test.process_element(value)

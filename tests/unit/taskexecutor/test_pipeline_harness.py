@@ -149,7 +149,7 @@ def test_failures_of_the_program_reach_the_test():
         harness.process_element("numbers", 0)
 
 
-def test_what_a_harness_cannot_do_is_said():
+def test_limits_of_a_harness_are_reported():
     harness = PipelineTestHarness()
     source = harness.source("numbers", Types.INT())
     with pytest.raises(InvalidProgramError, match="has a 'numbers' already"):

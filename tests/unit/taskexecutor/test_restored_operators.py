@@ -248,7 +248,7 @@ def test_an_operator_of_two_streams_goes_on(name):
 
 
 @pytest.mark.parametrize("name", TWO_INPUTS)
-def test_what_two_streams_bring_after_a_snapshot_is_not_in_it(name):
+def test_records_of_two_streams_after_a_snapshot_are_not_in_it(name):
     """F7, as for one input."""
     make, second_key = TWO_INPUTS[name]
     for cut in range(len(BOTH) + 1):

@@ -164,7 +164,7 @@ def test_a_map_of_one_key_that_is_larger_than_the_cache(make):
     assert pairs.is_empty()
 
 
-def test_what_cannot_be_written_leaves_nothing(make, tmp_path):
+def test_failed_writes_leave_nothing(make, tmp_path):
     storage = Storage(tmp_path / "checkpoints")
     snapshot = snapshot_of(filled(make()))
     assert snapshot.advance(FOREVER)
@@ -232,7 +232,7 @@ def test_the_databases_of_a_slot_share_their_memory():
         ("options-factory", "com.Factory", "names a class of Java"),
     ],
 )
-def test_what_cannot_be_had_is_refused(key, value, message):
+def test_unavailable_settings_are_rejected(key, value, message):
     with pytest.raises(ConfigurationError, match=message):
         check_options({f"state.backend.rocksdb.{key}": value})
 
@@ -243,7 +243,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         check_options({"state.backend.type": "rocksdb"})
 
 
-def test_what_is_disposed_of_is_not_read(make, monkeypatch):
+def test_disposed_states_are_not_read(make, monkeypatch):
     """A scan of all rows takes seconds, and one that fails would leave the folder behind."""
 
     def refuse(store):
@@ -254,7 +254,7 @@ def test_what_is_disposed_of_is_not_read(make, monkeypatch):
     backend.dispose()
 
 
-def test_what_an_environment_is_told_is_what_its_options_say():
+def test_settings_of_an_environment_match_its_options():
     env = StreamExecutionEnvironment.get_execution_environment()
     backend = EmbeddedRocksDBStateBackend(True)
     backend.set_db_storage_paths("/one", "/two")

@@ -56,7 +56,7 @@ def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
     assert beside == [300, 300, 300, 3, 3, 3]
 
 
-def test_what_rests_is_written_while_the_state_is_used_and_checkpointed(make, tmp_path):
+def test_idle_entries_are_written_while_the_state_is_used_and_checkpointed(make, tmp_path):
     """Each checkpoint meanwhile has everything, though its files may be those of an earlier one.
 
     Method: 3,000 keys that rest, with a checkpoint after each slice of one batch of rows, between
@@ -176,7 +176,7 @@ def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tm
     assert values == expected | {number: number for number in range(1000, 6000)}
 
 
-def test_who_looks_into_a_checkpoint_sees_the_entries_beside_its_files(make, tmp_path):
+def test_readers_of_a_checkpoint_see_the_entries_beside_its_files(make, tmp_path):
     """Keys that are equal though their bytes differ are one, too."""
     storage = Storage(tmp_path / "checkpoints")
     backend = make()

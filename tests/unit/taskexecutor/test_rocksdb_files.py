@@ -176,7 +176,7 @@ def test_an_operator_that_uses_a_table_gets_its_entries(make, tmp_path):
     assert pairs.get(KEYS.identity(7)) == {"a": 8, "b": 1}
 
 
-def test_what_is_appended_after_a_restore_comes_last(make, tmp_path):
+def test_entries_appended_after_a_restore_come_last(make, tmp_path):
     """At any parallelism: pieces of a list are in the order in which they were written."""
     storage = Storage(tmp_path / "checkpoints")
     parts = [make(key_groups=part) for part in (range(8), range(8, 16))]

@@ -220,7 +220,7 @@ def owns(test, key):
 
 @pytest.mark.parametrize("lateness_ms", [0, 5])
 @pytest.mark.parametrize("assigner", [TEN, sliding(20, 10), None], ids=repr)
-def test_what_has_gone_to_and_fro_fires(lateness_ms, assigner):
+def test_windows_that_moved_to_and_fro_fire(lateness_ms, assigner):
     """Timers of the general operator, taken over with its windows, do not stand for later ones."""
     assigner = assigner or EventTimeSessionWindows.with_gap(Time.milliseconds(10))
     snapshot, timestamp = None, 0
@@ -364,7 +364,7 @@ class Marking(Show):
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-def test_what_a_function_does_to_the_elements_of_a_firing(reuse):
+def test_changes_by_a_function_to_the_elements_of_a_firing(reuse):
     """The next firing sees it if objects are shared, and only then."""
     found = []
     options = {"configuration": {"pipeline.object-reuse": reuse}}

@@ -85,7 +85,7 @@ def test_numbers_have_the_text_of_their_declared_type(capfd):
 
 
 @pytest.mark.parametrize("kind", [Types.STRING(), Types.TUPLE([Types.INT()])])
-def test_what_does_not_fit_its_declared_type_is_not_shown(kind):
+def test_misfits_of_the_declared_type_are_not_shown(kind):
     env = in_process()
     env.from_collection([1], Types.INT()).map(lambda v: (str(v),), kind).print()
     with pytest.raises(SerializationError):
@@ -94,7 +94,7 @@ def test_what_does_not_fit_its_declared_type_is_not_shown(kind):
 
 @pytest.mark.parametrize("element", ["coroutine", "generator", "within"])
 @pytest.mark.parametrize("text", [python_text, flink_text])
-def test_what_nobody_awaits_is_not_written(element, text):
+def test_unawaited_results_are_not_written(element, text):
     """A function that calls another written with async def gives no result to write."""
 
     async def coroutine():

@@ -163,7 +163,7 @@ def test_other_types_are_refused(kind, old, value, new, says):
         assert text in str(caught.value)
 
 
-def test_what_is_undeclared_takes_all():
+def test_undeclared_states_accept_all_values():
     assert after(keeping("value", Types.LONG()), 3, keeping("value", None))[0] == 3
 
 
@@ -251,7 +251,7 @@ def test_state_without_a_key():
 
 @pytest.mark.parametrize("now", ["same", "added", "other"])
 @pytest.mark.parametrize("operator", ["reduce", "tumbling", "sliding", "all"])
-def test_what_operators_keep_themselves(operator, now):
+def test_states_of_the_operators_own(operator, now):
     """Some of it is opened before it is restored."""
     types = {
         "same": OLD,

@@ -547,7 +547,7 @@ def test_a_negative_period_is_refused():
         ),
     ],
 )
-def test_what_is_no_time_to_live_is_refused_where_it_is_given(make, says):
+def test_invalid_times_to_live_are_rejected_at_the_call(make, says):
     with pytest.raises(WrongArgumentError, match=says):
         make()
 

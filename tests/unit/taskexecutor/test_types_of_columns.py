@@ -172,7 +172,7 @@ def test_columns_that_would_change_are_refused_with_file_column_and_types(tmp_pa
             read(tmp_path / "a", pa.table({"c": made}), kind)
 
 
-def test_what_is_none_is_none_and_parts_of_a_column_are_its_own(tmp_path):
+def test_nulls_stay_none_and_parts_of_a_column_are_its_own(tmp_path):
     """Of a slice of a column nothing of what is around it is seen."""
     rows = [{"n": 1}, None, {"n": 3}, {"n": None}]
     columns = {

@@ -53,7 +53,7 @@ def test_each_option_changes_one_setting(options, changed):
     (UNALIGNED, "SAVEPOINT", (Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS)),
     (UNALIGNED | {"aligned-checkpoint-timeout": "3 s"}, "CHECKPOINT", (Alignment.ALIGNED, 3000)),
 ])  # fmt: skip
-def test_how_barriers_are_aligned(options, kind, alignment):
+def test_alignment_of_barriers(options, kind, alignment):
     name, _, held_back = kind.partition(" ")
     properties = CheckpointProperties(SnapshotKind[name], overtakes=not held_back)
     assert settings(options).alignment(properties) == alignment

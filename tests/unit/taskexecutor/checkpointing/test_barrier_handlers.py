@@ -347,7 +347,7 @@ def test_random_alignments(seed):
 
 
 @pytest.mark.parametrize("tracked", [False, True])
-def test_how_long_barriers_are_waited_for_is_told(tracked):
+def test_alignment_times_are_reported(tracked):
     """At least once, no channel waits for another."""
     scenario = Scenario(2, tracked)
     assert scenario.handler.alignment_until_now_ms() is None

@@ -55,7 +55,7 @@ def channels():
     network.close()
 
 
-def test_what_comes_between_start_and_barrier_is_kept(channels):
+def test_data_between_start_and_barrier_is_kept(channels):
     """The rest of a record comes first; data behind the barrier is not stored (F-11)."""
     channels.begun[1] = b"begun "
     channels.send(0, b"before ")

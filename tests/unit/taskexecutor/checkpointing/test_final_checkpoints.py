@@ -318,7 +318,7 @@ class Keyed(Database):
 
 
 @pytest.mark.parametrize("kind", ["execution.checkpointing.incremental", "state.changelog.enabled"])
-def test_what_one_operator_has_written_goes_when_another_cannot_be(tmp_path, opened, kind):
+def test_files_of_one_operator_are_removed_when_another_fails(tmp_path, opened, kind):
     """Also if the checkpoint is given up before: nobody will hear of that file."""
     checkpoints = tmp_path / "checkpoints"
     for name in ("chk-1", "shared"):

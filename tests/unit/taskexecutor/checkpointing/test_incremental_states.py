@@ -199,7 +199,7 @@ def test_without_state_there_is_no_handle(tmp_path):
     assert not list(tmp_path.glob("*/*"))
 
 
-def test_what_failed_half_way_leaves_no_file(tmp_path):
+def test_failures_half_way_leave_no_file(tmp_path):
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         harness.process_element((1, 1))

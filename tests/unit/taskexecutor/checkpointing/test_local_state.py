@@ -72,7 +72,7 @@ def test_a_file_is_read_from_its_copy(tmp_path, store, write):
     assert folders == (f"jid_{JOB.hex()}", f"vtx_{VERTEX.hex()}_sti_3", "chk_1")
 
 
-def test_what_has_no_file_has_no_copy(tmp_path, write):
+def test_state_without_a_file_has_no_copy(tmp_path, write):
     assert not isinstance(write(1, b"short", threshold=100), FileHandle)
     assert copies(tmp_path) == []
 

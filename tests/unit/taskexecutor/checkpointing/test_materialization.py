@@ -95,7 +95,7 @@ def test_a_log_that_is_long_is_ended_before_its_time(subtask, monkeypatch):
     assert numbers == [1, 2, 3, 4, 5, 2, 3]
 
 
-def test_what_no_checkpoint_has_goes_with_the_task(subtask):
+def test_files_of_no_checkpoint_are_removed_with_the_task(subtask):
     one = subtask()
     take_log(one)
     there = set(one.folder.glob("*/*"))

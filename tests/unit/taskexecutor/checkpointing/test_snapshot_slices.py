@@ -106,7 +106,7 @@ def test_a_failure_is_told_and_the_next_goes_on(world):
     assert rest.closed
 
 
-def test_what_the_end_of_the_task_leaves_is_closed(world):
+def test_snapshots_pending_at_the_end_of_the_task_are_closed(world):
     running, later = Running(9), Running(9)
     world.start("a", running)
     world.start("b", later)

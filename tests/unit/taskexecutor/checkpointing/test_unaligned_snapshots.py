@@ -174,7 +174,7 @@ def in_flight(state, field):
     return found
 
 
-def test_what_is_overtaken(task):
+def test_overtaken_data(task):
     """An edge that allows it is overtaken, the other one gets a barrier that aligns."""
     task.write(b"data")
     task.producers[0].append(0, b"waiting")
