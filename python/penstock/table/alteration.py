@@ -135,7 +135,7 @@ def _changed(schema: Schema, statement: CreateTable, *, is_new: bool) -> Schema:
 
 
 def _users(schema: Schema, name: str) -> list[str]:
-    """Return what needs a column: computed columns, the watermark and the primary key."""
+    """Return the dependents of a column: computed columns, the watermark and the primary key."""
     quoted = f"`{name}`"
     users = [
         f"the computed column `{column.name}`"

@@ -179,7 +179,7 @@ def aggregate_tree(table: Table, func: Any) -> Any:
     """Return the unresolved call of an aggregate function, over the whole row if it has none.
 
     Raises:
-        ValidationException: The argument is no aggregate function.
+        ValidationException: The argument is not an aggregate function.
     """
     if isinstance(func, UserDefinedFunctionWrapper):
         if func.kind != "AGGREGATE":

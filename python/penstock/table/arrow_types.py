@@ -287,7 +287,7 @@ def python_values(
     Args:
         array: The column.
         data_type: Its type.
-        bytes_type: Makes the value of BYTES; ``collect()`` gives bytearrays.
+        bytes_type: Creates the value of BYTES; ``collect()`` returns bytearrays.
         named_rows: Whether rows inside the values have field names.
     """
     match data_type:

@@ -137,7 +137,7 @@ class Catalog(ABC):
         """Return a table or view.
 
         Raises:
-            TableNotExistException: There is none of that name.
+            TableNotExistException: The name does not exist.
         """
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Catalog(ABC):
         """Return a function.
 
         Raises:
-            FunctionNotExistException: There is none of that name.
+            FunctionNotExistException: The name does not exist.
         """
 
     @abstractmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CatalogManager:
-    """The catalogs of an environment, its temporary objects, and what names mean now.
+    """The catalogs of an environment, its temporary objects, and the resolution of names.
 
     Args:
         catalog_name: The name of the built-in catalog.
@@ -53,7 +53,7 @@ class CatalogManager:
         """Forget a catalog.
 
         Raises:
-            CatalogException: There is none, or it is the current one.
+            CatalogException: The catalog does not exist, or is the current one.
         """
         if name not in self._catalogs and ignore_if_not_exists:
             return
@@ -63,14 +63,14 @@ class CatalogManager:
         self._catalogs.pop(name).close()
 
     def find_catalog(self, name: str) -> Catalog | None:
-        """Return a catalog; None if there is none of that name."""
+        """Return a catalog; None if the name does not exist."""
         return self._catalogs.get(name)
 
     def catalog(self, name: str) -> Catalog:
         """Return a catalog.
 
         Raises:
-            CatalogException: There is none of that name.
+            CatalogException: The name does not exist.
         """
         found = self._catalogs.get(name)
         if found is None:
@@ -92,7 +92,7 @@ class CatalogManager:
         """Make a catalog the current one, and its default database.
 
         Raises:
-            CatalogException: There is none of that name.
+            CatalogException: The name does not exist.
         """
         found = self.catalog(name)
         self.current_catalog = name
@@ -102,7 +102,7 @@ class CatalogManager:
         """Make a database the current one.
 
         Raises:
-            CatalogException: There is none of that name.
+            CatalogException: The name does not exist.
         """
         catalog = path[0] if len(path) > 1 else self.current_catalog
         if not self.catalog(catalog).database_exists(path[-1]):
@@ -140,7 +140,7 @@ class CatalogManager:
     # Tables -----------------------------------------------------------------------------------
 
     def find_table(self, identifier: ObjectIdentifier) -> CatalogBaseTable | None:
-        """Return a table or view, temporary ones first; None if there is none."""
+        """Return a table or view, temporary ones first; None if it does not exist."""
         temporary = self._temporary.get(identifier)
         if temporary is not None:
             return temporary
@@ -154,7 +154,7 @@ class CatalogManager:
         """Return a table or view.
 
         Raises:
-            ValidationException: There is none of that name.
+            ValidationException: The name does not exist.
         """
         found = self.find_table(identifier)
         if found is None:
@@ -241,7 +241,7 @@ class CatalogManager:
         """Drop a table or view; return whether there was one.
 
         Raises:
-            ValidationException: There is none of that name, it is of the other kind, or a
+            ValidationException: The name does not exist, is of the other kind, or a
                 temporary one hides it.
         """
         kind = "View" if is_view else "Table"
@@ -304,12 +304,12 @@ class CatalogManager:
         return ObjectIdentifier(found.catalog_name, found.database_name, found.object_name.lower())
 
     def find_function(self, path: Sequence[str]) -> Any:
-        """Return the wrapper of a user's function; None if there is none of that name."""
+        """Return the wrapper of a user's function; None if the name does not exist."""
         found = self.catalog_function(path)
         return None if found is None else wrapper_of(found)
 
     def catalog_function(self, path: Sequence[str]) -> CatalogFunction | None:
-        """Return the entry of a user's function; None if there is none of that name."""
+        """Return the entry of a user's function; None if the name does not exist."""
         if len(path) == 1:
             system = self._system_functions.get(path[0].lower())
             if system is not None:
@@ -375,7 +375,7 @@ class CatalogManager:
         """Forget a function; return whether there was one.
 
         Raises:
-            ValidationException: There is none of that name, and it is not to be ignored.
+            ValidationException: The name does not exist, and must not be ignored.
         """
         identifier = self.function_identifier(path)
         if is_system:
@@ -406,10 +406,10 @@ class CatalogManager:
 
 
 def wrapper_of(function: CatalogFunction) -> Any:
-    """Return the wrapper of a function, which is imported where only its name is known.
+    """Return the wrapper of a function; import the function if only its name is known.
 
     Raises:
-        ValidationException: The function is not in Python, or there is none of that name.
+        ValidationException: The function is not in Python, or the name does not exist.
     """
     if function.function is not None:
         return function.function

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DataTypes:
-    """Makes data types.
+    """Creates data types.
 
     Every method but those of resolutions takes ``nullable``: whether NULL is one of the values.
     """
@@ -60,7 +60,7 @@ class DataTypes:
 
     @staticmethod
     def DECIMAL(precision: int, scale: int, nullable: bool = True) -> types.DecimalType:
-        """Return DECIMAL: ``precision`` digits, ``scale`` of them behind the point."""
+        """Return DECIMAL: ``precision`` digits, ``scale`` of them after the point."""
         return types.DecimalType(precision, scale, nullable)
 
     @staticmethod

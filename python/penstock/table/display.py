@@ -27,7 +27,7 @@ _WIDTHS: Final[dict[type[types.DataType], int]] = {
 
 
 def cell_text(value: Any, data_type: types.DataType, zone: datetime.tzinfo) -> str:
-    """Return a value as CAST to STRING gives it; NULL within values is ``NULL``.
+    """Return a value as CAST to STRING formats it; NULL within values is ``NULL``.
 
     Args:
         value: The value.

@@ -65,11 +65,11 @@ _ACCEPTED: Final[dict[type[types.DataType], tuple[type, ...]]] = {
 
 
 def infer_row_type(elements: Sequence[Any], names: Sequence[str] | None) -> types.RowType:
-    """Return the type of rows of which only the values are known.
+    """Infer the type of rows from their values.
 
     Args:
         elements: The rows: tuples, lists, Rows, dictionaries or objects.
-        names: The names of the columns; ``_1``, ``_2`` and so on where there are too few.
+        names: The names of the columns; ``_1``, ``_2`` and so on if there are too few.
 
     Raises:
         ValueError: There is no row, or a column has no value but None.

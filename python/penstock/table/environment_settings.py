@@ -1,4 +1,4 @@
-"""EnvironmentSettings: what a table environment is made with."""
+"""EnvironmentSettings: the settings of a table environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EnvironmentSettings:
 
     Attributes:
         streaming: Whether results are changed as rows arrive; otherwise queries run over bounded
-            tables and give their final rows.
+            tables and return their final rows.
         catalog_name: The name of the built-in catalog.
         database_name: The name of its database.
         configuration: Further options.

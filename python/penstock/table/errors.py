@@ -6,7 +6,7 @@ from penstock.errors import PenstockError
 
 
 class TableException(PenstockError):
-    """A query or an operation on tables cannot be carried out; says why."""
+    """A query or an operation on tables cannot run; the message states the reason."""
 
 
 class ValidationException(TableException):
@@ -14,7 +14,7 @@ class ValidationException(TableException):
 
 
 class SqlParserException(TableException):
-    """A text is no SQL; names the place and shows its line."""
+    """A text is not valid SQL; the message names the place and shows its line."""
 
 
 def marked(sql: str, line: int, column: int) -> str:

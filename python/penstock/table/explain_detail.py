@@ -1,4 +1,4 @@
-"""ExplainDetail: what ``explain`` shows beside the plan."""
+"""ExplainDetail: additional output of ``explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as text: what ``explain`` shows."""
+"""Plans as text, for ``explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expression: what ``col``, ``lit`` and ``call`` build, with PyFlink's operators and methods.
+"""Expression: the result of ``col``, ``lit`` and ``call``, with PyFlink's operators and methods.
 
 An expression wraps an unresolved tree of ``penstock.table.plan.expressions``, in which calls have
 SQL's names.  Types and names are checked when a table uses it.
@@ -136,7 +136,7 @@ def _method(function: str) -> Callable[..., Expression[Any]]:
 
 
 class Expression(Generic[T]):
-    """A computation that gives a column of a table.
+    """A computation of a column of a table.
 
     Operators and methods make larger expressions; every argument may be an expression or a Python
     value.  Methods are named as in PyFlink and call the SQL function named beside them.
@@ -310,7 +310,7 @@ class Expression(Generic[T]):
         """The aggregate over distinct values: ``col("a").sum.distinct``.
 
         Raises:
-            ValidationException: The expression is no aggregate.
+            ValidationException: The expression is not an aggregate.
         """
         if not isinstance(self.tree, UnresolvedCall):
             raise ValidationException(f"Only an aggregate can be distinct, got {self.tree}")
@@ -509,7 +509,7 @@ class Expression(Generic[T]):
     json_unquote = _method("JSON_UNQUOTE")
 
     def is_json(self, json_type: JsonType | None = None) -> Expression[bool]:
-        """Return whether a text is JSON of that kind; NULL of a text is no JSON."""
+        """Return whether a text is JSON of that kind; NULL if the text is not JSON."""
         kind = "VALUE" if json_type is None else json_type.name
         return make_call("IS JSON", self, options=(kind,))
 

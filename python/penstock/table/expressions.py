@@ -290,7 +290,7 @@ def row_interval(rows: int) -> Expression[int]:
     """Return a number of rows, as the size of a window.
 
     Raises:
-        ValidationException: It is no whole number.
+        ValidationException: The value is not an integer.
     """
     if not isinstance(rows, int):
         raise ValidationException(f"row_interval takes a whole number of rows, got {rows!r}")
@@ -416,7 +416,7 @@ def lag(expr: Any, offset: Any = 1, default: Any = None) -> Expression[Any]:
 
 
 def lead(expr: Any, offset: Any = 1, default: Any = None) -> Expression[Any]:
-    """Return the value of a row behind the current one, for ``over``."""
+    """Return the value of a row after the current one, for ``over``."""
     return make_call("LEAD", expr, offset, *_given(default))
 
 

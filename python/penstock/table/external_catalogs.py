@@ -51,7 +51,7 @@ class ExternalCatalog(Catalog):
 
     @abstractmethod
     def table(self, database: str, name: str) -> CatalogBaseTable | None:
-        """Return a table; None if there is none."""
+        """Return a table; None if it does not exist."""
 
     def list_databases(self) -> list[str]:
         """Return the names of all databases."""
@@ -61,7 +61,7 @@ class ExternalCatalog(Catalog):
         """Return a database.
 
         Raises:
-            DatabaseNotExistException: There is none of that name.
+            DatabaseNotExistException: The name does not exist.
         """
         if database_name not in self.databases():
             raise errors.DatabaseNotExistException(
@@ -73,7 +73,7 @@ class ExternalCatalog(Catalog):
         """Return the names of all tables of a database.
 
         Raises:
-            DatabaseNotExistException: There is none of that name.
+            DatabaseNotExistException: The name does not exist.
         """
         self.get_database(database_name)
         return sorted(self.tables(database_name))
@@ -87,7 +87,7 @@ class ExternalCatalog(Catalog):
         """Return a table.
 
         Raises:
-            TableNotExistException: There is none of that name.
+            TableNotExistException: The name does not exist.
         """
         found = self.table(table_path.database_name, table_path.object_name)
         if found is None:
@@ -102,7 +102,7 @@ class ExternalCatalog(Catalog):
         return []
 
     def get_function(self, function_path: ObjectPath) -> CatalogFunction:
-        """Refused: there are no functions.
+        """Reject the call: the catalog has no functions.
 
         Raises:
             FunctionNotExistException: Always.
@@ -241,7 +241,7 @@ class JdbcCatalog(ExternalCatalog):
         return f"{self._server}/{database}{self._settings}"
 
     def databases(self) -> Sequence[str]:
-        """Return the databases that are no templates."""
+        """Return the databases that are not templates."""
         query = "SELECT datname FROM pg_database WHERE NOT datistemplate"
         return [name for (name,) in self._asked(self._default_database, query)]
 
@@ -255,7 +255,7 @@ class JdbcCatalog(ExternalCatalog):
         ]
 
     def table(self, database: str, name: str) -> CatalogBaseTable | None:
-        """Return a table of the connector jdbc; None if there is none."""
+        """Return a table of the connector jdbc; None if it does not exist."""
         if database not in self.databases():
             return None
         schema, _, own = name.rpartition(".")
@@ -423,7 +423,7 @@ class IcebergCatalog(ExternalCatalog):
         return [parts[-1] for parts in self._loaded.list_tables(database)]
 
     def table(self, database: str, name: str) -> CatalogBaseTable | None:
-        """Return a table of the connector iceberg; None if there is none."""
+        """Return a table of the connector iceberg; None if it does not exist."""
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         if not self._loaded.table_exists(f"{database}.{name}"):
@@ -530,7 +530,7 @@ def external_catalog(name: str, kind: str | None, options: Mapping[str, str]) ->
     Args:
         name: The name.
         kind: The type.
-        options: The options of CREATE CATALOG, but for the type.
+        options: The options of CREATE CATALOG, except the type.
 
     Raises:
         ValidationException: There is no such type, or an option is wrong.

@@ -30,8 +30,8 @@ def batches_of_frame(
             by default.
 
     Raises:
-        TypeError: The argument is no frame, or SQL has no type for a column.
-        ValueError: There is another number of names or types than of columns.
+        TypeError: The argument is not a frame, or SQL has no type for a column.
+        ValueError: The number of names or types differs from that of columns.
     """
     import pandas
     import pyarrow as pa

@@ -29,7 +29,7 @@ class GroupedTable:
 
     Args:
         table: The rows.
-        keys: The unresolved trees of what rows of a group have in common.
+        keys: The unresolved trees of the grouping keys.
     """
 
     def __init__(self, table: Table, keys: Sequence[Any]) -> None:
@@ -42,11 +42,11 @@ class GroupedTable:
         return grouped_select(table, self._keys, [tree_of(field) for field in fields])
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return what an aggregate function gives for each group, to be selected."""
+        """Return the results of an aggregate function for each group, to be selected."""
         return AggregatedTable(self._table, self._keys, func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """Return the rows that a table aggregate function gives for each group."""
+        """Return the rows of a table aggregate function for each group."""
         return FlatAggregateTable(self._table, self._keys, func)
 
 
@@ -141,7 +141,7 @@ class WindowGroupedTable:
         return grouped_select(windowed, keys, trees)
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return what an aggregate function gives for each group and window, to be selected."""
+        """Return the results of an aggregate function for each group and window, to be selected."""
         windowed, columns = self._windowed()
         keys = [*self._keys, *columns.values()]
         return AggregatedTable(
@@ -340,7 +340,7 @@ class AggregatedTable:
 
 
 class FlatAggregateTable:
-    """The rows that a table aggregate function gives for groups, to be selected.
+    """The rows of a table aggregate function for groups, to be selected.
 
     Args:
         table: The rows.

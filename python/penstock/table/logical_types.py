@@ -82,11 +82,11 @@ class DataType:
         return other
 
     def _identity(self) -> tuple[Any, ...]:
-        """Return what distinguishes types of one class from each other."""
+        """Return the values that distinguish types of one class."""
         return (self._nullable,)
 
     def _arguments(self) -> tuple[Any, ...]:
-        """Return what ``repr`` shows in front of the nullability."""
+        """Return the part of ``repr`` before the nullability."""
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -172,7 +172,7 @@ class DecimalType(FractionalType):
 
     Args:
         precision: The number of digits, 1 to 38.
-        scale: The number of digits behind the point, 0 to ``precision``.
+        scale: The number of digits after the point, 0 to ``precision``.
         nullable: Whether NULL is one of the values.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Options of connectors and formats: their values, what is missing and what is unknown."""
+"""Options of connectors and formats: values, and missing and unknown options."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def text(given: str) -> str:
 
 
 def boolean(given: str) -> bool:
-    """Return the boolean that a text is.
+    """Parse a boolean.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     parsed: bool = BooleanType().parse(given)
     return parsed
 
 
 def integer(given: str) -> int:
-    """Return the integer that a text is.
+    """Parse an integer.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     try:
         return int(given.strip())
@@ -41,20 +41,20 @@ def integer(given: str) -> int:
 
 
 def positive(given: str) -> int:
-    """Return the integer that a text is, at least 1.
+    """Parse an integer of at least 1.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     parsed: int = IntegerType(1).parse(given)
     return parsed
 
 
 def natural(given: str) -> int:
-    """Return the integer that a text is, at least 0.
+    """Parse an integer of at least 0.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     parsed: int = IntegerType(0).parse(given)
     return parsed
@@ -64,14 +64,14 @@ def duration_ms(given: str) -> int:
     """Return a duration such as ``10 s`` in ms.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     parsed: int = DurationType().parse(given)
     return parsed
 
 
 def character(given: str) -> str:
-    r"""Return one character; ``\t`` and the like stand for what they stand for in Java.
+    r"""Return one character; ``\t`` and the like mean the same as in Java.
 
     Raises:
         ValueError: There are several or none.
@@ -86,7 +86,7 @@ def character(given: str) -> str:
 
 
 def choice(*values: str) -> Callable[[str], str]:
-    """Return what parses one of several words, in capital or small letters."""
+    """Return the parser of one of several words, in any letter case."""
 
     def parse(given: str) -> str:
         for value in values:

@@ -96,7 +96,7 @@ class Planner:
     def find_table(
         self, path: Sequence[str], hints: Mapping[str, str] | None = None
     ) -> Node | None:
-        """Return the node of a table or view; None if there is none of that name."""
+        """Return the node of a table or view; None if the name does not exist."""
         identifier = self._catalogs.identifier(path)
         table = self._catalogs.find_table(identifier)
         if table is None:
@@ -133,7 +133,7 @@ class Planner:
         table: CatalogBaseTable,
         hints: Mapping[str, str] | None = None,
     ) -> TableContext:
-        """Return what a connector is told of a table."""
+        """Return the description of a table for its connector."""
         options = {**table.options, **(hints or {})}
         options.pop("connector", None)
         return TableContext(
@@ -201,7 +201,7 @@ class Planner:
 
 
 class UnreadableSource(TableSource):
-    """A table that cannot be read, which is told when a query runs.
+    """A table that cannot be read; a query that runs on it raises the error.
 
     Args:
         error: The reason.
@@ -266,7 +266,7 @@ def _plain(data_type: types.DataType) -> types.DataType:
 def _with_metadata(
     node: Node, resolved: ResolvedSchema, keys: Sequence[str], binder: Binder
 ) -> Node:
-    """Return the columns that are no computed ones, in the order of the declaration."""
+    """Return the columns that are not computed, in the order of the declaration."""
     stored = [c for c in resolved.columns if not isinstance(c, ComputedColumn)]
     places = {c.name: i for i, c in enumerate(c for c in stored if isinstance(c, PhysicalColumn))}
     number = len(places)

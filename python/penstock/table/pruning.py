@@ -1,4 +1,4 @@
-"""Columns that a scan needs: what a query does not use is not parsed."""
+"""Columns that a scan needs: unused columns are not parsed."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Pruning:
 
 
 def filtered_scan(node: Node, condition: Expression) -> Node:
-    """Return a scan that leaves out rows which a filter behind it drops, as far as it can.
+    """Return a scan that skips rows which the following filter drops, as far as possible.
 
-    A watermark between them keeps the scan as it is: rows that are dropped move time on.
+    With a watermark between them the scan stays unchanged, since dropped rows advance time.
     """
     match node:
         case n.Scan():

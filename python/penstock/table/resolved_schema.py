@@ -48,7 +48,7 @@ class Column:
     def metadata(
         name: str, data_type: DataType, metadata_key: str | None, is_virtual: bool
     ) -> MetadataColumn:
-        """Return a column that the connector gives beside the records' fields."""
+        """Return a column that the connector provides besides the records' fields."""
         return MetadataColumn(name, data_type, None, metadata_key, is_virtual)
 
     def get_name(self) -> str:
@@ -84,7 +84,7 @@ class Column:
         return True
 
     def explain_extras(self) -> str | None:
-        """Return what DESCRIBE shows of the column's kind; None for physical ones."""
+        """Return DESCRIBE's text for the column's kind; None for physical columns."""
         return None
 
     def as_summary_string(self) -> str:
@@ -109,10 +109,10 @@ class PhysicalColumn(Column):
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
-    """A column that follows from others.
+    """A column that is computed from others.
 
     Attributes:
-        expression: The resolved expression over the columns in front of it.
+        expression: The resolved expression over the preceding columns.
         text: The expression in SQL.
     """
 
@@ -138,10 +138,10 @@ class ComputedColumn(Column):
 
 @dataclass(frozen=True)
 class MetadataColumn(Column):
-    """A column that the connector gives beside the records' fields.
+    """A column that the connector provides besides the records' fields.
 
     Attributes:
-        metadata_key: What the connector calls it; None if it has the column's name.
+        metadata_key: The connector's name of it; None if it has the column's name.
         virtual: Whether it is only read.
     """
 
@@ -154,7 +154,7 @@ class MetadataColumn(Column):
         return self.name if self.metadata_key is None else self.metadata_key
 
     def get_metadata_key(self) -> str | None:
-        """Return what the connector calls it; None if it has the column's name."""
+        """Return the connector's name of it; None if it is the column's name."""
         return self.metadata_key
 
     def is_virtual(self) -> bool:
@@ -162,7 +162,7 @@ class MetadataColumn(Column):
         return self.virtual
 
     def is_physical(self) -> bool:
-        """Return False: the column is no field of the records."""
+        """Return False: the column is not a field of the records."""
         return False
 
     def is_persisted(self) -> bool:

@@ -25,7 +25,7 @@ class DeclaredColumn:
         name: The name.
         data_type: The type, or its text in SQL; None of a computed column.
         expression: The text in SQL or the expression of a computed column; None of others.
-        metadata_key: What the connector calls a metadata column; None of other columns.
+        metadata_key: The connector's name of a metadata column; None of other columns.
         is_virtual: Whether a metadata column is read only.
         comment: A remark.
     """
@@ -44,7 +44,7 @@ class DeclaredColumn:
 
     @property
     def is_metadata(self) -> bool:
-        """True if the connector gives the column beside the record's fields."""
+        """True if the connector provides the column besides the record's fields."""
         return self.metadata_key is not None
 
     @property
@@ -154,7 +154,7 @@ class Schema:
             """Append a column for each field of a ROW.
 
             Raises:
-                ValidationException: The type is no ROW.
+                ValidationException: The type is not a ROW.
             """
             if not isinstance(data_type, RowType):
                 raise ValidationException(f"Expected a ROW type, got {data_type}")
@@ -205,12 +205,12 @@ class Schema:
             metadata_key: str | None = None,
             is_virtual: bool = False,
         ) -> Schema.Builder:
-            """Append a column that the connector gives beside the record's fields.
+            """Append a column that the connector provides besides the record's fields.
 
             Args:
                 column_name: The name.
                 data_type: The type, or its text in SQL.
-                metadata_key: What the connector calls it; the column's name by default.
+                metadata_key: The connector's name of it; the column's name by default.
                 is_virtual: Whether the column is read only.
             """
             key = column_name if metadata_key is None else metadata_key

@@ -115,7 +115,7 @@ def created_view(
     """Return the row of SHOW CREATE VIEW.
 
     Raises:
-        ValidationException: The table is no view, or a view of the program's.
+        ValidationException: The table is not a view, or is a view of the program.
     """
     if table.query is None:
         what = "lives in the program" if table.is_view else "is a table: use SHOW CREATE TABLE"

@@ -88,7 +88,7 @@ class StatementExecution:
         """Return the plan of an INSERT.
 
         Raises:
-            ValidationException: The statement is no INSERT.
+            ValidationException: The statement is not an INSERT.
         """
         statement = parse_statement(text)
         if not isinstance(statement, s.Insert):

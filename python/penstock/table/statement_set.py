@@ -37,7 +37,7 @@ class StatementSet:
         """Add an INSERT.
 
         Raises:
-            ValidationException: The statement is no INSERT.
+            ValidationException: The statement is not an INSERT.
         """
         self._sinks.append(self._environment.statements.insertion(stmt))
         return self

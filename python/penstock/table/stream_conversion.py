@@ -42,7 +42,7 @@ _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
 class _RowsToBatches(ProcessFunction):
-    """Makes a batch of each record, at once, so that no watermark overtakes it."""
+    """Creates a batch from each record at once, so that no watermark overtakes it."""
 
     def __init__(
         self, row_type: RowType, is_composite: bool, has_kinds: bool, has_time: bool
@@ -143,7 +143,7 @@ def table_of_stream(
     """Return a table of the records of a stream.
 
     Raises:
-        ValidationException: A column is no field of the records.
+        ValidationException: A column is not a field of the records.
     """
     if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
         return _table(environment, stream, fields_or_schema[0], INSERT_ONLY)
@@ -158,7 +158,7 @@ def table_of_stream(
 def table_of_changes(
     environment: StreamTableEnvironment, stream: Any, schema: Schema | None, mode: Any
 ) -> Table:
-    """Return a table of rows that say by their kind how it changes.
+    """Return a table from rows whose kinds describe its changes.
 
     Raises:
         ValidationException: Upserts have no primary key.

@@ -81,7 +81,7 @@ class StreamTableEnvironment(TableEnvironment):
             view_path: The name.
             table_or_data_stream: The table, or a stream.
             fields_or_schema: Of a stream: its columns; see `from_data_stream`.
-            ignore_if_exists: Whether a name that is taken is no error.
+            ignore_if_exists: Whether an existing name is accepted.
 
         Raises:
             ValidationException: The name is taken.
@@ -106,7 +106,7 @@ class StreamTableEnvironment(TableEnvironment):
     def from_changelog_stream(
         self, data_stream: Any, schema: Schema | None = None, changelog_mode: Any = None
     ) -> Table:
-        """Return a table of rows that say by their kind how it changes.
+        """Return a table from rows whose kinds describe its changes.
 
         Args:
             data_stream: The stream of Rows.

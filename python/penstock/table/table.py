@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Table:
-    """A relation: the rows of a table, or what a query makes of them.
+    """A relation: the rows of a table or of a query.
 
     Columns are attributes: ``table.name`` is ``col("name")``.
 
@@ -105,7 +105,7 @@ class Table:
         return Table(node, self._environment)
 
     def binder(self) -> Binder:
-        """Return what resolves expressions (beyond PyFlink)."""
+        """Return the binder of expressions (beyond PyFlink)."""
         return Binder(self._environment.planner.context())
 
     def resolve(self, tree: Any, scope: Scope | None = None) -> e.Expression:
@@ -136,10 +136,10 @@ class Table:
         return self._projected([column_tree(field) for field in fields])
 
     def alias(self, field: str, *fields: str) -> Table:
-        """Return the table with other names of its columns; those behind the given ones stay.
+        """Return the table with other column names; columns after the given names keep theirs.
 
         Raises:
-            ValidationException: There are more names than columns, or a name is there twice.
+            ValidationException: There are more names than columns, or a name is duplicated.
         """
         given = [str(name) for name in (field, *fields)]
         names = self._node.schema.names
@@ -372,7 +372,7 @@ class Table:
         return self.derived(relations.sorted_by(self._node, items))
 
     def offset(self, offset: int) -> Table:
-        """Return the rows behind the first ``offset`` ones of an order.
+        """Return the rows after the first ``offset`` rows of an order.
 
         Raises:
             ValidationException: The rows have no order.
@@ -399,7 +399,7 @@ class Table:
         return self._node
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Return ``fetch`` rows behind the first ``offset`` ones."""
+        """Return ``fetch`` rows after the first ``offset`` rows."""
         if offset:
             if isinstance(self._node, n.Sort):
                 return self.offset(offset).fetch(fetch)
@@ -441,11 +441,11 @@ class Table:
         return self.derived(n.project(node, columns, [field.name for field in fields]))
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return what an aggregate function gives for all rows, to be selected."""
+        """Return the results of an aggregate function for all rows, to be selected."""
         return AggregatedTable(self, [], func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """Return the rows that a table aggregate function gives for all rows."""
+        """Return the rows of a table aggregate function for all rows."""
         return FlatAggregateTable(self, [], func)
 
     # Results ----------------------------------------------------------------------------------

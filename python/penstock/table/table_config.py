@@ -50,7 +50,7 @@ class TableConfig:
         """Set an option.
 
         Raises:
-            WrongArgumentError: Key or value is no text.
+            WrongArgumentError: Key or value is not a string.
             ConfigurationError: No option has that key, or it cannot have the value.
         """
         for what, text in (("key", key), ("value", value)):

@@ -119,7 +119,7 @@ class TableEnvironment:
         self.catalogs.register_catalog(catalog_name, catalog)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
-        """Return a catalog; None if there is none of that name."""
+        """Return a catalog; None if the name does not exist."""
         return self.catalogs.find_catalog(catalog_name)
 
     def use_catalog(self, catalog_name: str) -> None:
@@ -228,7 +228,7 @@ class TableEnvironment:
         """Return a table or view.
 
         Raises:
-            ValidationException: There is none of that name.
+            ValidationException: The name does not exist.
         """
         node = self.planner.described(parsed_path(path))
         if node is None:
@@ -324,7 +324,7 @@ class TableEnvironment:
         """Drop a table of a catalog; return whether there was one.
 
         Raises:
-            ValidationException: There is none, and ``ignore_if_not_exists`` is False.
+            ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
         """
         return self._drop(
             table_path, is_view=False, is_temporary=False, ignore=bool(ignore_if_not_exists)
@@ -338,7 +338,7 @@ class TableEnvironment:
         """Drop a view of a catalog; return whether there was one.
 
         Raises:
-            ValidationException: There is none, and ``ignore_if_not_exists`` is False.
+            ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
         """
         return self._drop(
             view_path, is_view=True, is_temporary=False, ignore=bool(ignore_if_not_exists)
@@ -406,8 +406,8 @@ class TableEnvironment:
             splits_num: Without effect: a frame is read by one subtask.
 
         Raises:
-            TypeError: The argument is no frame, or SQL has no type for a column.
-            ValueError: There is another number of columns.
+            TypeError: The argument is not a frame, or SQL has no type for a column.
+            ValueError: The number of columns differs.
         """
         from penstock.table.frames import batches_of_frame
         from penstock.table.program_rows import batches_table
@@ -423,7 +423,7 @@ class TableEnvironment:
         """Return the table of a query.
 
         Raises:
-            ValidationException: The text is no query, or it is invalid.
+            ValidationException: The text is not a query, or it is invalid.
         """
         from penstock.table.sql.parsing import parse_query
 
@@ -532,7 +532,7 @@ class TableEnvironment:
         return TablePipeline(sink, self, identifier)
 
     def attach(self, sinks: Sequence[Sink]) -> None:
-        """Refused: there is no stream environment (beyond PyFlink).
+        """Reject the call: there is no stream environment (beyond PyFlink).
 
         Raises:
             ValidationException: Always.

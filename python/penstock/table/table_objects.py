@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def parsed_path(path: str) -> tuple[str, ...]:
-    """Return the parts of a name, of which those in backquotes may have points.
+    """Return the parts of a name; parts in backquotes may contain dots.
 
     Raises:
-        ValidationException: The text is no name.
+        ValidationException: The text is not a name.
     """
     parts, rest = [], path.strip()
     while rest:
@@ -53,7 +53,7 @@ def wrapped_function(function: Any) -> UserDefinedFunctionWrapper:
     """Return the wrapper of a function.
 
     Raises:
-        TypeError: The argument is no function.
+        TypeError: The argument is not a function.
     """
     if isinstance(function, UserDefinedFunctionWrapper):
         return function

@@ -1,4 +1,4 @@
-"""TableResult: what a statement gives: rows of a job, rows that are there, or an insertion."""
+"""TableResult: the result of a statement: rows of a job, available rows, or an insertion."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def collected_type(data_type: types.DataType) -> types.DataType:
 
 
 class CloseableIterator:
-    """The rows of a result; to be closed, best by a ``with`` statement.
+    """The rows of a result; close it, for example by a ``with`` statement.
 
     Args:
         rows: The rows.
-        close: Releases what the rows come from.
+        close: Releases the source of the rows.
     """
 
     def __init__(self, rows: Iterator[Row], close: Callable[[], None] | None = None) -> None:
@@ -62,7 +62,7 @@ class CloseableIterator:
 
         Raises:
             StopIteration: There are no more.
-            Exception: What made the job fail.
+            Exception: The error of the job.
         """
         return next(self._rows)
 
@@ -108,14 +108,14 @@ class TableResult:
         return None
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the result is there: the first row of a query, the end of an insertion.
+        """Wait for the first row of a query, or for the end of an insertion.
 
         Args:
-            timeout_ms: How long at most; for ever by default.
+            timeout_ms: The longest time to wait; unlimited by default.
 
         Raises:
-            TimeoutError: The time is over.
-            Exception: What made the job fail.
+            TimeoutError: The timeout has passed.
+            Exception: The error of the job.
         """
 
     def get_table_schema(self) -> TableSchema:
@@ -235,8 +235,8 @@ class InsertResult(TableResult):
         """Wait until the job has ended.
 
         Raises:
-            TimeoutError: The time is over.
-            Exception: What made the job fail.
+            TimeoutError: The timeout has passed.
+            Exception: The error of the job.
         """
         _wait_for_end(self._client, timeout_ms)
         self._client.wait_for_result()
@@ -303,11 +303,11 @@ class QueryResult(TableResult):
         yield from self._results
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the first rows are there, or the job has ended.
+        """Wait until the first rows are available, or the job has ended.
 
         Raises:
-            TimeoutError: The time is over; a time-out is only observed for jobs that end.
-            Exception: What made the job fail.
+            TimeoutError: The timeout has passed; it only applies to jobs that end.
+            Exception: The error of the job.
         """
         if self._first:
             return
@@ -333,7 +333,7 @@ def _wait_for_end(client: JobClient, timeout_ms: int | None) -> None:
     """Wait for the end of a job; without a time-out return at once.
 
     Raises:
-        TimeoutError: The time is over.
+        TimeoutError: The timeout has passed.
     """
     if timeout_ms is None:
         return

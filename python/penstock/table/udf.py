@@ -52,7 +52,7 @@ class UserDefinedFunctionWrapper:
         kind: SCALAR, ASYNC_SCALAR, TABLE, AGGREGATE or TABLE_AGGREGATE.
         name: The name in plans.
         func_type: ``general``, called by row, or ``pandas``, called with Series.
-        is_deterministic: Whether equal arguments always give equal results.
+        is_deterministic: Whether equal arguments always have equal results.
         takes_row: Whether the function takes a whole row as its one argument.
         alias_names: The names for the columns of its results; empty for those of the types.
     """
@@ -277,13 +277,13 @@ def udf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Make a scalar function; without ``f`` a decorator that does.
+    """Create a scalar function, or without ``f`` a decorator for one.
 
     Args:
         f: A function, a coroutine function, or an instance of ScalarFunction.
         input_types: The types of the arguments, which are checked when they are given.
         result_type: The type of the results.
-        deterministic: Whether equal arguments always give equal results; True by default.
+        deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
         func_type: ``general``, called by row, or ``pandas``, called with a Series for each
             argument.
@@ -313,13 +313,13 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make a table function; without ``f`` a decorator that does.
+    """Create a table function, or without ``f`` a decorator for one.
 
     Args:
         f: A function that yields or returns rows, or an instance of TableFunction.
         input_types: The types of the arguments, which are checked when they are given.
         result_types: The types of the columns of its rows.
-        deterministic: Whether equal arguments always give equal results; True by default.
+        deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
 
     Raises:
@@ -343,14 +343,14 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Make an aggregate function; without ``f`` a decorator that does.
+    """Create an aggregate function, or without ``f`` a decorator for one.
 
     Args:
         f: An instance of AggregateFunction, or a function if ``func_type`` is ``pandas``.
         input_types: The types of the arguments, which are checked when they are given.
         result_type: The type of the results; the function's own by default.
         accumulator_type: The type of the accumulators; the function's own by default.
-        deterministic: Whether equal arguments always give equal results; True by default.
+        deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
         func_type: ``general``, which folds row by row, or ``pandas``, which is called with a
             Series for each argument.
@@ -373,14 +373,14 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Make a table aggregate function; without ``f`` a decorator that does.
+    """Create a table aggregate function, or without ``f`` a decorator for one.
 
     Args:
         f: An instance of TableAggregateFunction.
         input_types: The types of the arguments, which are checked when they are given.
         result_type: The type of the rows; the function's own by default.
         accumulator_type: The type of the accumulators; the function's own by default.
-        deterministic: Whether equal arguments always give equal results; True by default.
+        deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
         func_type: ``general``; there are no pandas functions of this kind.
 

@@ -101,12 +101,12 @@ class UserDefinedFunction(ABC):  # noqa: B024 - each kind has methods of its own
         """Called once after the last call."""
 
     def is_deterministic(self) -> bool:
-        """Return whether equal arguments always give equal results."""
+        """Return whether equal arguments always have equal results."""
         return True
 
 
 class ScalarFunction(UserDefinedFunction):
-    """A function that gives a value for each row."""
+    """A function that returns a value for each row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
@@ -122,7 +122,7 @@ class AsyncScalarFunction(UserDefinedFunction):
 
 
 class TableFunction(UserDefinedFunction):
-    """A function that gives rows for each row."""
+    """A function that returns rows for each row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
@@ -179,7 +179,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
 
 
 class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """A function that gives one value for the rows of a group."""
+    """A function that returns one value for the rows of a group."""
 
     @abstractmethod
     def get_value(self, accumulator: ACC) -> T:
@@ -187,7 +187,7 @@ class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
 
 
 class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """A function that gives rows for the rows of a group."""
+    """A function that returns rows for the rows of a group."""
 
     @abstractmethod
     def emit_value(self, accumulator: ACC) -> Iterable[T]:

@@ -60,7 +60,7 @@ class GroupWindow:
 
 
 class Tumble:
-    """Windows of one length, one behind the other."""
+    """Consecutive windows of one length."""
 
     @classmethod
     def over(cls, size: Expression[Any]) -> GroupWindow:
@@ -78,11 +78,11 @@ class Slide:
 
 
 class Session:
-    """Windows that end when no row comes for a while."""
+    """Windows that end after a gap without rows."""
 
     @classmethod
     def with_gap(cls, gap: Expression[Any]) -> GroupWindow:
-        """Set how long no row comes until a window ends."""
+        """Set the length of the gap without rows that ends a window."""
         return GroupWindow("SESSION", tree_of(gap))
 
 
@@ -91,10 +91,10 @@ class OverWindow:
     """The rows around each row, which `Over` builds step by step.
 
     Attributes:
-        partition: The trees of what rows have in common.
+        partition: The trees of the partitioning expressions.
         order: The tree of the time attribute or column that orders rows; None until it is set.
         lower: The tree of the bound before the current row; None for the default.
-        upper: The tree of the bound behind it; None for the default.
+        upper: The tree of the bound after it; None for the default.
         name: The name that ``over`` refers to; None until ``alias`` has set it.
     """
 
@@ -113,7 +113,7 @@ class OverWindow:
         return replace(self, lower=tree_of(preceding))
 
     def following(self, following: Expression[Any]) -> OverWindow:
-        """Set the bound behind the current row."""
+        """Set the bound after the current row."""
         return replace(self, upper=tree_of(following))
 
     def alias(self, alias: str | Expression[Any]) -> OverWindow:
@@ -148,7 +148,7 @@ class Over:
 
     @classmethod
     def partition_by(cls, *partition_by: Expression[Any]) -> OverWindow:
-        """Set what rows have in common."""
+        """Set the partitioning expressions."""
         return OverWindow(partition=tuple(map(_column, partition_by)))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChangelogNormalize(KeyedProcessFunction):
-    """Puts the old row in front of each update, and drops deletions of keys that are not there."""
+    """Emits the old row before each update, and drops deletions of unknown keys."""
 
     def __init__(self, state_ttl_ms: int) -> None:
         """Creates it; keys that were not written for the time expire, unless it is 0."""

@@ -44,7 +44,7 @@ _COLLECTION_LENGTH: Final = 3
 
 
 class DatagenFactory(ConnectorFactory):
-    """Makes sources of generated rows."""
+    """Creates sources of generated rows."""
 
     identifier = "datagen"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -68,13 +68,13 @@ class DatagenFactory(ConnectorFactory):
 
 
 class DatagenSource(TableSource):
-    """Makes rows of the numbers from 0.
+    """Generates rows from the numbers 0, 1, 2 and so on.
 
     Args:
         row_type: The type of the rows.
-        generators: What makes each column's value of the row's number.
-        count: How many rows there are; None without an end.
-        rows_per_second: How fast they are made.
+        generators: The functions from a row's number to each column's value.
+        count: The number of rows; None without an end.
+        rows_per_second: The rate of the rows.
         parallelism: The number of subtasks; None for the job's.
     """
 
@@ -127,7 +127,7 @@ class DatagenSource(TableSource):
 def _generators(
     options: Mapping[str, str], row_type: types.RowType
 ) -> tuple[list[Callable[[int], Any]], list[int]]:
-    """Return what makes each column, and how many rows the sequences have.
+    """Return the generator of each column, and the number of rows of the sequences.
 
     Raises:
         ValidationException: An option is wrong or belongs to no column.

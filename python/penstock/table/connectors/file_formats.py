@@ -74,7 +74,7 @@ class TableFileFormat(FileFormat):
         return self
 
     def with_predicates(self, predicates: Sequence[Predicate]) -> TableFileFormat | None:
-        """Return a format that skips what holds no wanted rows; None if nothing can be skipped."""
+        """Return a format that skips parts without wanted rows; None if none can be skipped."""
         found = [predicate for predicate in predicates if self._checks(predicate.column)]
         if not found:
             return None
@@ -194,7 +194,7 @@ class LinesOfTable(TableFileFormat):
         self.with_kinds = row_format.kinds_read != frozenset({INSERT})
 
     def can_be_cut(self) -> bool:
-        """Return True: a line begins behind each line feed."""
+        """Return True: a line begins after each line feed."""
         return True
 
     def with_columns(self, positions: Sequence[int]) -> TableFileFormat:

@@ -179,7 +179,7 @@ class BulkFiles:
 
 
 class _BatchWriters(BulkWriterFactory):
-    """Makes writers of record batches."""
+    """Creates writers of record batches."""
 
     can_be_concatenated = False
 
@@ -218,14 +218,14 @@ class _BatchWriter(BulkWriter):
         self._writer.write(pa.Table.from_batches([element[1]]))
 
     def flush(self) -> None:
-        """Keep nothing back: batches are written when they come."""
+        """Do nothing: batches are written on arrival."""
 
     def finish(self) -> None:
         """Write the end of the file."""
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close what nobody will read."""
+        """Close the writer without completing the file."""
         self._writer.close()
 
 

@@ -51,7 +51,7 @@ LINE_FORMATS: Final = (
 
 
 class FilesystemFactory(ConnectorFactory):
-    """Makes sources and sinks of tables in files."""
+    """Creates sources and sinks of tables in files."""
 
     identifier = "filesystem"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -118,7 +118,7 @@ class FilesystemFactory(ConnectorFactory):
         """Return the format of lines.
 
         Raises:
-            ValidationException: The messages of the format are no lines.
+            ValidationException: The messages of the format are not lines.
         """
         found = self.row_format(context, stored)
         if not found.is_text:
@@ -176,7 +176,7 @@ class FilesystemSource(TableSource):
         self.metadata = METADATA
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
-        """Return a source that reads metadata columns behind the physical ones."""
+        """Return a source that reads metadata columns after the physical ones."""
         return FilesystemSource(self._path, self._format.with_metadata(keys), self._interval_ms)
 
     def with_columns(self, positions: Sequence[int]) -> TableSource:

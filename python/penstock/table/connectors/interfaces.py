@@ -84,7 +84,7 @@ class TableSource(ABC):
     metadata: Mapping[str, DataType] = {}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
-        """Return a source that reads these metadata columns behind the physical ones."""
+        """Return a source that reads these metadata columns after the physical ones."""
         assert not keys
         return self
 
@@ -179,7 +179,7 @@ class TableSink(ABC):
 
 
 class ConnectorFactory:
-    """Makes the sources and sinks of one connector.
+    """Creates the sources and sinks of one connector.
 
     Attributes:
         identifier: The name in ``connector``.

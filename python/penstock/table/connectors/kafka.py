@@ -74,7 +74,7 @@ class Message:
 
 
 class MessageReader:
-    """Makes messages of the client's records.
+    """Converts the client's records to messages.
 
     Args:
         keys: The wanted metadata.
@@ -157,7 +157,7 @@ class Layout:
 
 
 class KafkaFactory(ConnectorFactory):
-    """Makes sources and sinks of topics."""
+    """Creates sources and sinks of topics."""
 
     identifier = "kafka"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -270,7 +270,7 @@ def _part(row_type: RowType, positions: Sequence[int], prefix: str) -> RowType:
 
 
 class UpsertKafkaFactory(KafkaFactory):
-    """Makes sources and sinks of topics whose last record of a key counts."""
+    """Creates sources and sinks of topics in which the last record of a key counts."""
 
     identifier = "upsert-kafka"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -337,7 +337,7 @@ class KafkaTableSource(TableSource):
         self.metadata = METADATA | {f"{_VALUE}{key}": kind for key, kind in of_format}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
-        """Return a source that reads metadata columns behind the physical ones."""
+        """Return a source that reads metadata columns after the physical ones."""
         of_format = [key.removeprefix(_VALUE) for key in keys if key not in METADATA]
         value_format = self._layout.value_format.with_metadata(of_format)
         layout = replace(self._layout, value_format=value_format)
@@ -367,7 +367,7 @@ class KafkaTableSource(TableSource):
 
 
 class MessageBatches:
-    """Makes a batch of the rows of each message.
+    """Creates a batch from the rows of each message.
 
     Args:
         layout: The parts of records that hold the columns.
@@ -395,7 +395,7 @@ class MessageBatches:
 
 
 class UpsertRows:
-    """Makes the row of each message, whose kind is UPDATE_AFTER or DELETE.
+    """Creates the row of each message, with the kind UPDATE_AFTER or DELETE.
 
     Args:
         layout: The parts of records that hold the columns.
@@ -420,7 +420,7 @@ def _told(keys: Sequence[str], message: Message, extra: Sequence[Any]) -> list[A
 
 
 class RowBatch:
-    """Makes a batch of each row.
+    """Creates a batch from each row.
 
     Args:
         row_type: The columns.
@@ -478,7 +478,7 @@ class KafkaTableSink(TableSink):
 
 
 class KafkaRecords:
-    """Makes records of the rows of batches.
+    """Creates records from the rows of batches.
 
     Args:
         layout: The parts of records that hold the columns.

@@ -142,7 +142,7 @@ def specific_offsets(prefix: str, given: str, topic: str | None) -> dict[Any, in
     """Return the offsets by partition of a text such as ``partition:0,offset:42;…``.
 
     Raises:
-        ValidationException: The text is none, or there is more than one topic.
+        ValidationException: The text is malformed, or there is more than one topic.
     """
     from penstock.connectors.kafka.partitions import KafkaTopicPartition
 

@@ -25,7 +25,7 @@ _STORAGE = "storage."
 
 
 class DeltaFactory(ConnectorFactory):
-    """Makes sources and sinks of tables of Delta Lake."""
+    """Creates sources and sinks of Delta Lake tables."""
 
     identifier = "delta"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -94,7 +94,7 @@ class DeltaFactory(ConnectorFactory):
 
 
 class IcebergFactory(ConnectorFactory):
-    """Makes sources and sinks of tables of Apache Iceberg."""
+    """Creates sources and sinks of Apache Iceberg tables."""
 
     identifier = "iceberg"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -203,7 +203,7 @@ def _storage(context: TableContext) -> dict[str, str] | None:
 
 
 def _of_program(context: TableContext, made: Callable[[], Any]) -> Any:
-    """Return a source or sink; what is wrong with it is wrong with the table's options.
+    """Return a source or sink, and report its errors as errors of the table's options.
 
     Raises:
         ValidationException: An option is wrong, a package is missing, or the table is not there.

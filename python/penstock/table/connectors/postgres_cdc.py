@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PostgresCdcFactory(ConnectorFactory):
-    """Makes sources of tables of PostgreSQL with their changes."""
+    """Creates sources of PostgreSQL tables with their changes."""
 
     identifier = "postgres-cdc"
     options: ClassVar[Mapping[str, OptionSpec]] = {

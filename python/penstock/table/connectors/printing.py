@@ -30,7 +30,7 @@ KIND_TEXTS = ("+I", "-U", "+U", "-D")
 
 
 class PrintFactory(ConnectorFactory):
-    """Makes sinks that print."""
+    """Creates sinks that print."""
 
     identifier = "print"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -149,7 +149,7 @@ def _java_time(text: str) -> str:
 
 
 class BlackholeFactory(ConnectorFactory):
-    """Makes sinks that drop all rows."""
+    """Creates sinks that drop all rows."""
 
     identifier = "blackhole"
     options: ClassVar[Mapping[str, OptionSpec]] = {"property-version": OptionSpec(text)}

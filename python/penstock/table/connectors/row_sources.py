@@ -45,7 +45,7 @@ class RowSource(TableSource):
         key: The positions of the primary key if the rows are upserts by it; else none.
         constants: The metadata columns that have one value, by key.
         times: The metadata columns that have the time of the record, by key.
-        refusal: What is wrong with an update that has no old row; None if it may have none.
+        refusal: The error for an update without an old row; None if that is valid.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RowSource(TableSource):
         self.metadata = {**dict.fromkeys(self._constants, text), **dict.fromkeys(times, moment)}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
-        """Return a source that reads metadata columns behind the physical ones."""
+        """Return a source that reads metadata columns after the physical ones."""
         import copy
 
         made: RowSource = copy.copy(self)
@@ -104,13 +104,13 @@ class RowSource(TableSource):
 
 
 class RowBatches(ProcessFunction):
-    """Makes a batch of each row, at once, so that no watermark overtakes it.
+    """Creates a batch from each row at once, so that no watermark overtakes it.
 
     Args:
         row_type: The columns of the batches, metadata behind the others.
         metadata: The value of each metadata column; None for the time of the record.
         with_kinds: Whether batches have a column of row kinds.
-        refusal: What is wrong with an update that has no old row; None if it may have none.
+        refusal: The error for an update without an old row; None if that is valid.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class RowBatches(ProcessFunction):
         refusal: str | None,
     ) -> None:
         self._refusal = refusal
-        #: The kind of the row before; a restored job may begin behind the old row of an update.
+        #: The kind of the previous row; a restored job may begin after the old row of an update.
         self._before = UPDATE_BEFORE
         self._row_type = row_type
         self._metadata = list(metadata)

@@ -95,7 +95,7 @@ _REGISTRY_OPTIONS: dict[str, OptionSpec] = {
 
 
 class _RegistryFormat(RowFormat):
-    """Records behind the number that a schema registry has for their schema."""
+    """Records that follow the id of their schema in a registry."""
 
     options: ClassVar[Mapping[str, OptionSpec]] = _REGISTRY_OPTIONS
     is_text = False

@@ -70,11 +70,11 @@ class _ChangesFormat(RowFormat):
         """Return the rows of a change."""
 
     def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return what reads the metadata of a change by key."""
+        """Return the readers of a change's metadata, by key."""
         raise AssertionError(f"{self.identifier} has no metadata: {list(document)}")
 
     def _old_row(self, old: Any, new: Any) -> Any:
-        """Return the row before a change, of which only the changed fields are told."""
+        """Return the row before a change, which contains only the changed fields."""
         return self._read({**new, **(old or {})})
 
 
@@ -97,7 +97,7 @@ class DebeziumJsonFormat(_ChangesFormat):
     }
 
     def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return what reads the metadata of a change by key."""
+        """Return the readers of a change's metadata, by key."""
         payload = document["payload"] if self.values["schema-include"] else document
         source, schema = payload.get("source") or {}, document.get("schema")
         values = {
@@ -156,7 +156,7 @@ class CanalJsonFormat(_ChangesFormat):
     }
 
     def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return what reads the metadata of a change by key."""
+        """Return the readers of a change's metadata, by key."""
         values = {
             "database": document.get("database"),
             "table": document.get("table"),
@@ -205,7 +205,7 @@ class MaxwellJsonFormat(_ChangesFormat):
     }
 
     def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return what reads the metadata of a change by key; its time is in seconds."""
+        """Return the readers of a change's metadata, by key; its time is in seconds."""
         seconds = document.get("ts")
         values = {
             "database": document.get("database"),

@@ -54,7 +54,7 @@ def parse_json(message: bytes | str) -> Any:
     """Return a document; its numbers are `JsonNumber`.
 
     Raises:
-        ValueError: The text is no JSON.
+        ValueError: The text is not JSON.
     """
 
     def refuse(constant: str) -> None:

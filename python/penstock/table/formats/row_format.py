@@ -47,7 +47,7 @@ class RowFormat(ABC):
         self.values = options
 
     def with_metadata(self, keys: Sequence[str]) -> RowFormat:
-        """Return a format whose rows have metadata columns behind the others."""
+        """Return a format whose rows have metadata columns after the others."""
         made = copy.copy(self)
         made.metadata_keys = tuple(keys)
         return made

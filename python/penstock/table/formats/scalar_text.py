@@ -38,10 +38,10 @@ def checked_integer(value: int, data_type: types.DataType) -> int:
 
 
 def integer_of(text: str, data_type: types.DataType) -> int:
-    """Return the integer that a text is.
+    """Parse an integer.
 
     Raises:
-        ValueError: The text is no integer, or it does not fit the type.
+        ValueError: The text is not an integer, or does not fit the type.
     """
     text = text.strip()
     if not _INTEGER.fullmatch(text):
@@ -59,7 +59,7 @@ def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
     """Return the decimal of a text or number, rounded to the type; None if it is too large.
 
     Raises:
-        ValueError: The text is no number.
+        ValueError: The text is not a number.
     """
     try:
         number = decimal.Decimal(value.strip() if isinstance(value, str) else value)

@@ -329,7 +329,7 @@ class FirstOrLast(Accumulator):
 
 
 class ListAccumulator(Accumulator):
-    """Base of what keeps all values in the order of arrival."""
+    """Base of accumulators of all values in the order of arrival."""
 
     def create(self) -> list[Any]:
         """Return no values."""

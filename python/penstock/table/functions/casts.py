@@ -39,7 +39,7 @@ def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) 
         value: An Arrow array or scalar.
         source: The type of the values.
         target: The type of the results.
-        is_try: Whether what cannot be converted becomes NULL.
+        is_try: Whether unconvertible values become NULL.
 
     Raises:
         TableException: A value cannot be converted.
@@ -119,7 +119,7 @@ def cast_value(value: Any, source: DataType, target: DataType) -> Any:
 
 
 def converter(source: Any, target: Any) -> Callable[[Any], Any]:
-    """Return what converts Python values of one type to another."""
+    """Return the conversion of Python values from one type to another."""
     if source.not_null() == target.not_null():
         return lambda value: value
     if rules.is_text(target):
@@ -159,7 +159,7 @@ def _to_text(source: Any, target: Any) -> Callable[[Any], str]:
 
 
 def text_writer(source: Any) -> Callable[[Any], str]:
-    """Return what writes values of a type as CAST(… AS STRING) does."""
+    """Return the formatter of a type's values for CAST(… AS STRING)."""
     if rules.is_text(source) or rules.is_integer(source):
         return str
     if isinstance(source, types.BooleanType):
@@ -256,7 +256,7 @@ def _java_real(value: float, shortest: str) -> str:
         return shortest if shortest.endswith(".0") else f"{shortest}.0"
     sign, digits, exponent = decimal.Decimal(shortest).normalize().as_tuple()
     assert isinstance(exponent, int)
-    point = len(digits) + exponent  # digits in front of the point
+    point = len(digits) + exponent  # digits before the point
     text = "".join(map(str, digits))
     minus = "-" if sign else ""
     if -3 < point <= 7:
@@ -384,7 +384,7 @@ def parse_date(text: str) -> datetime.date:
     """Return the date of a text like 2024-01-31.
 
     Raises:
-        CastFailed: It is none.
+        CastFailed: The text is malformed.
     """
     stripped = text.strip()
     day, _, rest = stripped.partition(" ")
@@ -403,7 +403,7 @@ def parse_time(text: str) -> datetime.time:
     """Return the time of a text like 10:11:12.5.
 
     Raises:
-        CastFailed: It is none.
+        CastFailed: The text is malformed.
     """
     found = _TIME.fullmatch(text.strip())
     if found is None:
@@ -424,7 +424,7 @@ def parse_timestamp(text: str) -> datetime.datetime:
     """Return the timestamp of a text like 2024-01-31 10:11:12.5; the time may be missing.
 
     Raises:
-        CastFailed: It is none.
+        CastFailed: The text is malformed.
     """
     stripped = text.strip().removesuffix("Z")
     day, _, time = stripped.partition("T" if "T" in stripped else " ")

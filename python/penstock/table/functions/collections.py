@@ -150,7 +150,7 @@ define("ELEMENT", "array", _element_type, rowwise(_element))
 def _with_element(
     name: str, *, is_array: bool, result: Callable[[DataType, bool], DataType]
 ) -> Any:
-    """Return what binds an array and a value (or array) of a common element type."""
+    """Return the binder of an array and a value (or array) with a common element type."""
 
     def bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
         array, other = arguments[:2]
@@ -188,7 +188,7 @@ def _unique(values: list[Any]) -> list[Any]:
 
 
 def _null_first(function: Callable[..., Any]) -> Any:
-    """Return a kernel that gives NULL if the first argument is NULL."""
+    """Return a kernel whose result is NULL if the first argument is NULL."""
     return rowwise(
         lambda first, *rest: None if first is None else function(first, *rest), takes_nulls=True
     )

@@ -35,7 +35,7 @@ class Session:
 
     Attributes:
         time_zone: The session's time zone, for TIMESTAMP_LTZ.
-        query_time_ms: The time of functions that give one time for a whole query; None if each
+        query_time_ms: The time of functions that return one time for a whole query; None if each
             batch has its own.
         database: The current database.
     """

@@ -28,7 +28,7 @@ _STEP = re.compile(
 
 
 class JsonPathError(ValueError):
-    """A path does not lead anywhere, or the text is no JSON."""
+    """A path finds nothing, or the text is not JSON."""
 
 
 @lru_cache(maxsize=256)
@@ -36,7 +36,7 @@ def parse_path(path: str) -> tuple[bool, tuple[Any, ...]]:
     """Return whether a path is strict, and its steps: names, indexes, ``*`` and ``..``.
 
     Raises:
-        JsonPathError: It is none.
+        JsonPathError: The path is malformed.
     """
     text = path.strip()
     mode, _, rest = text.partition(" ")
@@ -106,7 +106,7 @@ def _follow(values: list[Any], step: Any, is_strict: bool) -> list[Any]:
 
 
 def select(text: str, path: str) -> tuple[Any, bool]:
-    """Return what a path leads to, and whether it is a list of matches.
+    """Return the value at a path, and whether it is a list of matches.
 
     The value is `_MISSING` if a lax path leads nowhere, as it does in a text that is no JSON.
 
@@ -315,7 +315,7 @@ def _plain(value: decimal.Decimal) -> str:
 
 
 def json_value(value: Any, kind: Any) -> Any:
-    """Return an SQL value as what JSON writes."""
+    """Return an SQL value as a JSON value."""
     if value is None:
         return None
     if isinstance(kind, types.RowType):

@@ -320,7 +320,7 @@ def _matches(translate: Callable[..., str], negated: bool) -> Any:
             return pa.scalar(None, pa.bool_())
         else:
             expression = f"(?s)^(?:{translate(pattern.as_py(), escape)})$"
-            # Python's $ also matches in front of a last line end; RE2's does not.
+            # Python's $ also matches before a final line end; RE2's does not.
             found = pc.match_substring_regex(value, expression)
         return pc.invert(found) if negated else found
 

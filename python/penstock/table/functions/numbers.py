@@ -32,7 +32,7 @@ _POSITIVE = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
 def arithmetic(operator: str) -> Callable[..., Expression]:
-    """Return what makes an expression of ``+ - * / %`` of numbers, times and intervals."""
+    """Return the binder of ``+ - * / %`` for numbers, times and intervals."""
 
     def bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
         left, right = arguments
@@ -116,7 +116,7 @@ def _decimal_arithmetic(operator: str, arguments: list[Any], rows: int, call: Ca
 
 
 def _fits(operator: str, left: Any, right: Any) -> bool:
-    """Return whether Arrow gives the result all of its digits."""
+    """Return whether Arrow computes the result with all of its digits."""
     if operator == "*":
         return bool(left.precision + right.precision + 1 <= rules.MAX_PRECISION)
     scale = max(left.scale, right.scale)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Kernel = "Callable[[list[Any], int, Call], Any]"
 
-#: What an argument may be, by the word in a signature.
+#: The accepted arguments, by the word in a signature.
 _FAMILIES: Final[dict[str, Callable[[Any], bool]]] = {
     "any": lambda _: True,
     "text": rules.is_text,
@@ -195,7 +195,7 @@ def call(name: str, *arguments: Expression, options: tuple[Any, ...] = ()) -> Ex
 
 
 def literal_value(argument: Expression) -> Any:
-    """Return the value of a literal, also behind an implicit cast; None of others."""
+    """Return the value of a literal, even under an implicit cast; None for others."""
     while isinstance(argument, Cast) and argument.is_implicit:
         argument = argument.argument
     return argument.value if isinstance(argument, Literal) else None

@@ -228,7 +228,7 @@ def _trim(value: str, *rest: str) -> str:
 def _trim_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
     nullable = any(a.type.is_nullable for a in arguments)
     side = options if options else ("BOTH",)
-    if len(arguments) == 3:  # the Table API gives the side as an argument
+    if len(arguments) == 3:  # the Table API passes the side as an argument
         return Call(rules.string(nullable), "TRIM", tuple(arguments[1:]), side)
     return Call(rules.string(nullable), "TRIM", tuple(arguments), side)
 
@@ -301,7 +301,7 @@ def java_pattern(pattern: str) -> re.Pattern[str]:
     """Return Java's regular expression as Python's.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is malformed.
     """
     text = re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
     try:
@@ -311,7 +311,7 @@ def java_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _lenient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives NULL for an invalid pattern, as Flink does."""
+    """Return a function that returns NULL for an invalid pattern, as Flink does."""
 
     def called(*values: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""The types that results have: common types, arithmetic, DECIMAL's digits, what can be cast.
+"""Result types: common types, arithmetic, DECIMAL's digits, and casts.
 
 The rules are those of Flink's ``LogicalTypeMerging`` and of Calcite's ``SqlTypeFactory``.
 """
@@ -101,7 +101,7 @@ def adjusted(precision: int, scale: int, nullable: bool) -> types.DecimalType:
 
 
 def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType | None:
-    """Return the type of ``+ - * / %`` of two numbers; None of what are no numbers."""
+    """Return the type of ``+ - * / %`` of two numbers; None for other types."""
     nullable = left.is_nullable or right.is_nullable
     if not is_numeric(left) or not is_numeric(right):
         return None

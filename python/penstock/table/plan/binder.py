@@ -262,7 +262,7 @@ class Binder:
         """Return a condition as it is.
 
         Raises:
-            ValidationException: It is no BOOLEAN, or an aggregate stands where none may be.
+            ValidationException: It is not a BOOLEAN, or an aggregate is not allowed here.
         """
         if isinstance(expression.type, types.NullType):
             return cast_to(expression, types.BooleanType())
@@ -277,7 +277,7 @@ def interval(value: str, first: str, last: str | None = None, *, sign: int = 1) 
     """Return the literal of INTERVAL 'value' first [TO last].
 
     Raises:
-        ValidationException: The text is no such interval.
+        ValidationException: The text is not such an interval.
     """
     text = value.strip()
     if text[:1] in "+-":
@@ -329,7 +329,7 @@ def _day_interval(text: str, first: str, last: str | None, sign: int) -> e.Liter
 
 
 def refuse(what: str) -> NoReturn:
-    """Refuse what Flink has and penstock has not yet.
+    """Reject a feature of Flink that penstock does not have yet.
 
     Raises:
         TableException: Always.

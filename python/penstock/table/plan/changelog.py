@@ -17,7 +17,7 @@ class Changelog:
     """The row kinds of the nodes of a plan.
 
     Attributes:
-        is_streaming: Whether results are updated while input comes.
+        is_streaming: Whether results are updated while input arrives.
     """
 
     def __init__(self, *, is_streaming: bool) -> None:

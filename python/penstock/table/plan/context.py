@@ -23,10 +23,10 @@ class PlanningContext:
     """The environment of a query.
 
     Attributes:
-        find_table: Gives the node of a table or view by the parts of its name, with options of a
+        find_table: Finds the node of a table or view by the parts of its name, with options of a
             hint; None if there is no such table.
-        find_function: Gives the wrapper of a user's function by the parts of its name, else None.
-        list_tables: Gives the names of tables, for hints in errors.
+        find_function: Finds the wrapper of a user's function by the parts of its name, or None.
+        list_tables: Lists the names of tables, for hints in errors.
         is_streaming: Whether the query runs in streaming mode.
         session: Settings that results depend on.
         text: The text of the statement, for errors; empty of the Table API.

@@ -1,4 +1,4 @@
-"""Correlation: what subqueries read of their outer query, and how it is taken out of them."""
+"""Correlation: references of subqueries to their outer query, and decorrelation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pulled(node: Node) -> tuple[Node, list[Expression]]:
     Columns that only the conditions need are appended.
 
     Raises:
-        TableException: A correlation cannot be taken out of its operation.
+        TableException: A correlation cannot be removed from its operation.
     """
     if not is_correlated(node):
         return node, []
@@ -119,7 +119,7 @@ def _compared(conditions: Sequence[Expression], what: str) -> list[int]:
     """Return the columns that equalities with the outer query compare.
 
     Raises:
-        TableException: A condition is no equality.
+        TableException: A condition is not an equality.
     """
     needed: list[int] = []
     for condition in conditions:

@@ -16,8 +16,8 @@ def explained(node: Node, *, is_streaming: bool, with_changelog: bool = False) -
 
     Args:
         node: The plan.
-        is_streaming: Whether results are updated while input comes.
-        with_changelog: Whether each line says which row kinds the node emits.
+        is_streaming: Whether results are updated while input arrives.
+        with_changelog: Whether each line shows the row kinds that the node emits.
 
     Raises:
         TableException: The plan cannot run in this mode.

@@ -95,7 +95,7 @@ class Call(Expression):
     Attributes:
         function: Its name in the table of functions.
         arguments: The arguments.
-        options: Settings that are no values, such as the unit of EXTRACT.
+        options: Settings that are not values, such as the unit of EXTRACT.
     """
 
     function: str
@@ -243,7 +243,7 @@ class OrderItem:
     """One column of an order.
 
     Attributes:
-        expression: What is compared.
+        expression: The compared value.
         descending: Whether the greatest value comes first.
         nulls_first: Whether NULLs come before all values.
     """
@@ -265,7 +265,7 @@ class Frame:
     Attributes:
         is_rows: Whether bounds count rows; otherwise they are distances of the ordering column.
         preceding: The first row before the current one; None for all.
-        following: The last row behind the current one; None for all.
+        following: The last row after the current one; None for all.
     """
 
     is_rows: bool = False
@@ -285,7 +285,7 @@ class OverCall(Expression):
 
     Attributes:
         call: The aggregate or ranking function.
-        partition: What rows have in common.
+        partition: The partitioning expressions.
         order: The order of the rows.
         frame: Which rows it covers.
     """
@@ -356,7 +356,7 @@ class Subquery(Expression):
 
 
 class Unresolved:
-    """An expression whose names are not resolved; what the Table API's ``col()`` builds.
+    """An expression whose names are not resolved; the Table API's ``col()`` creates it.
 
     Literals with a value of a declared type are `Literal` here too.
     """
@@ -403,7 +403,7 @@ class UnresolvedCall(Unresolved):
         function: The name, or the wrapper of a user's function.
         arguments: Unresolved or resolved expressions.
         is_distinct: Of an aggregate over distinct values.
-        options: Settings that are no values, such as the unit of EXTRACT.
+        options: Settings that are not values, such as the unit of EXTRACT.
     """
 
     function: Any
@@ -439,7 +439,7 @@ class UnresolvedOver(Unresolved):
 
     Attributes:
         call: The aggregate.
-        partition: What rows have in common.
+        partition: The partitioning expressions.
         order: Pairs of an expression and whether it descends.
         frame: Which rows it covers.
     """

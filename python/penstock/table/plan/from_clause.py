@@ -43,7 +43,7 @@ class FromClause:
         self._context = queries.context
 
     def bind(self, tree: exp.Select, clause: Any, outer: Scope | None) -> tuple[Node, Scope]:
-        """Return the joined rows and what their columns are called."""
+        """Return the joined rows and the names of their columns."""
         node, names = self._relation(clause.this, outer)
         scope = Scope([Relation(names, node.schema)], outer)
         for joined in [*(clause.this.args.get("joins") or ()), *(tree.args.get("joins") or ())]:

@@ -28,7 +28,7 @@ def _name(tree: Any) -> str:
 
 
 class GroupWindows:
-    """The windows of one GROUP BY, and what their functions mean.
+    """The windows of one GROUP BY, and the meaning of their functions.
 
     Attributes:
         keys: The columns that hold the window, which become keys of the groups.
@@ -99,7 +99,7 @@ class GroupWindows:
         return made, wider
 
     def replacement(self, tree: Any) -> Expression | None:
-        """Return what TUMBLE_START and its kin stand for; None of other trees."""
+        """Return the meaning of TUMBLE_START and similar functions; None for other trees."""
         name = _name(tree)
         kind, _, what = name.partition("_")
         if kind not in _KINDS or what not in ("START", "END", "ROWTIME", "PROCTIME"):

@@ -17,7 +17,7 @@ _GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID")
 
 
 class GroupingCalls:
-    """Gives GROUPING and GROUPING_ID their meaning once the groups are known."""
+    """Resolves GROUPING and GROUPING_ID once the groups are known."""
 
     def __init__(self, expressions: SqlExpressions) -> None:
         """Hooks into the binder of expressions."""
@@ -27,7 +27,7 @@ class GroupingCalls:
         expressions.replaced = self.replacement
 
     def replacement(self, tree: Any) -> Expression | None:
-        """Return what a tree stands for; None of other trees."""
+        """Return the replacement of a tree; None for other trees."""
         is_call = isinstance(tree, exp.Anonymous) and isinstance(tree.this, str)
         if is_call and self.grouping is not None and tree.this.upper() in _GROUPING_FUNCTIONS:
             arguments = [self._expressions.bind(part) for part in tree.expressions]

@@ -78,7 +78,7 @@ def _keyed(
             pairs.append(pair)
     wide_left, left_keys = as_columns(left, [one for one, _ in pairs])
     wide_right, right_keys = as_columns(right, [e.shifted(o, -width) for _, o in pairs])
-    # Columns that only the keys need stand behind those of each side.
+    # Columns that only the keys need follow those of each side.
     new_width = len(wide_left.schema)
     places = {i: i for i in range(width)} | {width + i: new_width + i for i in range(other)}
     condition = conjunction([e.moved(part, places) for part in rest])

@@ -36,7 +36,7 @@ _TIMES: Final = ("MATCH_ROWTIME", "MATCH_PROCTIME")
 
 @dataclass(frozen=True)
 class PatternElement:
-    """Rows of one variable, one behind the other.
+    """Consecutive rows of one variable.
 
     Attributes:
         variable: The name of the variable.
@@ -65,7 +65,7 @@ class Reference:
         kind: ``FIRST``, ``LAST``, ``AGGREGATE``, or ``TIME`` of the last row.
         variable: The variable whose rows count; None for all rows.
         value: The value of a row, or the aggregate, over the columns of the input.
-        offset: The number of rows behind the first one, or before the last one.
+        offset: The number of rows after the first one, or before the last one.
     """
 
     kind: str
@@ -312,7 +312,7 @@ def parse_pattern(text: str) -> tuple[PatternElement, ...]:
     """Return the elements of a pattern.
 
     Raises:
-        ValidationException: The text is no pattern.
+        ValidationException: The text is not a pattern.
         TableException: The pattern is of a kind that Flink does not run.
     """
     elements: list[PatternElement] = []
@@ -330,7 +330,7 @@ def parse_pattern(text: str) -> tuple[PatternElement, ...]:
         least, most = _bounds(quantifier)
         if mark and quantifier == "?":
             raise TableException("Reluctant optional variables are not supported yet.")
-        # An optional row is none where a shorter match is possible, as in Flink.
+        # An optional row is omitted if a shorter match is possible, as in Flink.
         elements.append(PatternElement(name, least, most, not mark and quantifier != "?"))
         position = found.end()
     names = [element.variable for element in elements]
@@ -449,5 +449,5 @@ def references_type(references: Sequence[Reference]) -> Schema:
     return Schema(tuple(fields))
 
 
-#: What a variable without a definition requires of a row.
+#: The condition of a variable without a definition.
 ALWAYS: Final = e.Literal(types.BooleanType(nullable=False), True)

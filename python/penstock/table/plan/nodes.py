@@ -1,4 +1,4 @@
-"""Relational nodes: what a query means, before it becomes operators.
+"""Relational nodes: the meaning of a query, before it becomes operators.
 
 A node is immutable, knows its inputs and its schema, and prints as one line of ``explain()``.
 Records between the operators of a plan are ``pyarrow.RecordBatch``es with the columns of the
@@ -180,7 +180,7 @@ class AssignWatermarks(_OneInput):
 
 @dataclass(frozen=True)
 class Correlate(_OneInput):
-    """Each row with each row that a table function makes of it.
+    """Each row with each row that a table function returns for it.
 
     Attributes:
         function: ``UNNEST``, or the wrapper that ``udtf`` made.
@@ -276,7 +276,7 @@ class CountWindowAggregate(_OneInput):
 
 @dataclass(frozen=True)
 class TableAggregate(_OneInput):
-    """The rows that a table aggregate function gives for each group, behind the group's keys.
+    """The rows of a table aggregate function for each group, after the group's keys.
 
     Attributes:
         keys: Positions of the columns that make a group.
@@ -301,7 +301,7 @@ class Window:
         kind: How rows get windows.
         size_ms: The length; the gap of sessions; the greatest length of CUMULATE.
         slide_ms: The distance of HOP, the step of CUMULATE.
-        offset_ms: By how much windows are moved.
+        offset_ms: The offset of the windows.
         is_rows: Whether sizes are numbers of rows instead of times.
     """
 
@@ -325,7 +325,7 @@ class WindowTableFunction(_OneInput):
     Attributes:
         window: The windows.
         time_index: The position of the time attribute.
-        partition: Of SESSION: positions of the columns that part sessions.
+        partition: For SESSION, positions of the columns that partition sessions.
     """
 
     window: Window
@@ -582,7 +582,7 @@ class TemporalJoin(Join):
 
 @dataclass(frozen=True)
 class LookupJoin(Join):
-    """Each left row with the rows that a table gives for its key when it comes.
+    """Each left row with the rows that a table returns for its key on arrival.
 
     Attributes:
         source: The lookup source of the right side.

@@ -35,7 +35,7 @@ class TranslationContext:
     Attributes:
         environment: The environment that gets the operators.
         session: Settings that results depend on.
-        is_streaming: Whether results are updated while input comes.
+        is_streaming: Whether results are updated while input arrives.
         settings: Options of the table configuration.
     """
 

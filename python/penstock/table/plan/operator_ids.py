@@ -28,7 +28,7 @@ _SHOWN = 200
 
 
 class OperatorIds:
-    """Gives the operators of one environment their uids.
+    """Assigns uids to the operators of one environment.
 
     Args:
         environment: The environment.

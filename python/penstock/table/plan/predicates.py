@@ -98,7 +98,7 @@ def _predicate(part: Expression, names: Sequence[str]) -> Predicate | None:
 
 
 def _choice(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """Return equalities of one column, which is what IN is, as one predicate."""
+    """Return equalities of one column, such as those of IN, as one predicate."""
     found = [part for part in parts if part is not None and part.operator in ("=", "IN")]
     if len(found) < len(parts) or len({part.column for part in found}) != 1:
         return None

@@ -109,7 +109,7 @@ class QueryBinder:
         """Return the node of a table, a view or a query of WITH.
 
         Raises:
-            ValidationException: There is none of that name.
+            ValidationException: The name does not exist.
         """
         path = tuple(part.name for part in tree.parts)
         if len(path) == 1:
@@ -170,7 +170,7 @@ class QueryBinder:
             self._state_ttl_ms = enclosing
 
     def state_ttl_ms(self, scope: Scope) -> int | None:
-        """Return the time to live that a hint gives the one relation of a scope."""
+        """Return the time to live that a hint sets for the single relation of a scope."""
         if len(scope.relations) != 1 or not scope.relations[0].names:
             return None
         return self._state_ttl_ms.get(scope.relations[0].names[-1])
@@ -445,7 +445,7 @@ class QueryBinder:
         return n.project(made, n.columns(made)[: len(names)], names) if extra else made
 
     def _ordered(self, tree: Any, node: Node) -> Node:
-        """Apply ORDER BY, LIMIT and OFFSET of what is no SELECT."""
+        """Apply ORDER BY, LIMIT and OFFSET of a query that is not a SELECT."""
         scope = Scope.of(node.schema)
         columns: list[Expression] = n.columns(node)
         order = self._order_items(tree, self._expressions(scope), node.schema.names, columns)
@@ -558,7 +558,7 @@ def _output_of(tree: Any, names: list[str], outputs: list[Expression]) -> Expres
 def _with_aliases(
     tree: Any, names: list[str], outputs: list[Expression], expressions: SqlExpressions
 ) -> Expression:
-    """Bind an expression of ORDER BY in which the names of outputs come first."""
+    """Bind an expression of ORDER BY, in which output names take precedence."""
     inner = expressions.replaced
 
     def replaced(part: Any) -> Expression | None:

@@ -135,7 +135,7 @@ def aggregated(
         input: The rows.
         grouping: The groups.
         outputs: The expressions over the input that the query computes from the groups.
-        key_names: Names of the keys, for those that are no columns.
+        key_names: Names of the keys that are not columns.
         count_window: Size and slide of windows over a number of rows; None without such windows.
     """
     calls: list[e.AggregateCall] = []
@@ -174,11 +174,11 @@ def aggregated(
 def table_aggregated(
     input: Node, keys: Sequence[Expression], call: e.AggregateCall, names: Sequence[str]
 ) -> Node:
-    """Return the rows of a table aggregate function behind the keys of their group.
+    """Return the rows of a table aggregate function after the keys of their group.
 
     Args:
         input: The rows.
-        keys: The values that rows of a group have in common.
+        keys: The grouping expressions.
         call: The call of the function, whose type is the row of its results.
         names: The names of the columns of the result.
 

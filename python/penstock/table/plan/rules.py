@@ -1,4 +1,4 @@
-"""Rules from node to node: top-N, deduplication, merged projections; and what streams refuse."""
+"""Rewrite rules: top-N, deduplication, merged projections; and checks for streams."""
 
 from __future__ import annotations
 
@@ -221,10 +221,10 @@ def _first_rows(over: n.Over, first: int, last: int, *, is_streaming: bool) -> N
 
 
 def check(node: Node, *, is_streaming: bool) -> None:
-    """Refuse plans that Flink does not run over streams.
+    """Reject plans that Flink does not run over streams.
 
     Raises:
-        TableException: A part of the plan needs all rows before it can give any.
+        TableException: A part of the plan needs all rows before it can emit any.
     """
     for child in node.inputs:
         check(child, is_streaming=is_streaming)

@@ -66,7 +66,7 @@ class Scope:
         self.relations.append(Relation(names, schema, self.width))
 
     def columns(self, qualifier: tuple[str, ...] = ()) -> list[Column]:
-        """Return what ``*`` or ``t.*`` stands for.
+        """Return the columns of ``*`` or ``t.*``.
 
         Raises:
             ValidationException: No relation has the name.
@@ -138,7 +138,7 @@ def fields_of(expression: Expression, names: tuple[Any, ...]) -> Expression:
     """Return a field of a row, by name or position.
 
     Raises:
-        ValidationException: The value is no row, or has no such field.
+        ValidationException: The value is not a row, or has no such field.
     """
     for name in names:
         kind = expression.type

@@ -36,7 +36,7 @@ class SqlExpressions:
 
     Attributes:
         binder: Resolves calls.
-        scope: What names mean.
+        scope: The resolution of names.
         replaced: Gives the expression of a tree that has a meaning of its own at this place, such
             as TUMBLE_START, or None.
         windows: The named windows of the query.
@@ -397,7 +397,7 @@ class SqlExpressions:
         start = self._bound(spec.args.get("start"), spec.args.get("start_side"), -1)
         end_value = spec.args.get("end")
         end = 0 if end_value is None else self._bound(end_value, spec.args.get("end_side"), 1)
-        # Both are kept as distances: before the row in `preceding`, behind it in `following`.
+        # Both are stored as distances: before the row in `preceding`, after it in `following`.
         return e.Frame(is_rows, None if start is None else -start if start else 0, end)
 
     def _bound(self, value: Any, side: Any, default: int) -> Any:

@@ -30,7 +30,7 @@ _MARKER = "$m"
 def joined_subqueries(
     node: Node, expressions: Sequence[Expression], *, are_conditions: bool
 ) -> tuple[Node, list[Expression]]:
-    """Return the node joined with the subqueries of expressions, and what is left of those.
+    """Return the node joined with the subqueries of expressions, and the remaining expressions.
 
     Conditions that are EXISTS or IN alone become semi and anti joins and leave nothing; elsewhere
     EXISTS and IN become comparisons of numbers of rows.  The columns of the node stay where they
@@ -123,14 +123,14 @@ def _with_value(expression: Expression, old: Expression, new: Expression) -> Exp
 
 
 def lifted(plan: Node) -> tuple[Node, list[Expression], list[Expression]]:
-    """Return a subquery without what reads the outer query.
+    """Return a subquery without references to the outer query.
 
     Returns:
         The plan, whose last column is TRUE in each row; the columns of the subquery as expressions
         over it and over the outer query; and the correlated conditions, likewise.
 
     Raises:
-        TableException: A correlation cannot be taken out of its operation.
+        TableException: A correlation cannot be removed from its operation.
     """
     outputs: list[Expression] = n.columns(plan)
     if isinstance(plan, n.Project) and any(reads_outer(x) for x in plan.expressions):
@@ -142,7 +142,7 @@ def lifted(plan: Node) -> tuple[Node, list[Expression], list[Expression]]:
 
 
 def empty_values(plan: Node) -> list[Expression] | None:
-    """Return the one row that an aggregate without groups gives of no rows; None of others."""
+    """Return the row of an aggregate without groups for no input; None for others."""
     match plan:
         case n.Project():
             inner = empty_values(plan.input)
@@ -164,7 +164,7 @@ def _is_null(expression: Expression) -> bool:
 
 
 def _is_single(plan: Node) -> bool:
-    """Return whether a query gives one row at most, for each value of the outer columns."""
+    """Return whether a query returns at most one row for each value of the outer columns."""
     match plan:
         case n.Project() | n.Filter():
             return _is_single(plan.input)
@@ -249,7 +249,7 @@ def _is_in(subquery: e.Subquery) -> Expression:
 
 
 def lateral_joined(node: Node, subquery: Node, kind: n.JoinKind) -> Node:
-    """Return each row with the rows that a subquery gives for it.
+    """Return each row with the rows that a subquery returns for it.
 
     Args:
         node: The rows, which are the outer query of the subquery.
@@ -257,7 +257,7 @@ def lateral_joined(node: Node, subquery: Node, kind: n.JoinKind) -> Node:
         kind: INNER or LEFT.
 
     Raises:
-        TableException: A correlation cannot be taken out of its operation.
+        TableException: A correlation cannot be removed from its operation.
     """
     width = len(node.schema)
     plan, outputs, conditions = lifted(subquery)

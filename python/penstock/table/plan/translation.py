@@ -1,4 +1,4 @@
-"""From relational nodes to the transformations of a job."""
+"""Translation of relational nodes to the transformations of a job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def translate(
     Args:
         node: The plan.
         context: The environment.
-        keeps_time: Whether what follows sees each row behind the watermarks of those before.
+        keeps_time: Whether each row must follow the watermarks of the rows before it.
 
     Raises:
         TableException: The plan cannot run in this mode.

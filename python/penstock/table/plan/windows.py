@@ -58,7 +58,7 @@ def window_columns(node: Node) -> WindowColumns | None:
 
 
 def window_function_of(node: Node) -> n.WindowTableFunction | None:
-    """Return the function that gives the rows of a node their windows; None without one."""
+    """Return the function that assigns windows to the rows of a node, or None."""
     while not isinstance(node, n.WindowTableFunction):
         if not node.inputs:
             return None
@@ -101,7 +101,7 @@ def window_table_function(
     has_nullable_bounds: bool = False,
     has_nullable_time: bool = False,
 ) -> n.WindowTableFunction:
-    """Return the table function that gives rows their windows.
+    """Return the table function that assigns windows to rows.
 
     Args:
         input: The rows.
@@ -109,7 +109,7 @@ def window_table_function(
         time_index: The position of the time attribute.
         sizes: In ms, in the order of the function's arguments: TUMBLE's size; HOP's slide and
             size; CUMULATE's step and greatest size; SESSION's gap.
-        offset_ms: By how much windows are moved.
+        offset_ms: The offset of the windows.
         partition: Positions of the columns by which sessions are partitioned.
         has_nullable_bounds: Whether window_start and window_end are of nullable types.
         has_nullable_time: Whether window_time is of a nullable type.
@@ -156,7 +156,7 @@ def window_table_function(
 
 
 def _kept(field: Field) -> Field:
-    # The row's own time is no time attribute any more behind a window, as in Flink.
+    # After a window, the row's own time is no longer a time attribute, as in Flink.
     return field.plain()
 
 
@@ -164,7 +164,7 @@ def milliseconds(expression: Expression, what: str) -> int:
     """Return the length of an interval that must be constant.
 
     Raises:
-        ValidationException: It is no constant interval of days to seconds.
+        ValidationException: It is not a constant interval of days to seconds.
     """
     if isinstance(expression, e.Literal) and isinstance(expression.value, datetime.timedelta):
         return expression.value // datetime.timedelta(milliseconds=1)

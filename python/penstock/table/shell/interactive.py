@@ -37,12 +37,12 @@ _KEYWORDS: Final = """
 
 
 class InteractiveShell:
-    """Reads statements line by line and has a shell carry them out.
+    """Reads statements line by line and runs them in a shell.
 
     Args:
         shell: The shell.
         read_line: Returns a line for a prompt; raises EOFError at the end.
-        tell: Writes what is wrong with a statement.
+        tell: Writes the error of a statement.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class InteractiveShell:
             text = self._taken(text)
 
     def _taken(self, text: str) -> str:
-        """Carry out the statements that have ended, and return what is left."""
+        """Run the complete statements, and return the rest of the text."""
         is_vertical = _VERTICAL.search(text) is not None
         if is_vertical:
             text = _VERTICAL.sub(";", text)
         try:
             statements = split_script(text)
         except SqlParserException:
-            # A text, a name or a comment goes on in the next line.
+            # A string, a name or a comment continues in the next line.
             return text
         for statement in statements:
             if not statement.is_ended and statement.text.upper() not in ("QUIT", "EXIT", "HELP"):
@@ -96,7 +96,7 @@ class InteractiveShell:
 
 
 def told(failed: StatementError, *, is_verbose: bool = False) -> str:
-    """Return what is wrong with a statement, as text; with a traceback if it is verbose."""
+    """Return the error of a statement as text; with a traceback if verbose."""
     if is_verbose:
         import traceback
 
@@ -123,7 +123,7 @@ class Completer:
         self._found: list[str] = []
 
     def __call__(self, word: str, number: int) -> str | None:
-        """Return the completion of a number, None behind the last one; as readline asks."""
+        """Return the completion of a number, None after the last one, for readline."""
         if number == 0:
             self._found = self.completions(word)
         return self._found[number] if number < len(self._found) else None

@@ -213,7 +213,7 @@ class SqlShell:
         """Wait until all jobs have ended.
 
         Raises:
-            Exception: What made one of them fail.
+            Exception: The error of a failed job.
         """
         for _, client in self.jobs.values():
             client.wait_for_result()

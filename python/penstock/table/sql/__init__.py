@@ -1,1 +1,1 @@
-"""SQL as text: Flink's dialect on sqlglot's parser, and the statements that it gives."""
+"""SQL as text: Flink's dialect on sqlglot's parser, and its statements."""

@@ -109,7 +109,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return Function(this=name, expressions=arguments, options=options)
 
     def no_argument_call(self) -> Any:
-        """Read what is behind a function that takes no parentheses; ROW takes them."""
+        """Read the rest of a function that takes no parentheses; ROW takes them."""
         token = self._prev
         name = token.text.upper()
         arguments: list[Any] = []
@@ -198,7 +198,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return self.call("POSITION", arguments)
 
     def json_call(self, name: str) -> Any:
-        """Read the arguments of a function with a JSON path and what to do on errors."""
+        """Read the arguments of a function with a JSON path and its error handling."""
         arguments = [self._parse_disjunction()]
         self._expect(TokenType.COMMA)
         arguments.append(self._parse_disjunction())
@@ -289,7 +289,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         allow_identifiers: bool = True,
         with_collation: bool = False,
     ) -> Any:
-        """Read the type in front of a literal; other types are read by `parse_data_type`."""
+        """Read the type before a literal; `parse_data_type` reads other types."""
         del check_func, schema, allow_identifiers, with_collation
         token, following = self._curr, self._next
         if token and following and following.token_type == TokenType.STRING:
@@ -305,7 +305,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return None
 
     def _parse_bracket(self, this: Any = None) -> Any:
-        """Read ARRAY[…], MAP[…] or what is behind a value."""
+        """Read ARRAY[…], MAP[…] or the brackets after a value."""
         if (
             isinstance(this, exp.Column)
             and not this.table
@@ -370,7 +370,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         partition: list[Any] = []
         if self._match(TokenType.PARTITION_BY):
             partition.append(self._parse_column())
-            # The comma may also be the one behind the table.
+            # The comma may also be the one after the table.
             while self._is_column_list():
                 self._advance()
                 partition.append(self._parse_column())
@@ -394,7 +394,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return made
 
     def _parse_match_recognize(self) -> Any:
-        """Read MATCH_RECOGNIZE, and the WITHIN behind its pattern."""
+        """Read MATCH_RECOGNIZE, and the WITHIN after its pattern."""
         if not self._curr or self._curr.token_type != TokenType.MATCH_RECOGNIZE:
             return None
         within = self._taken_within()
@@ -426,7 +426,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return None
 
     def _parse_hint(self) -> Any:
-        """Read hints behind SELECT: STATE_TTL; those that choose a join change no result."""
+        """Read hints after SELECT: STATE_TTL; hints that choose a join do not change results."""
         if not self._match(TokenType.HINT):
             return None
         times = self.hinted_state_ttl(self._prev)

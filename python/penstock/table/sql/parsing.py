@@ -1,4 +1,4 @@
-"""From texts to statements, expressions and types."""
+"""Parsing of statements, expressions and types."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def parse_statement(text: str) -> Statement:
     """Return the one statement of a text.
 
     Raises:
-        SqlParserException: It is none, or more than one.
+        SqlParserException: The text is not one statement.
     """
     parser, tokens = _start(text)
 
@@ -147,7 +147,7 @@ def parse_query(text: str) -> Any:
     """Return the tree of a query.
 
     Raises:
-        SqlParserException: It is none.
+        SqlParserException: The text is malformed.
     """
     statement = parse_statement(text)
     if not isinstance(statement, Query):
@@ -161,7 +161,7 @@ def parse_expression(text: str) -> Any:
     """Return the tree of an expression.
 
     Raises:
-        SqlParserException: It is none.
+        SqlParserException: The text is malformed.
     """
     parser, tokens = _start(text)
     return _finish(text, parser, tokens, lambda: parser._parse_disjunction())
@@ -171,7 +171,7 @@ def parse_type(text: str) -> DataType:
     """Return the type that a text names.
 
     Raises:
-        SqlParserException: It is none.
+        SqlParserException: The text is malformed.
     """
     parser, tokens = _start(text)
     kind: DataType = _finish(text, parser, tokens, lambda: parser.parse_data_type())

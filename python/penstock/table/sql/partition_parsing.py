@@ -13,7 +13,7 @@ class PartitionParsing:
     """The part of the parser that reads statements about partitions."""
 
     def read_added_partition(self: Any) -> statements.PartitionChange:
-        """Read what follows ADD [IF NOT EXISTS] PARTITION."""
+        """Read the rest of ADD [IF NOT EXISTS] PARTITION."""
         values = self.partition_values()
         options = self._options() if self._word("WITH") else {}
         return statements.PartitionChange(values, options)

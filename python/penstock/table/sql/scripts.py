@@ -34,7 +34,7 @@ class StatementText:
 
     @property
     def placed(self) -> str:
-        """The statement behind as much white space as gives its parts their places in the script.
+        """Return the statement after white space that puts its parts at their places in the script.
 
         Errors of the parser then name the line and the column of the script.
         """

@@ -1,4 +1,4 @@
-"""Statements that are no queries: definitions, changes, INSERT, SHOW and the like."""
+"""Statements other than queries: definitions, changes, INSERT, SHOW and the like."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class PartitionChange:
     Attributes:
         values: The values by column.
         options: The options of a new partition.
-        is_lenient: Whether one that is there, or is missing, is no error.
+        is_lenient: Whether an existing, or a missing, partition is accepted.
     """
 
     values: dict[str, str]
@@ -215,8 +215,8 @@ class Show(Statement):
 
     Attributes:
         kind: ``TABLES``, ``VIEWS``, ``CREATE TABLE``, ``COLUMNS``, …
-        path: The object, or what is behind FROM or IN.
-        pattern: What is behind LIKE.
+        path: The object, or the name after FROM or IN.
+        pattern: The pattern after LIKE.
         is_negated: Of NOT LIKE.
         is_insensitive: Of ILIKE.
         partition: Of PARTITIONS: the wanted values by column.

@@ -1,4 +1,4 @@
-"""The statements of SQL by example: what the reference lists, and what a test parses."""
+"""SQL statements by example, which the reference lists and a test parses."""
 
 from __future__ import annotations
 

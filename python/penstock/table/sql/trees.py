@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 class Function(exp.Expression):
-    """A call with settings that are no arguments.
+    """A call with settings that are not arguments.
 
     Its arguments are ``this``, the name in upper case; ``expressions``; and ``options``, a tuple.
     """

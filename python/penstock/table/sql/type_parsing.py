@@ -40,7 +40,7 @@ class TypeParsing:
         """Read a type with its nullability, which is nullable unless the text says NOT NULL.
 
         Raises:
-            ParseError: The text is no type.
+            ParseError: The text is not a type.
         """
         kind = self._parse_type_name()
         while self._curr and self._curr.text.upper() in ("ARRAY", "MULTISET"):

@@ -48,7 +48,7 @@ _PARTITION = "scan.partition."
 
 
 class JdbcFactory(ConnectorFactory):
-    """Makes sources and sinks of tables of databases."""
+    """Creates sources and sinks of database tables."""
 
     identifier = "jdbc"
     options: ClassVar[Mapping[str, OptionSpec]] = {

@@ -151,7 +151,7 @@ class JdbcKeyLookup:
         cursor.execute(styled(sql, self._options.paramstyle), parameters)
         rows = [tuple(self._row_of(row)) for row in cursor.fetchall()]
         cursor.close()
-        # The next query must see what was committed meanwhile.
+        # The next query must see rows that were committed meanwhile.
         self._connection.rollback()
         return rows
 

@@ -25,7 +25,7 @@ _NUMBERS: Final[dict[type[types.DataType], Callable[[Any], Any]]] = {
 
 
 class RowReader:
-    """Makes rows of columns of the rows that a cursor returns.
+    """Converts the rows of a cursor to rows of columns.
 
     SQLite has neither times nor decimals, and stores them as texts or numbers.
 
@@ -105,7 +105,7 @@ def _moment(value: Any) -> datetime.datetime:
 
 
 class RowWriter:
-    """Makes values that a database's package takes of the rows of a table.
+    """Converts the rows of a table to values that a database package accepts.
 
     Args:
         database: The kind of database.
