@@ -1,4 +1,4 @@
-# Channel selectors: which subpartition an element goes to.
+# Channel selectors, which choose the subpartition of a record.
 
 cimport cython
 
@@ -16,7 +16,7 @@ cdef class ChannelSelector:
     cdef readonly int num_channels
     cdef readonly bint is_broadcast
 
-    # The channel of an element, or ALL_CHANNELS.
+    # Returns the channel of a record, or ALL_CHANNELS.
     cdef int choose(self, object value) except -2
 
 
@@ -39,13 +39,13 @@ cdef class ShuffleSelector(ChannelSelector):
 cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_selector
     cdef Py_ssize_t position        # of the field of a tuple that is the key, or -1
-    cdef object attribute           # by which the key is taken without calling key_selector
-    cdef object item                # by which elements are subscripted without calling it
+    cdef object attribute           # reads the key without calling key_selector
+    cdef object item                # subscript of records, instead of a call of it
     cdef HashKind kind
     cdef object exact               # the class of keys of the declared type
-    cdef int bits                   # of the integers that the type holds, 0 for no bound
-    cdef object convert             # gives a key of the declared type; None when all are
-    cdef Codec elements             # what it sends elements as, when that may change their key
+    cdef int bits                   # of the integers of the type, 0 without a bound
+    cdef object convert             # converts a key to the declared type; None if all keys have it
+    cdef Codec elements             # the codec of records, if sending may change their keys
     cdef int32_t max_parallelism
     cdef int32_t *channels          # of each key group
 

@@ -119,7 +119,7 @@ cdef class KeyGroupSelector(ChannelSelector):
                 return PyObject_GetAttr(value, self.attribute)
             return PyObject_GetItem(value, self.item)
         except Exception:
-            # Fails once more, now with the user's own line in the traceback.
+            # Fail again, now with the user's own line in the traceback.
             return self.key_selector(value)
 
     cdef object received(self, object value):
@@ -172,7 +172,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         cdef uint32_t hash = 0
         cdef object key
         if self.elements is not None and not self.elements.root.keeps(value):
-            # The receiver takes the key of what it gets, so the sender must.
+            # The receiver computes the key of the received value, so the sender must, too.
             value = self.received(value)
         if PyTuple_CheckExact(value) and 0 <= self.position < PyTuple_GET_SIZE(value):
             key = <object>PyTuple_GET_ITEM(value, self.position)

@@ -68,7 +68,7 @@ cdef class Codec:
     cdef int encode_into(self, Writer *writer, object value) except -1:
         """Writes a value; what was written before an error is void."""
         cdef bint done = False
-        # Finally instead of except: C code enters it without saving the exception state.
+        # A finally, not an except: C code enters it without saving the exception state.
         try:
             if value is None and not self.takes_none:
                 fail_misfit(self.schema.name)
@@ -82,7 +82,7 @@ cdef class Codec:
     cdef int explain(self, object value) except -1:
         """Lets the pure codec refuse the value in a sentence that names it and the field."""
         if isinstance(exc_info()[1], SerializationError):
-            # A value that changes while it is looked at can pass now: the first error stands.
+            # A value that changed meanwhile may be valid now: keep the first error.
             PureCodec(self.schema).encode(value)
         return 0
 

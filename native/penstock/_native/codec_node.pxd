@@ -6,10 +6,10 @@ from penstock._native.wire cimport Reader, Writer
 cdef class CodecNode:
     cdef readonly object schema
     cdef readonly str name
-    cdef object exact           # the class of the values that come back as they are, or None
+    cdef object exact           # the class of values that decode unchanged, or None
 
-    # The value is never None, save for nodes that say they take it.
+    # The value is never None, except for nodes that accept it.
     cdef int encode_into(self, Writer *writer, object value) except -1
     cdef object decode_from(self, Reader *reader)
-    # Whether a value certainly comes back as it is.
+    # Whether a value certainly decodes unchanged.
     cdef bint keeps(self, object value) except -1

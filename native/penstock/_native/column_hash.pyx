@@ -13,7 +13,7 @@ from penstock._native.wire cimport ps_double_bits, ps_float_bits
 # A slice of a column, as Arrow's columnar format lays it out.
 cdef struct Column:
     const uint8_t *validity  # NULL if no value is null
-    const uint8_t *values    # of texts and bytes: their offsets in `data`
+    const uint8_t *values    # for strings and bytes: their offsets in `data`
     const uint8_t *data
     size_t offset
     size_t length
@@ -65,7 +65,7 @@ cdef inline uint32_t hash_utf8(const uint8_t *text, size_t size) noexcept nogil:
     cdef size_t i = 0
     cdef int more
     while i < size:
-        # Four at a time: one multiplication waits for the last, not four.
+        # Hash four at a time: then one multiplication waits for the previous one, not four.
         while i + 4 <= size and (text[i] | text[i + 1] | text[i + 2] | text[i + 3]) < 0x80:
             result = (
                 <uint32_t>923521 * result + <uint32_t>29791 * text[i]
@@ -126,7 +126,7 @@ def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
     cdef str name
     cdef size_t width, wanted
     cdef Column found
-    # pyarrow says of its buffers that they are of signed bytes.
+    # pyarrow declares its buffers as signed bytes.
     cdef const signed char[::1] values, validity, data
     if form not in FORMS:
         raise ValueError(f"no form of columns {form!r}")
@@ -211,7 +211,7 @@ def order_by_channel(
             ends[i] = 0
         for i in range(hashes.shape[0]):
             ends[owners[<uint32_t>ps_murmur(<uint32_t>hashes[i]) % groups]] += 1
-        # First where each channel's part starts, which then moves to its end.
+        # First the start of each channel's part, which then moves to its end.
         start = 0
         for i in range(ends.shape[0]):
             count = ends[i]

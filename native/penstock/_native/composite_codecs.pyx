@@ -26,7 +26,7 @@ from penstock.serialization.pure.codec import row_values
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
-    # Of a tuple or a list.
+    # For a tuple or a list.
     Py_ssize_t PySequence_Fast_GET_SIZE(object values)
     PyObject *PySequence_Fast_GET_ITEM(object values, Py_ssize_t index)
     PyObject *Py_None
@@ -34,7 +34,7 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(PyObject *value)
     bint PyUnicode_CheckExact(PyObject *value)
     void PyObject_GC_UnTrack(PyObject *container)
-    # They take over the reference.
+    # These take over the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
 
@@ -297,7 +297,7 @@ cdef class TupleNode(FieldsNode):
             else:
                 PyTuple_SET_ITEM(values, i, read_field(self, reader, i))
         if self.atomic:
-            # The garbage collector would find that out later, and by then it costs more.
+            # The garbage collector would untrack it later, at a higher cost.
             PyObject_GC_UnTrack(<PyObject *>values)
         return values
 
@@ -309,7 +309,7 @@ cdef class RowNode(FieldsNode):
     """ROW: a Row, matched by name when it has names."""
 
     def __cinit__(self, schema, *fields):
-        # The very objects by which code asks for them.
+        # The interned names, with which code looks them up.
         self.field_names = list(map(intern, schema.field_names))
         self.row_kinds = list(RowKind)
 
@@ -341,7 +341,7 @@ cdef class RowNode(FieldsNode):
                 PyList_SET_ITEM(values, i, Py_None)
             else:
                 PyList_SET_ITEM(values, i, read_field(self, reader, i))
-        # The names are shared: a row does not change them but as a whole.
+        # The names are shared: a row only replaces them as a whole.
         return make_row(self.field_names, values, INSERT if kind == 0 else self.row_kinds[kind])
 
     cdef bint keeps(self, object value) except -1:

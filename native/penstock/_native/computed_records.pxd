@@ -1,4 +1,4 @@
-# Records that a program of expression.pyx computes, written without being made.
+# Records that a program of expression.pyx computes, written without creating objects.
 
 cimport cython
 

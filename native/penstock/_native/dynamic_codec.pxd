@@ -9,11 +9,11 @@ from penstock._native.wire cimport Reader, Writer
 
 cdef int encode_dynamic(Writer *writer, object value, int depth) except -1
 cdef object decode_dynamic(Reader *reader)
-# Reads an integer of up to 64 bits; False, and nothing is read, where something else stands.
+# Reads an integer of up to 64 bits; returns False and reads nothing for another value.
 cdef bint read_number(Reader *reader, int64_t *number) except -1
 # An integer of 64 bits, in its shortest form.
 cdef int write_number(Writer *writer, int64_t number) except -1
-# What stands before the fields of a tuple.
+# Writes the bytes that precede the fields of a tuple.
 cdef int write_tuple_header(Writer *writer, Py_ssize_t count) except -1
 
 

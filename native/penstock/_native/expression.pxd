@@ -8,13 +8,13 @@ from penstock._native.integer_run cimport IntegerRun
 from penstock._native.registers cimport PsMade, PsProgram
 
 
-# What comes of an element.
+# The outcome for a record.
 cdef enum Step:
     FAILED = -1
     DROPPED = 0
     MADE        # an object
-    FIELDS      # a tuple that was not made; `ps_end` is owed once its fields have been read
-    ENDED       # there are no more elements
+    FIELDS      # a tuple without an object; call `ps_end` once its fields have been read
+    ENDED       # there are no more records
 
 
 @cython.final
@@ -24,12 +24,12 @@ cdef class Expression:
     cdef object function_of_all
     cdef object program
     cdef PsProgram machine
-    cdef readonly bint takes_fields     # of its first argument, which is nothing else to it
+    cdef readonly bint takes_fields     # of its first argument, which it uses only as this type
 
     cpdef long long number_of(self, object value, long long number) except? -1
     cdef int number_of_fields(self, const PsMade *fields, int64_t *number) except -1
     cdef PsProgram *ready(self) noexcept
-    # `ps_end` is owed for a tuple.
+    # Call `ps_end` after a tuple.
     cdef bint begin(self, PsMade *made) except -1
 
 
@@ -37,7 +37,7 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
-    cdef object current         # that `step` took last
+    cdef object current         # that `step` processed last
     cdef IntegerRun integers    # the same, if they are such; else None
 
     cdef object next_of_integers(self)

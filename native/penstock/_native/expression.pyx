@@ -70,8 +70,8 @@ cdef extern from "evaluator.h":
     int ps_begin(PsProgram *program, PsMade *made, PsValue *result, bint leaves_fields) except -1
     object ps_make_tuple(PsMade *made)
 
-# Cython takes no address of a field that holds an object, so the offsets come from C; a field that
-# is renamed does not compile.
+# Cython cannot take the address of a field that holds an object, so the offsets come from C; a
+# renamed field does not compile.
 cdef extern from *:
     """
     #define ps_row_offset(field) offsetof(struct __pyx_obj_8penstock_7_native_3row_RowBase, field)
@@ -106,7 +106,7 @@ if OPERATIONS.keys() != programs.OPERATIONS:
     raise ImportError(f"operations that differ: {OPERATIONS.keys() ^ programs.OPERATIONS}")
 
 
-# Rows are plain Python objects where the process was started for the pure runtime.
+# Rows are plain Python objects if the process was started for the pure runtime.
 if issubclass(Row, RowBase):
     ps_row_class = <PyObject *>Row  # it lives as long as its module
     ps_row_values_offset = ps_offset_of_values()
@@ -117,7 +117,7 @@ ps_date_class = <PyTypeObject *>datetime.date
 ps_time_class = <PyTypeObject *>datetime.time
 ps_timedelta_class = <PyTypeObject *>datetime.timedelta
 ps_timezone_class = <PyTypeObject *>datetime.timezone
-# The one in Python, of an interpreter without libmpdec, has operators of its own.
+# The Python version, of an interpreter without libmpdec, has its own operators.
 if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
     ps_decimal_class = <PyTypeObject *>decimal.Decimal
 
@@ -358,7 +358,7 @@ cdef class ExpressionIterator:
         value = PyIter_Next(self.values)
         if value == NULL:
             return ENDED
-        # The fields borrow of it.
+        # The fields borrow references from it.
         self.current = <object>value
         Py_DECREF(self.current)
         return self.step_of(value, 0, made, result)
@@ -399,7 +399,7 @@ cdef class ExpressionIterator:
         try:
             return self.expression.function(value)
         except StopIteration as error:
-            # To whoever asks for the next record it would be the end of all records.
+            # The caller that requests the next record would treat it as the end of all records.
             raise RuntimeError("a function raised StopIteration") from error
 
 

@@ -14,7 +14,7 @@ cdef int fail_truncated(size_t needed, size_t left) except -1:
 
 
 cdef int fail_misfit(str type_name) except -1:
-    # The codec replaces this sentence by one that names the value and the field.
+    # The codec replaces this message by one that names the value and the field.
     raise SerializationError(f"a value is no {type_name}")
 
 

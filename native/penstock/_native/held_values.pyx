@@ -135,7 +135,7 @@ cdef bint is_held_value(PyObject *value, Py_ssize_t owners) except -1:
         return False
     if owners == 1:
         return has_held_parts(value, kind)
-    # Nobody refers to the value itself any more, but the state may to its parts.
+    # No other reference to the value exists, but the state may refer to its parts.
     begin(&parts)
     try:
         push_parts(&parts, value, kind)
@@ -143,7 +143,8 @@ cdef bint is_held_value(PyObject *value, Py_ssize_t owners) except -1:
             parts.count -= 1
             part = parts.items[parts.count]
             try:
-                # Of its counts one is the stack's, which this takes over, and one its owner's.
+                # One of its references is the stack's, which this takes over, and one is its
+                # owner's.
                 if is_held_value(part, Py_REFCNT(part) - 2):
                     return True
             finally:
@@ -157,7 +158,7 @@ cdef bint has_held_parts(PyObject *value, int kind) except -1:
     """Return whether something in a value that can change has an owner outside of the value."""
     cdef Stack parts
     cdef PyObject *part
-    cdef dict visits = None     # by address, how often a part of several owners was met
+    cdef dict visits = None     # by address, how often a part with several owners was visited
     cdef list shared = None     # these parts
     cdef object place
     cdef Py_ssize_t i

@@ -1,4 +1,4 @@
-# The reading loop of a task: buffers of a gate to elements of operators.
+# The reading loop of a task, which decodes buffers of a gate into stream elements.
 
 cimport cython
 
@@ -23,7 +23,7 @@ cdef class StreamInputProcessor:
     cdef PsGate *handle
     cdef const uint8_t *urgent
     cdef bint processing
-    # What is left of the buffer that is being processed; of channel -1 when none is.
+    # The rest of the current buffer; channel -1 without one.
     cdef int rest_channel
     cdef const uint8_t *rest
     cdef size_t rest_size

@@ -92,11 +92,11 @@ cdef class StreamInputProcessor:
         cdef int32_t status
         cdef long long began
         if self.processing:
-            # The buffer that is being read would be given back.
+            # The buffer that is being read would be recycled.
             raise RuntimeError("process_next was called by an operator that it called")
         status = self.api.gate_try_next(self.handle, &batch)
         if status >= 0 and batch.kind == BATCH_NONE:
-            # Also without a timeout: this call uses up a pending wake-up, the first one does not.
+            # Also without a timeout: this call consumes a pending wakeup, the first one does not.
             with nogil:
                 began = monotonic_ns()
                 status = self.api.gate_next(self.handle, timeout_ms, &batch)
@@ -169,7 +169,7 @@ cdef class StreamInputProcessor:
         self.rest_channel = channel
         self.rest = data
         self.rest_size = end - data
-        # What is left is not processed yet.
+        # The rest is not processed yet.
         self.bytes_in -= self.rest_size
         try:
             self.process_urgent()

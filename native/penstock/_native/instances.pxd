@@ -26,9 +26,9 @@ cdef enum ClassKind:
     UUID = 8
     NUMPY = 9
     ROW = 10
-    # Whatever else: taken apart by `reduce_value`.
+    # All other classes: decomposed by `reduce_value`.
     REDUCED = 11
-    # A class with other fields than were written: see former_layouts.
+    # A class whose fields differ from the written ones: see former_layouts.
     FORMER = 12
     # A subclass of a builtin class.
     BUILTIN = 13
@@ -44,21 +44,21 @@ cdef class ClassForm:
     cdef object cls
     cdef tuple names
     cdef Py_ssize_t count
-    # Of a DICT, where instances without a dict have the fields; of SLOTS, the slots' offsets, NULL
-    # if there is more to one than a slot.
+    # For DICT, the places of the fields in instances without a dict; for SLOTS, the slots' offsets,
+    # NULL if a slot is more than a plain slot.
     cdef PsPlaces places
     cdef int searches
     cdef Py_ssize_t *offsets
-    # What is written before the fields: by number if the job knows the class, and by signature.
-    # Of a number of numpy, its dtype.
+    # The bytes before the fields: by number if the job knows the class, and by signature.  For a
+    # numpy number, its dtype.
     cdef bytes numbered
     cdef bytes signed
     cdef bint is_own
-    # Instances may have other attributes, and need such that stand alone; see instance_fields.
+    # Instances may have other attributes, and all must stand alone; see instance_fields.
     cdef bint is_plain
-    # Of an enum: what is written for a member, by its address.
+    # For an enum: the bytes of a member, by its address.
     cdef dict members
-    # Of a BUILTIN: that class, and the layout.
+    # For BUILTIN: the builtin class, and the layout.
     cdef object base
     cdef object layout
     # Of a model of pydantic, which is a DICT with a rest: all fields as the set of those that were
@@ -75,12 +75,12 @@ cdef ClassForm form_of_class(object cls)
 # The attributes of an instance that has no dict, all and in order; NULL if that is not known.
 cdef PyObject **values_of(ClassForm form, object value) noexcept
 
-# False, and nothing written, if the value is not as its class says.
+# Returns False and writes nothing if the value does not match its class.
 cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth) except -1
 cdef bint write_builtin(Writer *writer, ClassForm form, object value, int depth) except -1
 cdef bint write_member(Writer *writer, ClassForm form, object value) except -1
 cdef object read_numbered(Reader *reader)
 cdef object read_signed(Reader *reader)
-# NULL if what follows is no member that was read before; then nothing is read.
+# Returns NULL and reads nothing unless a member follows that was read before.
 cdef PyObject *read_member(Reader *reader) except? NULL
 cdef int keep_member(const unsigned char *start, Reader *reader, object member) except -1

@@ -33,7 +33,7 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object value, void *context)
     int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
     object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t items)
-    # They take over the reference.
+    # These take over the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
     PyTypeObject *Py_TYPE(object value)
@@ -67,7 +67,7 @@ cdef enum:
 cdef PsBytesCache signatures
 cdef PsBytesCache members
 
-# The layouts that were read lately, by the low bits of their numbers; `recent` owns them.
+# The recently read layouts, by the low bits of their numbers; `recent` owns them.
 cdef uint32_t recent_numbers[NUMBERS]
 cdef list recent = [None] * NUMBERS
 
@@ -98,7 +98,7 @@ cdef class ClassForm:
     def __dealloc__(self):
         free(self.offsets)
 
-# Whether some thread wants to know of the job's own classes that it writes.
+# Whether any thread collects the job's own classes that it writes.
 cdef bint noting = False
 
 
@@ -208,7 +208,7 @@ cdef inline int write_header(Writer *writer, ClassForm form) except -1:
     if writer.numbered and form.numbered is not None:
         return write_raw(writer, form.numbered)
     if noting and form.is_own:
-        reference_of(form.cls)  # whoever ships the class has to know
+        reference_of(form.cls)  # the class must be shipped, so record it
     return write_raw(writer, form.signed)
 
 
@@ -289,7 +289,7 @@ cdef bint write_values(
     for i in range(form.count):
         if values[form.places.places[i]] == NULL:
             return False
-        # Held, as writing it may run code that changes the instance.
+        # Hold a reference, since writing may run code that changes the instance.
         held = <object>values[form.places.places[i]]
         if met != NULL and not stands_alone(held, met):
             return False
@@ -311,12 +311,12 @@ cdef bint write_attributes(
         return False
     write_header(writer, form)
     for i in range(form.count):
-        # Mostly the attributes were set in the order of the fields.
+        # Usually the attributes were set in the order of the fields.
         if (
             not PyDict_Next(attributes, &position, &name, &field)
             or name != PyTuple_GET_ITEM(form.names, i)
         ):
-            # Of plain instances the order is kept, too; a dict may have other texts as its names.
+            # Plain instances also preserve the order; a dict may have other strings as names.
             if form.is_plain and <object>name != <object>PyTuple_GET_ITEM(form.names, i):
                 return False
             field = PyDict_GetItem(attributes, <object>PyTuple_GET_ITEM(form.names, i))
@@ -390,7 +390,7 @@ cdef object read_signed(Reader *reader):
     else:
         form = make_form(value_layouts.layout_signed(text_of(data, size)))
         if form.kind == FORMER:
-            # Not kept: it is what the bytes mean while state is restored, and an error else.
+            # Not cached: the bytes have this meaning only while state is restored.
             return read_former(reader, form)
         ps_keep_meaning(&signatures, data, size, form)
     return read_instance(reader, form)
@@ -453,13 +453,13 @@ cdef object read_builtin(Reader *reader, ClassForm form):
     return (<New><void *>cls.tp_new)(cls, <PyObject *>value, NULL)
 
 
-# As unpickling does, for the rest: __init__ and __post_init__ ran when the value was made.
+# As in unpickling, __init__ and __post_init__ are not called again.
 cdef inline object read_slots(Reader *reader, ClassForm form):
     cdef object field, made = PyType_GenericAlloc(<PyTypeObject *>form.cls, 0)
     cdef Py_ssize_t i
     for i in range(form.count):
         field = decode_dynamic(reader)
-        # Nobody else has seen the instance: nothing is in the slot.
+        # No other code has seen the instance, so the slot is empty.
         (<PyObject **>(<char *><PyObject *>made + form.offsets[i]))[0] = Py_NewRef(field)
     return made
 

@@ -54,7 +54,7 @@ cdef int hash_any(object key, uint32_t *hash) except -1:
     elif type(key) is tuple:
         part = 0
         for item in <tuple>key:
-            # Only builtin scalars within: what nests is for the slow path, which counts levels.
+            # Only builtin scalars inside: the slow path handles nested values and counts levels.
             if type(item) is tuple:
                 hash[0] = <uint32_t><int64_t>pure.hash_any(key)
                 return 0

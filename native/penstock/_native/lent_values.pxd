@@ -2,7 +2,7 @@ cimport cython
 
 from cpython.object cimport PyObject
 
-# Values that are noted before it is found out which ones are still held.
+# The number of values to note before the check which of them are still held.
 cdef enum:
     FEW = 32
 

@@ -1,14 +1,14 @@
-# What there is to models of pydantic beside their fields; see penstock.serialization.models.
+# The state of pydantic models besides their fields; see penstock.serialization.models.
 
 from penstock._native.instances cimport ClassForm
 from penstock._native.plain_instances cimport Parts
 from penstock._native.wire cimport Reader, Writer
 
 
-# Says of the form of a model where its instances have what.
+# Sets the offsets of a model's instances in its form.
 cdef int find_slots(ClassForm form) except -1
 
-# False if the value is to travel otherwise, or its other attributes do not stand alone.
+# Returns False if the value needs another form, or its attributes do not stand alone.
 cdef bint write_rest(
     Writer *writer, ClassForm form, object value, Parts *met, int depth
 ) except -1

@@ -24,7 +24,7 @@ cdef extern from "instance_values.h":
     Py_ssize_t ps_member_offset(PyTypeObject *cls, object name)
 
 cdef enum:
-    # So many fields have a bit each in a number; of models with more the rest is written by Python.
+    # The most fields with one bit each in an integer; Python writes the rest of larger models.
     MAX_BITS = 62
 
 cdef object NAMES = ("__pydantic_fields_set__", "__pydantic_private__", "__pydantic_extra__")
@@ -170,7 +170,7 @@ cdef int read_rest(Reader *reader, ClassForm form, object made) except -1:
         fields_set = PySet_New(form.every_field)
     else:
         fields_set = fields_of(form, mask, extra)
-    # Nobody else has seen the instance: nothing is in its slots.
+    # No other code has seen the instance, so its slots are empty.
     slot(form, made, 0)[0] = Py_NewRef(fields_set)
     if form.model_slots[1] != 0:
         slot(form, made, 1)[0] = Py_NewRef(private)

@@ -1,4 +1,4 @@
-# What is written of instances of plain classes; see penstock.serialization.instance_fields.
+# The encoding of instances of plain classes; see penstock.serialization.instance_fields.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
@@ -12,16 +12,16 @@ cdef enum:
     SEEN_WORDS = 4
 
 
-# The collections and instances that an instance holds, as far as they have been met.
+# The collections and instances within an instance that were visited so far.
 cdef struct Parts:
     int count
-    # A bit for each address, of which several have one; valid once there are any.
+    # A bit for each hashed address, shared by several; valid once there are any.
     uint64_t seen[SEEN_WORDS]
     PyObject *met[PARTS]
 
 
-# Whether an attribute leads neither back to its instance nor to one of the parts.
+# Whether an attribute refers neither to its instance nor to a visited part.
 cdef bint stands_alone(object value, Parts *known) except -1
 
-# Of an instance of a subclass of a builtin class, that class's value; None if there is more to it.
+# The builtin value of a subclass instance; None if the instance has further state.
 cdef object builtin_of(ClassForm form, object value)

@@ -43,7 +43,7 @@ if pure.MAX_PARTS != PARTS:
 if len(pure.SCALARS) > TYPES:
     raise ImportError(f"there are {len(pure.SCALARS)} types of scalars, and room for {TYPES}")
 for _scalar in pure.SCALARS:
-    # For good: it is compared by its address.
+    # Kept forever, since it is compared by its address.
     Py_INCREF(_scalar)
     scalar_types[scalar_count] = <PyTypeObject *>_scalar
     scalar_count += 1
@@ -149,7 +149,7 @@ cdef bint parts_stand_alone(object value, Parts *known) except -1:
             if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False
     else:
-        # Frozen or not, they are laid out alike.
+        # Frozen or not, the layout is the same.
         for element in <set>value:
             if not is_scalar(element) and not stands_alone_as_part(element, known):
                 return False

@@ -8,12 +8,12 @@ from penstock._native.registers cimport PS_MAX_REGISTERS, PsMade
 from penstock._native.timers cimport InternalTimerService
 
 
-# What became of an element.
+# The outcome for a record.
 cdef enum Outcome:
     RAISED = -1
-    TO_CALL = 0     # nothing was done: the function is to be called
+    TO_CALL = 0     # nothing was done: call the function
     DONE
-    EMITTED         # one element is left to be taken
+    EMITTED         # one record remains to be taken
 
 
 @cython.final
@@ -24,7 +24,7 @@ cdef class Procedure:
     cdef bint uses_key
     cdef signed char actions[PS_MAX_REGISTERS]  # by place in the program's lists
     cdef object emitted
-    cdef int since_turn     # runs since others had their turn
+    cdef int since_turn     # runs since other threads had their turn
 
     cpdef int run(self, object value, long long timestamp) except -1
     cpdef object taken(self)

@@ -41,8 +41,8 @@ if procedures.ACTIONS != (
 ):
     raise ImportError(f"actions that differ: {procedures.ACTIONS}")
 
-# After so many runs other threads get the GIL: timers that fire one after the other, and register
-# the next ones, run nothing else that would let go of it, nor look at signals.
+# After this many runs the GIL is released: timers that fire in a row, and register the next ones,
+# run nothing else that would release it or check for signals.
 cdef enum:
     RUNS_OF_A_TURN = 1024
 

@@ -1,4 +1,4 @@
-# Elements of an operator into the subpartitions of an exchange.
+# The writer of an operator's output into the subpartitions of an exchange.
 
 from libc.stdint cimport uint8_t
 

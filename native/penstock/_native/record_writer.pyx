@@ -36,8 +36,8 @@ cdef enum:
     RECORD_WITH_TIMESTAMP = 0
     RECORD = 1
     LENGTH_BYTES = 4
-    # The rest of a buffer is given up for the sake of an unbroken record if it is at most this
-    # fraction of the buffer.
+    # To keep a record unbroken, the rest of a buffer is skipped if it is at most this fraction of
+    # the buffer.
     WASTE_FRACTION = 16
 
 
@@ -200,7 +200,7 @@ cdef class RecordWriter(Output):
         cdef const uint8_t *data = <const uint8_t *><const char *>event
         cdef size_t size = len(event)
         cdef int32_t status
-        # Whatever becomes of the event, no builder that a cursor knows is open afterwards.
+        # Whether or not the event is sent, no builder of a cursor is open afterwards.
         self.void_cursors(0, self.num_channels + 1)
         with nogil:
             status = self.api.partition_event(self.handle, data, size, data_type)
@@ -295,7 +295,7 @@ cdef class RecordWriter(Output):
         if self.selector.is_broadcast:
             self.write(ALL_CHANNELS, data, len(framed))
         else:
-            # The open buffers of the channels are kept: a shared one would finish them all.
+            # Keep the open buffers of the channels: a shared buffer would finish all of them.
             for channel in range(self.num_channels):
                 self.write(channel, data, len(framed))
         self.bytes_out += len(framed) * self.num_channels

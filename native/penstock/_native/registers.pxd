@@ -29,7 +29,7 @@ cdef extern from "registers.h":
         PsValue registers[PS_MAX_REGISTERS]
         PyObject *constants[PS_MAX_REGISTERS]
 
-    # What an evaluation made; `ps_field` gives the fields of a tuple that it did not make.
+    # The result of an evaluation; `ps_field` reads the fields of a tuple without an object.
     ctypedef struct PsMade:
         PsProgram *program
         const PsInstruction *fields

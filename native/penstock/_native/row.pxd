@@ -1,4 +1,4 @@
-# The fields of a row; penstock.common.types.Row is made of it.
+# The fields of a row; penstock.common.types.Row is built on it.
 
 cdef class RowBase:
     cdef list names             # None without

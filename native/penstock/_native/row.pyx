@@ -27,7 +27,7 @@ cdef extern from "Python.h":
     bint PyObject_GC_IsTracked(PyObject *value)
 
 cdef extern from "row_call.h":
-    # Calls of a class go to a function, instead of making a tuple, a dict and then an instance.
+    # Calls of the class go to a function, without creating a tuple and a dict first.
     ctypedef PyObject *(*PsCall)(PyObject *, PyObject **, size_t, PyObject *) except NULL
     void ps_set_call(PyTypeObject *cls, PsCall call)
 
@@ -46,7 +46,7 @@ cdef object INSERT = RowKind.INSERT
 cdef str MIXED = "A Row takes positional or named fields, not both at once"
 cdef frozenset ATTRIBUTES = frozenset(("_fields", "_values", "_row_kind"))
 
-# What a row answers by itself, whatever its fields are called; subclasses may have more.
+# The row's own attributes, which hide fields of the same name; subclasses may add more.
 cdef frozenset OWN_NAMES
 cdef object Row = None
 cdef list NO_VALUES = []
@@ -75,11 +75,11 @@ cdef class RowBase:
     """Operations of a row, except for making others."""
 
     def __cinit__(self):
-        # One list for all that are not made yet; nothing ever changes it.
+        # The shared list of rows without one yet; nothing ever changes it.
         self.values = NO_VALUES
         self.kind = INSERT
 
-    # Without a docstring, which would take the place of the signature that inspect finds.
+    # No docstring, since it would replace the signature that inspect finds.
     def __init__(self, *args, **kwargs):
         if kwargs:
             if args:
@@ -102,7 +102,7 @@ cdef class RowBase:
     def set_field_names(self, field_names):
         """Names the fields."""
         self.track()
-        # A new list: others may share the one that is there.
+        # A new list, since other rows may share the current one.
         self.names = list(field_names)
 
     def get_fields_by_names(self, names):
@@ -179,7 +179,7 @@ cdef class RowBase:
         if position < 0:
             raise ValueError(self._without(name))
         if position >= PyList_GET_SIZE(self.values):
-            # Names may be more than values are, and lists are read without a check.
+            # There may be more names than values, and lists are read without a check.
             raise IndexError("list index out of range")
         return position
 
@@ -188,7 +188,7 @@ cdef class RowBase:
         known = "its fields have no names" if self.names is None else f"it has {self.names}"
         return f"Row has no field {name!r}, {known}"
 
-    # No __getattr__ beside it: subclasses would call both by way of Python.
+    # No __getattr__ besides it: subclasses would call both through Python.
     def __getattribute__(self, name):
         cdef Py_ssize_t position
         if self.names is not None and <PyObject *>Py_TYPE(self) == <PyObject *>Row:
@@ -198,7 +198,7 @@ cdef class RowBase:
             elif position >= 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
                 return self.values[position]
             elif name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
-                # Not the very object, as of names that were unpickled.
+                # Not the identical object, as for unpickled names.
                 position = position_of(self.names, name)
                 if 0 <= position < PyList_GET_SIZE(self.values):
                     return self.values[position]
@@ -289,7 +289,7 @@ cdef object make_row(list names, list values, object kind):
     row.values = values
     row.kind = kind
     if kind is INSERT and are_outside_cycles(values):
-        # A collection would walk all rows that are kept, in vain.
+        # A garbage collection would traverse all stored rows in vain.
         PyObject_GC_UnTrack(<PyObject *>row)
         PyObject_GC_UnTrack(<PyObject *>values)
     return row
@@ -310,7 +310,7 @@ cdef Py_ssize_t rows_of(list columns) except -2:
 
 def rows_of_columns(names, columns):
     """Rows with these names, each of what the columns have at one place."""
-    # The very objects by which code asks for them.
+    # The interned names, with which code looks them up.
     cdef list shared = [intern(name) if type(name) is str else name for name in names]
     cdef list made = []
     cdef list lists = list(columns)

@@ -6,9 +6,9 @@ from penstock._native.instances cimport ClassForm
 from penstock._native.wire cimport Reader, Writer
 
 
-# False, and nothing written, if the value takes the way of all others.
+# Returns False and writes nothing if the value needs the general encoding.
 cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) except -1
-# The value whose tag was read; None, and nothing read, if it takes the way of all others.
+# Returns the value whose tag was read; None, and reads nothing, for the general encoding.
 cdef object read_scalar(Reader *reader, int tag)
 cdef object read_uuid(Reader *reader)
 

@@ -73,7 +73,7 @@ cdef extern from "decimal_cache.h":
 
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
-# Prices come again: the texts of decimals, and the decimals of texts.
+# Caches, since prices repeat: the strings of decimals, and the decimals of strings.
 cdef PsTwins decimal_texts
 cdef PsDecimalCache text_decimals
 
@@ -102,7 +102,7 @@ cdef enum:
     SMALL_INT = 0xC0
     # Of day 0 among those of year 1 that datetime counts.
     EPOCH_ORDINAL = 719163
-    # Levels that a value of this module may take, so that nothing here has to count them.
+    # The most levels of a value in this module, so that no code here counts them.
     OWN_LEVELS = 4
     # Characters of a decimal whose text is kept.
     KEPT_TEXT = 63
@@ -114,7 +114,7 @@ cdef object UNKNOWN_SAFETY = uuid.SafeUUID.unknown
 cdef object INSERT = RowKind.INSERT
 cdef bint IS_LITTLE = sys.byteorder == "little"
 
-# The day of the last moment that was read: those of a stream are close to each other.
+# The day of the last moment that was read: moments of a stream are close to each other.
 cdef int64_t last_day = PS_LAST_DAY + 1
 cdef int last_year, last_month, last_day_of_month
 
@@ -249,7 +249,7 @@ cdef bint write_datetime(Writer *writer, object value, int depth) except -1:
 
 cdef bint write_timedelta(Writer *writer, object value) except -1:
     cdef int64_t days = timedelta_days(value)
-    # More microseconds than 64 bits hold are left to others.
+    # The general encoding handles more microseconds than 64 bits hold.
     if not -100_000_000 < days < 100_000_000:
         return False
     put_tag(writer, TAG_TIMEDELTA)
@@ -497,7 +497,7 @@ cdef object read_numpy(Reader *reader):
     if kind == b"b":
         # There are two of them, as of bool.
         return (<object>found)(data[7] != 0)
-    # As numpy itself makes a scalar: its value lies behind the head of the object.
+    # As numpy creates a scalar: its value follows the object's header.
     number = ps_allocated(<PyTypeObject *>found)
     memcpy(<char *><PyObject *>number + sizeof(PyObject), data + 7, size)
     return number

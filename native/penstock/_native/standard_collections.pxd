@@ -12,9 +12,9 @@ cdef enum:
     COUNTER = 0x26
     DEFAULT_DICT = 0x27
 
-# What holds the elements, if there is no more to a collection but what its form says; else None.
+# The container of the elements, if the form describes the collection completely; else None.
 cdef object elements_of(object value)
 
-# False, and nothing written, if there is more to a collection.
+# Returns False and writes nothing if a collection has further state.
 cdef bint write_collection(Writer *writer, ClassForm form, object value, int depth) except -1
 cdef object read_collection(Reader *reader, uint8_t tag)

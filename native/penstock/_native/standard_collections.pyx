@@ -19,14 +19,14 @@ from penstock.serialization.extended_values import rebuild_value
 cdef extern from "instance_values.h":
     bint ps_has_attributes(PyObject *instance) noexcept
 
-# The names of factories that everybody can import, and these by their names.
+# The names of factories that every process can import, and the factories by name.
 cdef dict names = {}
 cdef dict factories = {}
 
 cdef enum:
     MAX_FACTORIES = 256
 
-# Its ``__init__`` counts what it is given, and does no more.
+# Its ``__init__`` would only count its arguments.
 cdef object new_counter = Counter.__new__
 
 if list(pure.TAGS.values()) != [DEQUE, ORDERED_DICT, COUNTER, DEFAULT_DICT]:
@@ -42,7 +42,7 @@ cdef object name_of(object factory):
     if not isinstance(factory, type):
         return None
     name = reference_of(factory)
-    # Of the job's own classes more may become known, and who ships them has to know.
+    # More of the job's own classes may be registered, and written ones are recorded.
     if name is not None and not is_own(factory) and len(names) < MAX_FACTORIES:
         names[factory] = name
         factories[name] = factory

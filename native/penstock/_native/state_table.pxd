@@ -10,7 +10,7 @@ from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 from penstock._native.state_rows cimport StateRows
 from penstock._native.wire cimport Reader
 
-# Entries that are read before they are put into a map, each while the others' places are fetched.
+# The number of entries to read before they enter a map, so that their places are prefetched.
 cdef enum:
     LOADED_AT_ONCE = 32
 
@@ -27,10 +27,10 @@ cdef class StateMap:
     cdef int32_t used_last      # that of the entry used last by its key, until one is removed
     cdef readonly StateTable table
     cdef readonly object namespace
-    cdef Py_ssize_t slot        # its place in the table; -1 when it was taken out
+    cdef Py_ssize_t slot        # its place in the table; -1 once it was removed
     cdef Py_ssize_t number      # differs between the namespaces of a table; 0 is None
     cdef public bint is_stored  # whether the table's store may have entries that are not here
-    cdef public bytes tail      # for the store: what the namespace is in its keys
+    cdef public bytes tail      # for the store: the namespace in its keys
     cdef public bytes original  # the same, in its values
 
     cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3
@@ -71,8 +71,8 @@ cdef class StateTable:
     cdef Py_ssize_t numbers     # of namespaces, given until now
     cdef KeyGroupEntries changes    # knows when entries of a group last changed; None if untold
     cdef readonly object removals   # knows which entries were removed; None if untold
-    cdef public object snapshot_filter  # gives what a snapshot keeps of a value; None keeps all
-    cdef readonly object store      # where the entries are that are not here; None for none
+    cdef public object snapshot_filter  # filters a value for a snapshot; None keeps all of it
+    cdef readonly object store      # the store of entries that are not here; None without one
     cdef public Py_ssize_t room     # entries that may be added before the store makes room
     cdef Py_ssize_t cursor_slot     # where let_go goes on: a slot, and a position in its map
     cdef int32_t cursor_position

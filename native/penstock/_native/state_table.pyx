@@ -25,11 +25,11 @@ cdef enum:
     ENTRY = 1
     NAMESPACE = 2
 
-# Entries that are looked at for each row that may be given at a time.
+# The number of entries to examine for each row that may be returned at a time.
 cdef enum:
     LOOKED = 16
 
-# How deep tuples are looked into to see that nobody can change them.
+# The depth up to which tuples are checked for immutability.
 cdef enum:
     TUPLE_DEPTH = 3
 
@@ -91,7 +91,7 @@ cdef class StateMap:
     cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3:
         """The position of a key, and its hash unless the entry was the last one that was used."""
         cdef int32_t position = self.used_last
-        # What is read is mostly written next, or was written for the element before.
+        # An entry that is read is usually written next, or was written for the previous record.
         if position >= 0 and self.map.entries[position].key == word:
             return position
         ps_hash_word(word, hash)
@@ -179,7 +179,7 @@ cdef class StateMap:
 
     cpdef int put_at(self, Py_ssize_t position, object key, object value) except -1:
         if position < 0 or position != self.found:
-            # It is new, or what was called since it was found has used or changed the state.
+            # It is new, or a call since it was found has used or changed the state.
             return self.put(key, value)
         return self.replace(position, ps_pack(<PyObject *>value))
 
@@ -191,7 +191,7 @@ cdef class StateMap:
         old = entry.value
         entry.value = value
         ps_hold(value)
-        # Last, since it may run code of users.
+        # Last, since it may run user code.
         ps_release(old)
         return 0
 
@@ -336,7 +336,7 @@ cdef class StateMap:
                     key = object_of(self.map.entries[position].key)
                     self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self.map.count > 0:
-            # They may be many: the snapshots serialise them later, and then they are released.
+            # There may be many: snapshots serialise them later and then release them.
             contents = StateMap(self.table, self.namespace)
             contents.number = self.number
             contents.map = self.map
@@ -710,7 +710,7 @@ cdef class TableSnapshot:
         self.table = of
         self.entries = entries
         self.epoch = of.epoch
-        # Where all groups are kept there is nothing to look for.
+        # If all groups are kept, no search is needed.
         self.end_slot = 0 if entries.keeps_all() else len(of.slots)
         self.detached = []
         of.snapshots.append(self)
@@ -750,7 +750,7 @@ cdef class TableSnapshot:
         try:
             self.add(contents, <int32_t>position)
         except Exception as error:
-            # It is the checkpoint that fails, not the element that is being processed.
+            # The checkpoint fails, not the record that is being processed.
             self.failure = error
         return 0
 

@@ -1,4 +1,4 @@
-# Text, where a function call no longer matters or is worth its price.
+# Strings for which a function call does not matter, or is worth its cost.
 
 from libc.stdint cimport uint8_t
 

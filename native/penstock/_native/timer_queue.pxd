@@ -20,7 +20,7 @@ cdef union PsWaiting:
     PyObject *object    # owned, in a heap of objects
 
 
-# What waits for its time.
+# A timer that waits for its time.
 cdef struct PsTimer:
     int64_t time
     PsWaiting waiting

@@ -125,7 +125,7 @@ cdef class TimerHeap:
         cdef PsTimer *children
         cdef PsTimer *grandchildren
         cdef Py_ssize_t child, of_first, of_second
-        # Of two children of one time it is the first one that moves up.
+        # If two children have the same time, the first one moves up.
         while (index << 2) + 3 <= count:
             fetch(timers, index << 3, 8)
             fetch(timers, index << 4, 16)
@@ -248,7 +248,7 @@ cdef class TimerQueue(TimerHeap):
             if contents is self.last:
                 self.last = None
             self.table.drop(contents)
-        # Last, since it may run code of users.
+        # Last, since it may run user code.
         ps_release(taken.key)
         return 0
 

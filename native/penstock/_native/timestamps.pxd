@@ -1,3 +1,3 @@
-# Timestamps that users' functions give.
+# Timestamps that user functions return.
 
 cpdef long long timestamp_of(object given, object giver) except? -1

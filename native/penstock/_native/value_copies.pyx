@@ -44,7 +44,7 @@ ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 cdef enum:
     # The owner's reference and the one of the variable that holds the part while it is copied.
     ONE_OWNER = 2
-    # Deeper than this is left to copy.deepcopy, which follows tuples that lead to themselves.
+    # copy.deepcopy handles deeper values; it follows tuples that contain themselves.
     DEEPEST = 200
 
 cdef object deepcopy = copy.deepcopy
@@ -60,7 +60,7 @@ cdef class Plan:
     cdef bint has_dict
     # Whether the attributes of an instance may be where no dict is needed to copy them.
     cdef bint has_values
-    # Of the slots; NULL if there is more to one than a slot.
+    # For the slots; NULL if one is more than a plain slot.
     cdef Py_ssize_t *offsets
 
     def __cinit__(self, plan, cls):
@@ -83,7 +83,7 @@ cdef class Plan:
         free(self.offsets)
 
 
-# By class.  A class of the program is kept for good, as the process is the job's.
+# By class.  A class of the program is kept forever, since the process belongs to the job.
 cdef dict PLANS = {cls: Plan(copy_plans.CopyPlan(UNCHANGING), cls)
                    for cls in copy_plans.UNCHANGING_CLASSES}
 
@@ -401,7 +401,7 @@ cdef int copy_slots(State *state, Plan plan, object value, object made, int dept
         if not is_atom(item):
             item = copy_of(state, item, depth + 1)
         slot = <PyObject **>(<char *><PyObject *>made + plan.offsets[i])
-        # Set already only if a part that leads back here did it, with code of its class.
+        # Already set only if a part that refers back here set it, by code of its class.
         held = slot[0]
         slot[0] = Py_NewRef(<PyObject *>item)
         Py_XDECREF(held)

@@ -44,7 +44,7 @@ cdef struct Writer:
     size_t capacity
     uint8_t *scratch
     size_t scratch_capacity
-    # Whether the bytes do not leave the job: then classes that it knows have numbers.
+    # Whether the bytes stay within the job: then its known classes have numbers.
     bint numbered
 
 
@@ -62,7 +62,7 @@ cdef inline int grow(Writer *writer, size_t size) except -1:
     if size > MAX_RECORD_BYTES or needed > MAX_RECORD_BYTES:
         return fail_too_large()
     if writer.scratch_capacity >= needed:
-        # Only a record that is still in its owner's memory gets here.
+        # Only a record that is still in its owner's memory reaches this point.
         memcpy(writer.scratch, writer.data, writer.position)
     else:
         capacity = max(needed, 2 * writer.scratch_capacity, <size_t>1024)
