@@ -2,7 +2,7 @@
 
 The states and edges are those of Flink's NFACompiler, so that patterns have its semantics down to
 the combinations that its documentation leaves open.  A pattern is compiled from its last part to
-its first: each part becomes states that lead to the state of the part behind it, the *sink*.
+its first: each part becomes states that lead to the state of the next part, the *sink*.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class _Compiler:
             )
 
     def _check_loops(self) -> None:
-        """Refuse loops that could go on without a record."""
+        """Reject loops that could continue without a record."""
         done: set[_State] = set()
         for state in self.states:
             if _has_empty_loop(state, set(), done):

@@ -89,7 +89,7 @@ def condition_of(given: Any, place: str) -> Call:
     """Return the condition of an argument of ``where``, ``or_`` or ``until``.
 
     Raises:
-        InvalidProgramError: The argument is no condition.
+        InvalidProgramError: The argument is not a condition.
     """
     if isinstance(given, Expression):
         return Call("expression", given, place)

@@ -123,7 +123,7 @@ class Pattern:
                 ``field("price") > 10``.
 
         Raises:
-            InvalidProgramError: The argument is no condition.
+            InvalidProgramError: The argument is not a condition.
         """
         self.condition = both(self.condition, condition_of(condition, self._place("where")))
         return self
@@ -132,7 +132,7 @@ class Pattern:
         """Add an alternative to the conditions up to here; without any, it is the condition.
 
         Raises:
-            InvalidProgramError: The argument is no condition.
+            InvalidProgramError: The argument is not a condition.
         """
         given = condition_of(condition, self._place("or_"))
         self.condition = given if self.condition is None else either(self.condition, given)
@@ -142,7 +142,7 @@ class Pattern:
         """Accept only instances of a class.
 
         Raises:
-            InvalidProgramError: The argument is no class.
+            InvalidProgramError: The argument is not a class.
         """
         if not isinstance(subtype, type):
             raise InvalidProgramError(f"{self._place('subtype')} takes a class, got {subtype!r}")
@@ -152,8 +152,8 @@ class Pattern:
         """End a loop at the first record for which a condition is true; it is not taken.
 
         Raises:
-            InvalidProgramError: The argument is no condition.
-            MalformedPatternError: The part is no loop without end, or has such a condition.
+            InvalidProgramError: The argument is not a condition.
+            MalformedPatternError: The part is not an endless loop, or has such a condition.
         """
         place = self._place("until")
         if self.until_condition is not None:
@@ -179,7 +179,7 @@ class Pattern:
             within_type: The two records that it is measured between.
 
         Raises:
-            InvalidProgramError: The duration is none.
+            InvalidProgramError: The argument is not a duration.
         """
         self.windows_ms[within_type] = _milliseconds(duration, self._place("within"))
         return self

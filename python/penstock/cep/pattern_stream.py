@@ -89,10 +89,10 @@ class PatternStream(MissingMethods):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> PatternStream:
-        """Send records at or behind the watermark to a side output; otherwise they are dropped.
+        """Send records at or before the watermark to a side output; otherwise drop them.
 
         Raises:
-            InvalidProgramError: The argument is no OutputTag.
+            InvalidProgramError: The argument is not an OutputTag.
         """
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(
@@ -153,7 +153,7 @@ class PatternStream(MissingMethods):
             timed_out_tag: The side output.
 
         Raises:
-            InvalidProgramError: A function is none, or only one of the last two is there.
+            InvalidProgramError: A function is missing, or only one of the last two is set.
         """
         _require_functions("select", function, timed_out, timed_out_tag)
         if timed_out is None or timed_out_tag is None:
@@ -177,7 +177,7 @@ class PatternStream(MissingMethods):
             timed_out_tag: As of `select`.
 
         Raises:
-            InvalidProgramError: A function is none, or only one of the last two is there.
+            InvalidProgramError: A function is missing, or only one of the last two is set.
         """
         _require_functions("flat_select", function, timed_out, timed_out_tag)
         if timed_out is None or timed_out_tag is None:

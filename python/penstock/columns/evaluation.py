@@ -217,7 +217,7 @@ class ColumnProgram:
                 frame.registers[target] = self._value(frame, operation, left, right, number)
 
     def _branches(self, frame: _Frame, place: int, jumps: Any) -> int | None:
-        """Evaluates both branches behind a conditional jump for all rows, and joins their values.
+        """Evaluate both branches after a conditional jump for all rows, and join their values.
 
         This is cheaper than splitting the rows.  It requires that no operation can fail in a branch
         that Python would not take, and that both branches have values of one kind.
@@ -277,7 +277,7 @@ class ColumnProgram:
         Args:
             frame: The rows.
             place: The first instruction.
-            end: Behind the last one.
+            end: The position after the last one.
             exit_place: Where conditional jumps may lead beside joined branches.
             exits: Takes the rows that jump there, and the registers with which they do.
         """

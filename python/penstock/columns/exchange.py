@@ -59,7 +59,7 @@ class ReceivedBatches:
         return BatchCodec(self._declared, batch_schema(self._declared))
 
     def decode(self, payload: Any) -> ColumnBatch:
-        """Return the batch of the bytes behind a record's tag.
+        """Return the batch of the bytes after a record's tag.
 
         Raises:
             CorruptStreamError: The bytes are not those of a batch.

@@ -117,7 +117,7 @@ def keyed_columns(
         evaluation: The operator's, whose metrics count the batches.
         selector: The function that selects the key.
         key_type: The declared type of the keys; None if they have none.
-        aggregates: Says the arguments.
+        aggregates: The aggregates with their arguments.
         fields: The fields of the key.
         types: The declared type of the records.
     """

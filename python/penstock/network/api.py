@@ -77,7 +77,7 @@ class ResultPartition(Protocol):
     def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
         """Restore a reader's in-flight data in front of everything written later.
 
-        ``buffers`` are what `overtake` and `time_out_barrier` returned, in order.
+        ``buffers`` are the results of `overtake` and `time_out_barrier`, in order.
 
         Raises:
             CancelTaskError: the partition was failed or released.

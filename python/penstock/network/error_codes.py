@@ -69,7 +69,7 @@ _OF_THE_PRODUCER: Final = frozenset(
 
 
 def exception_of(code: int, message: str) -> PenstockError:
-    """The exception of an error that happened in this process, on the Rust side."""
+    """Return the exception of an error in this process, on the Rust side."""
     kind = CLASSES.get(code)
     if kind is None:
         return NetworkError(f"error {code} of the data plane: {message}")
@@ -77,13 +77,13 @@ def exception_of(code: int, message: str) -> PenstockError:
 
 
 def code_of(error: PenstockError) -> int:
-    """The number of an error, which is that of the nearest class that has one."""
+    """Return the number of an error, which is that of the nearest class with a number."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), ErrorCode.IO)
 
 
 def class_at_consumer(code: int) -> type[PenstockError]:
     """Return the consumer's exception class for an error of the producer's side.
 
-    In any other case neither the producer nor the connection is at fault, but the exchange.
+    In any other case the exchange failed, not the producer or the connection.
     """
     return CLASSES[code] if code in _OF_THE_PRODUCER else PartitionConnectionError

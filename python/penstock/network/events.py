@@ -89,7 +89,7 @@ class StopMode(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndOfPartition:
-    """Nothing follows on this channel."""
+    """The last event of a channel."""
 
     TYPE_ID: ClassVar[int] = 0
 

@@ -1,4 +1,4 @@
-"""Tags of what travels in a record's payload (internals M13).
+"""Tags of stream elements in a record's payload (internals M13).
 
 ====  =======================  ==============================================================
 tag   element                  fields, big-endian
@@ -13,7 +13,7 @@ tag   element                  fields, big-endian
 7     batch of records         as docs/formats/column-batch.md says
 ====  =======================  ==============================================================
 
-An internal watermark is one of the subpartition that it names, for channels that read several.
+An internal watermark belongs to the subpartition that it names, if a channel reads several.
 """
 
 import struct
@@ -42,29 +42,29 @@ INTERNAL_WATERMARK_FORM: Final = struct.Struct(">Biq")
 
 
 def encode_watermark(timestamp: int) -> bytes:
-    """The payload of a watermark."""
+    """Return the payload of a watermark."""
     return WATERMARK_FORM.pack(WATERMARK, timestamp)
 
 
 def encode_status(idle: bool) -> bytes:
-    """The payload of a watermark status."""
+    """Return the payload of a watermark status."""
     return WATERMARK_STATUS_FORM.pack(WATERMARK_STATUS, IDLE if idle else ACTIVE)
 
 
 def encode_latency_marker(
     marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
 ) -> bytes:
-    """The payload of a latency marker."""
+    """Return the payload of a latency marker."""
     return LATENCY_MARKER_FORM.pack(
         LATENCY_MARKER, marked_time, operator_id_lower, operator_id_upper, subtask
     )
 
 
 def encode_record_attributes(is_backlog: bool) -> bytes:
-    """The payload of record attributes."""
+    """Return the payload of record attributes."""
     return RECORD_ATTRIBUTES_FORM.pack(RECORD_ATTRIBUTES, is_backlog)
 
 
 def encode_internal_watermark(timestamp: int, subpartition: int) -> bytes:
-    """The payload of a subpartition's watermark."""
+    """Return the payload of a subpartition's watermark."""
     return INTERNAL_WATERMARK_FORM.pack(INTERNAL_WATERMARK, subpartition, timestamp)

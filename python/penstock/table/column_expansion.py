@@ -116,7 +116,7 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
 def transformed(tree: Any, change: Callable[[Any], Any]) -> Any:
     """Return an unresolved tree with ``change`` applied to every part, calls before arguments.
 
-    ``change`` returns what stands in for a part, or the part itself.
+    ``change`` returns the replacement of a part, or the part itself.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Settings of expressions: units of time, and what JSON functions do when they find nothing."""
+"""Settings of expressions: units of time, and behaviour of JSON functions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class JsonValueOnEmptyOrError(Enum):
 
 
 class JsonQueryWrapper(Enum):
-    """When JSON_QUERY puts its result into an array."""
+    """Conditions under which JSON_QUERY wraps its result in an array."""
 
     WITHOUT_ARRAY = 0
     CONDITIONAL_ARRAY = 1

@@ -1,7 +1,7 @@
 """udf, udtf, udaf and udtaf: Python functions for expressions and SQL.
 
-Each makes a wrapper that says of the function what planning and running it need; ``call`` and
-``create_temporary_function`` take wrappers.
+Each creates a wrapper with the function's properties for planning and execution; ``call`` and
+``create_temporary_function`` accept wrappers.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class MutableRecordReader(AbstractRecordReader):
 
 
 class RecordReader(AbstractRecordReader, Generic[R]):
-    """Makes a record for each one read."""
+    """Creates a record for each one read."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class StreamInputProcessor:
     Attributes:
         records_in: Records handed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
-        batches: What decodes the batches of each channel, None for channels without batches; None
+        batches: The batch decoder of each channel, None for channels without batches; None
             if no channel has them.
     """
 

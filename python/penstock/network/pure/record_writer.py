@@ -131,7 +131,7 @@ class RecordWriter(Output):
         self.partition.flush_all()
 
     def flush_all(self) -> None:
-        """Makes everything that was written readable; Flink's name of :meth:`flush`."""
+        """Make everything that was written readable; Flink's name of :meth:`flush`."""
         self.partition.flush_all()
 
     def is_available(self) -> bool:

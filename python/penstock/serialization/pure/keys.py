@@ -208,7 +208,7 @@ class KeyReader:
         plain: type | None,
         convert: Callable[[Any], Any] | None,
     ) -> None:
-        """Makes a reader.
+        """Creates a reader.
 
         Args:
             selector: Returns the key of a record.

@@ -1,1 +1,1 @@
-"""Connectors of tables: what CREATE TABLE names, as sources and sinks of record batches."""
+"""Connectors of CREATE TABLE, as sources and sinks of record batches."""

@@ -230,7 +230,7 @@ class _BatchWriter(BulkWriter):
 
 
 class _AvroFiles(BulkWriterFactory):
-    """Makes writers of Avro's files: the batches' rows as records."""
+    """Creates writers of Avro files: the batches' rows as records."""
 
     can_be_concatenated = False
 

@@ -1,4 +1,4 @@
-"""TableSource, TableSink and ConnectorFactory: what a connector is for planning and execution."""
+"""TableSource, TableSink and ConnectorFactory: the interface of connectors."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class RowBatches(ProcessFunction):
     """Creates a batch from each row at once, so that no watermark overtakes it.
 
     Args:
-        row_type: The columns of the batches, metadata behind the others.
+        row_type: The columns of the batches, metadata after the others.
         metadata: The value of each metadata column; None for the time of the record.
         with_kinds: Whether batches have a column of row kinds.
         refusal: The error for an update without an old row; None if that is valid.

@@ -262,7 +262,7 @@ class JsonWriter:
 
 
 def _finite(given: str) -> str:
-    """Return a number as JSON; Jackson writes what JSON has no number for as text."""
+    """Return a number as JSON; like Jackson, write NaN and infinities as strings."""
     return f'"{given}"' if given[-1].isalpha() else given
 
 

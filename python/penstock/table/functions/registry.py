@@ -53,11 +53,11 @@ class Function:
 
     Attributes:
         name: The name in SQL.
-        signature: A word for each argument: ``?`` behind it for an optional one, ``*`` for any
+        signature: A word for each argument: ``?`` after it for an optional one, ``*`` for any
             number of them.
-        result: Gives the type of the result from the arguments and options.
+        result: Computes the type of the result from the arguments and options.
         kernel: Computes it.
-        bind: Makes the expression instead, None to make a `Call`.
+        bind: Creates the expression instead; None to create a `Call`.
         is_deterministic: Whether equal arguments give equal results.
     """
 
@@ -141,7 +141,7 @@ def define(
         result: The type if no argument is NULL, which is nullable if an argument is; ``first``
             for the type of the first argument; or a function.
         kernel: Computes it.
-        bind: Makes another expression instead.
+        bind: Creates another expression instead.
         is_deterministic: Whether equal arguments give equal results.
     """
     rule = _result_rule(result)

@@ -506,9 +506,9 @@ class Join(_TwoInputs):
 
     Attributes:
         kind: Which rows without a partner stay.
-        left_keys: Positions of the left columns that must equal those of ``right_keys``.
+        left_keys: Positions of the left columns that must equal ``right_keys``.
         right_keys: Positions of columns of the right side.
-        condition: What else must hold of the joined row; None for nothing.
+        condition: The condition of the joined row besides the keys; None for nothing.
         is_null_aware: Of NOT IN: whether a NULL on the right leaves no row.
         equates_nulls: Whether NULL equals NULL, as in set operations.
         state_ttl_ms: The times to live of the state of both sides, of a hint; None for that of the

@@ -130,7 +130,7 @@ class LocalInputChannel(InputChannel):
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an event that overtakes data comes next."""
+        """Return whether the next element is an event that overtakes data."""
         with self._lock:
             view = None if self._released else self._view
         return view is not None and view.has_priority

@@ -105,7 +105,7 @@ class RemoteInputChannel(InputChannel):
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an event that overtakes data comes next."""
+        """Return whether the next element is an event that overtakes data."""
         return self._num_priority > 0
 
     @property

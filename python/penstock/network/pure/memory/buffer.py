@@ -202,7 +202,7 @@ class BufferSlice:
 
     @property
     def capacity(self) -> int:
-        """Most bytes it may hold; never raised beyond what it was cut with."""
+        """Most bytes it may hold; never raised beyond its initial value."""
         return self._capacity
 
     @capacity.setter

@@ -311,7 +311,7 @@ class PipelinedSubpartition(Subpartition):
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an element with priority comes next."""
+        """Return whether the next element has priority."""
         return self._num_priority > 0 and not self._blocked
 
     @property

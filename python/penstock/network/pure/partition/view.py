@@ -61,7 +61,7 @@ class Subpartition:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an event that overtakes data comes next."""
+        """Return whether the next element is an event that overtakes data."""
         return False
 
     @property
@@ -97,7 +97,7 @@ class SubpartitionView(Generic[S]):
 
     @property
     def has_priority(self) -> bool:
-        """Return whether an event that overtakes data comes next."""
+        """Return whether the next element is an event that overtakes data."""
         return self._subpartition.has_priority
 
     @property

@@ -147,7 +147,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         )
         arguments = self.calls.arguments(batch)
-        #: By key: its values; the result in front of the batch; the group, None once it is empty;
+        #: By key: its values; the result before the batch; the group, None once it is empty;
         #: the result now.
         touched: dict[str, list[Any]] = {}
         texts: dict[tuple[Any, ...], str] = {}

@@ -130,7 +130,7 @@ class ChangeBuffer:
         self._kinds.extend([kind] * len(rows))
 
     def take(self) -> Any:
-        """Return the batch of the rows and start anew; None without rows."""
+        """Return the batch of the rows and clear the buffer; None without rows."""
         rows, kinds = self._rows, self._kinds
         if not rows:
             return None

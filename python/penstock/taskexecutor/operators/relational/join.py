@@ -36,7 +36,7 @@ class JoinOperator(TwoInputRelationalOperator):
     """Keeps both sides by key and joins each row with the other side.
 
     Rows of a side whose partners matter (of outer, semi and anti joins) count them, so that they
-    are emitted or taken back when the first partner comes and the last one goes.
+    are emitted or retracted when the first partner arrives and the last one is removed.
     """
 
     def __init__(

@@ -254,7 +254,7 @@ class MatchOperator(KeyedRelationalOperator):
             self.entries.put(text, entry)
 
     def _holds(self, element: int, row: _Row, match: Any) -> bool:
-        """Return whether a row may belong to an element behind the rows matched so far."""
+        """Return whether a row may belong to an element after the rows matched so far."""
         rows = [
             (position, matched)
             for position, variable in enumerate(self.variables[: element + 1])

@@ -147,7 +147,7 @@ def _kept_rows(frame: Frame, calls: Sequence[AggregateCall]) -> int | None:
 
 
 class SortedOverOperator(KeyedRelationalOperator):
-    """Keeps the rows of each partition in order and emits their results anew as they change.
+    """Keeps the rows of each partition in order and emits their results again when they change.
 
     In batch mode it emits them once, when the input has ended.
     """

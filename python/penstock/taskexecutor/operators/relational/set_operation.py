@@ -37,7 +37,7 @@ class SetOperator(TwoInputRelationalOperator):
             has_kinds: Whether batches of the sides have row kinds.
             kind: INTERSECT or EXCEPT.
             is_all: Whether equal rows are counted.
-            is_streaming: Whether results are updated while input comes.
+            is_streaming: Whether results are updated while input arrives.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_streaming)

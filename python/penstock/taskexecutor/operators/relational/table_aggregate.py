@@ -40,7 +40,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
             keys: Positions of the columns that make a group.
             call: The call of the function, over columns.
             has_kinds: Whether batches of the input have row kinds.
-            is_streaming: Whether results are updated while input comes.
+            is_streaming: Whether results are updated while input arrives.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)

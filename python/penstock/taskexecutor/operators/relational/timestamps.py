@@ -15,7 +15,7 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
 class TimeValues:
-    """Makes the values of window_start, window_end and window_time.
+    """Creates the values of window_start, window_end and window_time.
 
     Attributes:
         is_zoned: Whether window_time is a TIMESTAMP_LTZ.

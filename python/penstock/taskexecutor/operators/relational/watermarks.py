@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class WatermarkAssigner(RelationalOperator):
     """Emits the watermarks of rows, as if it emitted one after each row.
 
-    A batch is split in front of each row that is late for the watermark of the rows before it.
-    All other rows would be processed the same if the watermark came behind them.
+    A batch is split before each row that is late for the watermark of the rows before it.
+    For all other rows, a watermark after them makes no difference.
     """
 
     def __init__(
