@@ -122,7 +122,7 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
     assert outcome.code == 0, outcome.err
     shown, refused, rescaled, ended = outcome.out.splitlines()
     assert shown.startswith("{'status': 'RUNNING'} [{'id': 'Status.JVM.Threads.Count', 'min': ")
-    assert "would need 3 slots and can have 2: its host has no room for more" in refused
+    assert "would need 3 slots and can have 2: its host has no place for more" in refused
     assert rescaled == "1 {}"
     assert ended == "JobCancelledError []"
     # Spark's own sinks have the metrics, too.

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyflink_comparison.pyflink_suite import run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pyflink.md"
-WORDS = {run.PASSES, run.SWITCHED_OFF, run.NEEDS_JAVA, run.NEEDS_TABLES}
+WORDS = {run.PASSES, run.SWITCHED_OFF, run.NEEDS_JAVA}
 
 
 def recorded():

@@ -3,7 +3,7 @@
     python -m pyflink_suite.run FOLDER [--only TEXT] [--log FILE] [--accept]
 
 FOLDER is ``flink-python`` of Flink's source, of the version nearest to 2.3.0.  A test passes, is
-switched off by PyFlink itself, needs Java's objects or the Table API, or differs as an item of
+switched off by PyFlink itself, needs Java's objects, or differs as an item of
 docs/pyflink.md says.  The verdicts are compared with those of ``recorded/pyflink_suite.json``.
 """
 
@@ -26,7 +26,6 @@ RECORDED = Path(__file__).parents[1] / "recorded" / "pyflink_suite.json"
 PASSES = "passes"
 SWITCHED_OFF = "switched off"
 NEEDS_JAVA = "needs Java"
-NEEDS_TABLES = "needs the Table API"
 DIFFERS = "differs: "
 """The beginning of a verdict that goes on with the words of an item of docs/pyflink.md."""
 
@@ -59,7 +58,7 @@ def _report(test: unittest.TestCase, verdict: str) -> None:
 def _verdict_of(error: BaseException | None) -> str:
     from penstock.errors import JvmOnlyError
 
-    from pyflink_suite.stand_ins import NeedsJavaError, NeedsTablesError
+    from pyflink_suite.stand_ins import NeedsJavaError
 
     first = error
     while error is not None:
@@ -67,8 +66,6 @@ def _verdict_of(error: BaseException | None) -> str:
             return NEEDS_JAVA
         if isinstance(error, AttributeError) and error.name and error.name.startswith("_j_"):
             return NEEDS_JAVA
-        if isinstance(error, NeedsTablesError):
-            return NEEDS_TABLES
         error = error.__cause__ or error.__context__
     text = " ".join(str(first).split())
     return f"{FAILS}{type(first).__name__}: {text:.200}"

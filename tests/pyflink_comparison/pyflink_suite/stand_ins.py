@@ -42,10 +42,6 @@ class NeedsJavaError(Exception):
     """A test uses a Java object."""
 
 
-class NeedsTablesError(Exception):
-    """A test uses the Table API."""
-
-
 class _Java:
     """A name of Java's; the tests may pass it around, but neither call nor read it."""
 
@@ -63,21 +59,6 @@ class _Java:
     __iter__ = __len__ = __getitem__ = __eq__ = __bool__ = __call__  # type: ignore[assignment]
     __add__ = __radd__ = __call__
     __hash__ = object.__hash__
-
-
-class _Tables:
-    """A name of the Table API's."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> _Tables:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Tables(f"{self._path}.{name}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NeedsTablesError(self._path)
 
 
 def _needs_java(name: str) -> Any:
@@ -244,13 +225,6 @@ def _module(name: str, **content: Any) -> types.ModuleType:
     return module
 
 
-def _table_module(name: str) -> types.ModuleType:
-    module = types.ModuleType(name)
-    module.__path__ = []
-    module.__getattr__ = lambda attribute: _Tables(f"{name}.{attribute}")  # type: ignore[method-assign]
-    return module
-
-
 def _java_utils() -> types.ModuleType:
     from pyflink.util import java_utils
 
@@ -271,7 +245,7 @@ def _modules() -> dict[str, types.ModuleType]:
         PyFlinkStreamingTestCase=PyFlinkStreamingTestCase,
         PyFlinkBatchTestCase=PyFlinkBatchTestCase,
         PythonAPICompletenessTestCase=PythonAPICompletenessTestCase,
-        exec_insert_table=_Tables("exec_insert_table"),
+        exec_insert_table=_insert,
         invoke_java_object_method=_needs_java("invoke_java_object_method"),
         to_java_data_structure=_needs_java("to_java_data_structure"),
         _load_specific_flink_module_jars=lambda jars: None,
@@ -294,12 +268,13 @@ def _modules() -> dict[str, types.ModuleType]:
         _find_flink_source_root=_needs_java("the source of Flink"),
         _find_flink_home=_needs_java("Flink's distribution"),
     )
-    tables = map(
-        _table_module,
-        ("pyflink.table", "pyflink.table.types", "pyflink.table.udf", "pyflink.table.expressions"),
-    )
-    found = [testing, cases, sinks, gateway, server, home, *tables, _java_utils()]
+    found = [testing, cases, sinks, gateway, server, home, _java_utils()]
     return {module.__name__: module for module in found}
+
+
+def _insert(table: Any, path: str) -> Any:
+    """Insert a table into another, and return the result of the job."""
+    return table.execute_insert(path).get_job_client().get_job_execution_result().result()
 
 
 def _run_with_config(options: dict[str, str]) -> Any:
@@ -358,7 +333,9 @@ def _add_private_names() -> None:
 def install(folder: Path) -> None:
     """Make the imports of the tests below ``folder``, which has ``pyflink``, work."""
     import pyflink
+    from pyflink.table import types as table_types
 
+    table_types._to_java_data_type = _needs_java("_to_java_data_type")
     sys.meta_path.insert(0, _SuiteFinder(folder))
     sys.modules.pop("pyflink.util.java_utils", None)
     # Workers cannot import the tests.
