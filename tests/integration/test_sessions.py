@@ -270,7 +270,7 @@ def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(session, m
         "execution.checkpointing.dir": str(tmp_path / "file"),
     }
     job = started(session, marks, **places)
-    with pytest.raises(ConfigurationError, match=r"checkpointing\.dir: .*file' cannot have"):
+    with pytest.raises(ConfigurationError, match=r"checkpointing\.dir: .*file' cannot store"):
         job.get_job_execution_result().result()
     assert status_of(job) == "FAILED"
 
