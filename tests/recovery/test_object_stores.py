@@ -192,7 +192,7 @@ def test_a_job_that_the_store_refuses_fails_before_it_begins(
         options |= {**LOGGED, option: place}
     checkpoints = tmp_path / "checkpoints" if is_log else place
     stream = chaos.job(checkpoints, chaos.Count("first"), workers=1, options=options)
-    with pytest.raises(ConfigurationError, match=f"{place}' cannot have .*{answer}") as caught:
+    with pytest.raises(ConfigurationError, match=f"{place}' cannot store .*{answer}") as caught:
         list(stream.execute_and_collect())
     assert str(caught.value).startswith(option)
     assert SECRET_KEY not in str(caught.value)

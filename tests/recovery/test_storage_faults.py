@@ -131,7 +131,7 @@ def test_so_does_one_whose_log_of_state_has_none(tmp_path):
         "dstl.dfs.base-path": str(tmp_path / "file"),
     }
     stream = job_in(tmp_path / "checkpoints", tmp_path, **log)
-    with pytest.raises(ConfigurationError, match=r"dstl.dfs.base-path: .*file' cannot have"):
+    with pytest.raises(ConfigurationError, match=r"dstl.dfs.base-path: .*file' cannot store"):
         list(stream.execute_and_collect())
 
 
