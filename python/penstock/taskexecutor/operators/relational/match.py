@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, key
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -168,26 +168,21 @@ class MatchOperator(KeyedRelationalOperator):
         self.is_rowtime = input.fields[self.time_index].is_rowtime
         self.time = context.processing_time
         #: By key: rows whose time has not passed; the matcher's entry.
-        self.waiting = keyed_rows(context, "waiting", 0)
+        self.waiting = WaitingRows(keyed_rows(context, "waiting", 0))
         self.entries = keyed_rows(context, "matches", 0)
-        #: Times at which rows are matched, or begun matches end.
-        self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
         self.late_rows = 0
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
         """Note the rows that wait and the matches that end, and open the user functions."""
-        self.due = [(time, text) for text, found in self.waiting.items() for time, _ in found]
+        self.waiting.open()
         window_ms = self.matcher.window_ms
         if window_ms and self.is_rowtime:
-            self.due += [
-                (began + window_ms, text)
-                for text, entry in self.entries.items()
-                for _, first, _, began, _ in entry[2]
-                if first
-            ]
-        heapq.heapify(self.due)
+            for text, entry in self.entries.items():
+                for _, first, _, began, _ in entry[2]:
+                    if first:
+                        self.waiting.wake(began + window_ms, text)
         self.values.functions.open()
 
     def close(self) -> None:
@@ -209,25 +204,12 @@ class MatchOperator(KeyedRelationalOperator):
             if time is None or time <= self.watermark:
                 self.late_rows += 1
                 continue
-            found = self.waiting.get(text) or []
-            found.append((time, row))
-            self.waiting.put(text, found)
-            heapq.heappush(self.due, (time, text))
+            self.waiting.add(text, (time, row))
 
     def process_watermark(self, timestamp: int) -> None:
         """Match the rows whose time has passed, and end matches whose window has."""
         self.watermark = timestamp
-        touched: dict[str, None] = {}
-        while self.due and self.due[0][0] <= timestamp:
-            touched[heapq.heappop(self.due)[1]] = None
-        for text in touched:
-            found = self.waiting.get(text) or []
-            kept = [f for f in found if f[0] > timestamp]
-            if kept:
-                self.waiting.put(text, kept)
-            else:
-                self.waiting.remove(text)
-            due = [f for f in found if f[0] <= timestamp]
+        for text, due in self.waiting.passed(timestamp):
             self._match(text, sorted(due, key=lambda f: self.key(f[1])), timestamp)
         self.flush()
         self.output.emit_watermark(timestamp)
@@ -246,7 +228,7 @@ class MatchOperator(KeyedRelationalOperator):
             self._emit(matcher.advance(entry, row_time))
             self._emit(matcher.process(entry, row, row_time))
             if matcher.has_begun and matcher.window_ms and self.is_rowtime:
-                heapq.heappush(self.due, (row_time + matcher.window_ms, text))
+                self.waiting.wake(row_time + matcher.window_ms, text)
         self._emit(matcher.advance(entry, time))
         if matcher.is_unused(entry):
             self.entries.remove(text)

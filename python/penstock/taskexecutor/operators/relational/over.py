@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import heapq
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -13,6 +12,7 @@ from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.frames import Frames
 from penstock.taskexecutor.operators.relational.ordering import sort_key
+from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -66,9 +66,8 @@ class OverOperator(KeyedRelationalOperator):
         self.time_index: int = order[0].expression.index  # type: ignore[attr-defined]
         self.is_rowtime = input.fields[self.time_index].is_rowtime
         #: By key: rows whose time has not passed; rows that frames still cover.
-        self.waiting = context.keyed_state.table("waiting", "value").map(None)
+        self.waiting = WaitingRows(context.keyed_state.table("waiting", "value").map(None))
         self.history = keyed_rows(context, "history", state_ttl_ms)
-        self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
         self.late_rows = 0
         self.kept_rows = _kept_rows(frame, calls)
@@ -76,8 +75,7 @@ class OverOperator(KeyedRelationalOperator):
 
     def open(self) -> None:
         """Note the rows that wait."""
-        self.due = [(time, text) for text, found in self.waiting.items() for time, _ in found]
-        heapq.heapify(self.due)
+        self.waiting.open()
 
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
@@ -93,25 +91,12 @@ class OverOperator(KeyedRelationalOperator):
             if time <= self.watermark:
                 self.late_rows += 1
                 continue
-            found = self.waiting.get(text) or []
-            found.append((time, row))
-            self.waiting.put(text, found)
-            heapq.heappush(self.due, (time, text))
+            self.waiting.add(text, (time, row))
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the rows whose time has passed."""
         self.watermark = timestamp
-        touched: dict[str, None] = {}
-        while self.due and self.due[0][0] <= timestamp:
-            touched[heapq.heappop(self.due)[1]] = None
-        for text in touched:
-            found = self.waiting.get(text) or []
-            due = [f for f in found if f[0] <= timestamp]
-            kept = [f for f in found if f[0] > timestamp]
-            if kept:
-                self.waiting.put(text, kept)
-            else:
-                self.waiting.remove(text)
+        for text, due in self.waiting.passed(timestamp):
             due.sort(key=lambda f: f[0])
             if due:
                 self._emit_rows(text, sorted((row for _, row in due), key=self.key))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOp
 from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -70,16 +70,14 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         self.is_left = kind == "LEFT"
         self.condition = JoinCondition(context, inputs, condition, session)
         #: By key: left rows that wait, as time, row kind and row; versions in order of time.
-        self.waiting = context.keyed_state.table("left", "value").map(None)
+        self.waiting = WaitingRows(context.keyed_state.table("left", "value").map(None))
         self.versions = keyed_rows(context, "right", state_ttl_ms)
         self.is_expiring = state_ttl_ms > 0
-        self.due: list[tuple[int, str]] = []
         self.watermark = MIN_TIMESTAMP
 
     def open(self) -> None:
         """Note the rows that wait, and open the user functions."""
-        self.due = [(time, text) for text, found in self.waiting.items() for time, _, _ in found]
-        heapq.heapify(self.due)
+        self.waiting.open()
         self.condition.open()
 
     def close(self) -> None:
@@ -94,10 +92,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         rows = rows_of(batch, self.widths[side])
         for text, time, kind, row in zip(texts, times, kinds, rows, strict=True):
             if side == 0:
-                found = self.waiting.get(text) or []
-                found.append((time, kind, row))
-                self.waiting.put(text, found)
-                heapq.heappush(self.due, (time, text))
+                self.waiting.add(text, (time, kind, row))
             elif kind != UPDATE_BEFORE:
                 versions = self.versions.get(text) or []
                 version = (time, None if kind == DELETE else row)
@@ -108,27 +103,15 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Join the left rows whose time has passed."""
         self.watermark = timestamp
-        touched = []
-        while self.due and self.due[0][0] <= timestamp:
-            _, text = heapq.heappop(self.due)
-            if text not in touched:
-                touched.append(text)
-        for text in touched:
-            self._join(text, timestamp)
+        for text, due in self.waiting.passed(timestamp):
+            self._join(text, due, timestamp)
         self.flush()
         self.output.emit_watermark(timestamp)
 
-    def _join(self, text: str, timestamp: int) -> None:
-        found = self.waiting.get(text) or []
-        due = sorted((f for f in found if f[0] <= timestamp), key=lambda f: f[0])
-        kept = [f for f in found if f[0] > timestamp]
-        if kept:
-            self.waiting.put(text, kept)
-        else:
-            self.waiting.remove(text)
+    def _join(self, text: str, due: list[Any], timestamp: int) -> None:
         versions = self.versions.get(text) or []
         times = [v[0] for v in versions]
-        for time, kind, row in due:
+        for time, kind, row in sorted(due, key=lambda entry: entry[0]):
             at = bisect_right(times, time) - 1
             version = versions[at][1] if at >= 0 else None
             has_null = any(row[i] is None for i in self.keys[0])

@@ -1,0 +1,54 @@
+"""Rows that wait until the watermark has passed their times."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class WaitingRows:
+    """Rows of each partition in keyed state, and the times at which partitions are due.
+
+    An entry of a row is a tuple that begins with the row's time in ms.
+
+    Args:
+        table: Lists of entries, by the text of the partition's key.
+    """
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self._due: list[tuple[int, str]] = []
+
+    def open(self) -> None:
+        """Note the rows that state has."""
+        for text, entries in self._table.items():
+            for time, *_ in entries:
+                self.wake(time, text)
+
+    def wake(self, time: int, text: str) -> None:
+        """Make a partition due at a time, whether or not a row waits for it."""
+        heapq.heappush(self._due, (time, text))
+
+    def add(self, text: str, entry: tuple[Any, ...]) -> None:
+        """Let a row wait until its time has passed."""
+        found = self._table.get(text) or []
+        found.append(entry)
+        self._table.put(text, found)
+        self.wake(entry[0], text)
+
+    def passed(self, timestamp: int) -> Iterator[tuple[str, list[Any]]]:
+        """Take what the watermark has passed: each due partition, with its entries by arrival."""
+        touched: dict[str, None] = {}
+        while self._due and self._due[0][0] <= timestamp:
+            touched[heapq.heappop(self._due)[1]] = None
+        for text in touched:
+            found = self._table.get(text) or []
+            kept = [entry for entry in found if entry[0] > timestamp]
+            if kept:
+                self._table.put(text, kept)
+            else:
+                self._table.remove(text)
+            yield text, [entry for entry in found if entry[0] <= timestamp]
