@@ -66,6 +66,12 @@ class TableContext:
         """The type of the records."""
         return self.schema.to_physical_row_data_type()
 
+    @property
+    def key_names(self) -> list[str]:
+        """The names of the primary key's columns; none without one."""
+        key = self.schema.get_primary_key()
+        return [] if key is None else list(key.columns)
+
 
 class TableSource(ABC):
     """Reads a table as record batches.

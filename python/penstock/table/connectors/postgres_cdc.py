@@ -47,7 +47,7 @@ class PostgresCdcFactory(ConnectorFactory):
         values = self.read_options(context)
         row_type = context.physical_type
         names = row_type.field_names()
-        key = [names.index(c) for c in _key_names(context)]
+        key = [names.index(c) for c in context.key_names]
         is_upsert = values["changelog-mode"] == "upsert"
         if is_upsert and not key:
             raise ValidationException(
@@ -89,8 +89,3 @@ class PostgresCdcFactory(ConnectorFactory):
                 "'changelog-mode' = 'upsert' and declare a PRIMARY KEY"
             ),
         )
-
-
-def _key_names(context: TableContext) -> list[str]:
-    columns = context.schema.columns
-    return [columns[i].name for i in context.schema.get_primary_key_indexes()]

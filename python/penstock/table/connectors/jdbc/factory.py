@@ -87,7 +87,7 @@ class JdbcFactory(ConnectorFactory):
             self._connection(context, values),
             self._statements(values, row_type),
             row_type,
-            _key_names(context),
+            context.key_names,
             _ranges(context, values, row_type),
             values,
         )
@@ -100,7 +100,7 @@ class JdbcFactory(ConnectorFactory):
             self._connection(context, values),
             self._statements(values, row_type),
             row_type,
-            [row_type.field_names().index(name) for name in _key_names(context)],
+            [row_type.field_names().index(name) for name in context.key_names],
             values,
         )
 
@@ -129,11 +129,6 @@ class JdbcFactory(ConnectorFactory):
     @staticmethod
     def _statements(values: Mapping[str, Any], row_type: types.RowType) -> TableStatements:
         return TableStatements.of_url(values["url"], values["table-name"], row_type.field_names())
-
-
-def _key_names(context: TableContext) -> list[str]:
-    columns = context.schema.columns
-    return [columns[i].name for i in context.schema.get_primary_key_indexes()]
 
 
 def _ranges(
