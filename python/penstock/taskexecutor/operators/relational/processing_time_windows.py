@@ -18,9 +18,6 @@ from penstock.taskexecutor.operators.relational.windows import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.table.functions.evaluation import Session
-    from penstock.table.plan.expressions import AggregateCall
-    from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -98,50 +95,24 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
     def __init__(
         self,
         context: OperatorContext,
-        input: Schema,
-        output: Schema,
-        keys: tuple[int, ...],
-        calls: tuple[AggregateCall, ...],
-        end_index: int,
-        has_kinds: bool,
-        session: Session,
-        is_zoned: bool,
+        *,
         start_index: int,
         time_index: int,
         size_ms: int,
-        is_one_phase: bool = False,
+        **settings: Any,
     ) -> None:
         """Creates the operator; see `WindowAggregateOperator`.
 
         Args:
             context: The operator's context.
-            input: The columns of the input.
-            output: The columns of the output.
-            keys: Positions of the columns that make a group, those of the window among them.
-            calls: The aggregates, over columns.
-            end_index: The position of window_end.
-            has_kinds: Whether batches of the input have row kinds.
-            session: Settings that results depend on.
-            is_zoned: Whether windows are of local time.
             start_index: The position of window_start.
             time_index: The position of window_time, -1 without it.
             size_ms: The length by which the windows of rows that are late are moved; 0 of sessions,
                 whose rows arrive when they have ended.
-            is_one_phase: Whether each row is added to its window by itself.
+            **settings: Those of `WindowAggregateOperator`.
         """
-        super().__init__(
-            context,
-            input,
-            output,
-            keys,
-            calls,
-            end_index,
-            has_kinds,
-            session,
-            is_zoned,
-            is_one_phase,
-        )
-        self.places = [i for i in (start_index, end_index, time_index) if i >= 0]
+        super().__init__(context, **settings)
+        self.places = [i for i in (start_index, self.end_index, time_index) if i >= 0]
         self.size_ms = size_ms
         self._timers = _Timers(context, self._on_time)
         self.moved_rows = 0
