@@ -25,25 +25,20 @@ import click
 
 import penstock
 from penstock import __version__, pyflink_alias
-from penstock.command_line.client_process import add_python_files, choose_target
+from penstock.command_line.client_process import add_python_files
 from penstock.command_line.flags import FlagGroup
 from penstock.command_line.program_flags import (
     Program,
     ProgramCommand,
-    configuration_of,
+    check_configuration,
+    place_of,
     program_flags,
     program_of,
     words_of,
 )
-from penstock.common.configuration import Configuration
-from penstock.common.options.check import check_options
 from penstock.common.options.cluster import ATTACHED
 from penstock.datastream.execution import CONFIGURATION_VARIABLE
-from penstock.datastream.process_configuration import (
-    options_of_variable,
-    process_configuration,
-)
-from penstock.errors import ConfigurationError, PenstockError
+from penstock.errors import PenstockError
 
 _COMMANDS: Final = {
     "cancel": "penstock.command_line.job_commands:cancel",
@@ -102,12 +97,7 @@ def run(as_json: bool, **given: Any) -> None:
     detached = given["detached"]
     if as_json and not detached:
         raise click.UsageError("--json needs -d: otherwise the output is that of PROGRAM")
-    try:
-        configuration = {**options_of_variable(), **configuration_of(given)}
-        outside = {**process_configuration().to_dict(), **configuration}
-    except ConfigurationError as error:
-        raise click.UsageError(str(error)) from None
-    chosen = choose_target(outside, master=given["master"], cluster=given["cluster"])
+    configuration, outside, chosen = place_of(given)
     if chosen == "session" and detached:
         if as_json:
             raise click.UsageError("--json with -d is not possible in a session: PROGRAM runs here")
@@ -115,10 +105,7 @@ def run(as_json: bool, **given: Any) -> None:
         detached = False
     if detached and program.is_read:
         raise click.UsageError("-d is for a program in a file: standard input stays here")
-    try:
-        check_options(Configuration.from_dict(configuration).to_dict())
-    except ConfigurationError as error:
-        raise click.UsageError(str(error)) from None
+    check_configuration(configuration)
     if detached:
         from penstock.command_line.program_commands import detach
 

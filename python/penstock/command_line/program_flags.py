@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from penstock.command_line.client_process import run_under
+from penstock.command_line.client_process import choose_target, run_under
 from penstock.command_line.flags import (
     FlagCommand,
     TargetChoice,
     configured,
     refused_flag,
 )
+from penstock.common.configuration import Configuration
 from penstock.common.options import high_availability, user_code
+from penstock.common.options.check import check_options
 from penstock.common.options.cluster import SESSION, TARGET
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
 from penstock.datastream.execution import TARGET_VARIABLE
-from penstock.datastream.process_configuration import process_configuration
+from penstock.datastream.process_configuration import (
+    options_of_variable,
+    process_configuration,
+)
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -274,6 +279,47 @@ def program_of(given: Mapping[str, Any]) -> Program:
     if not (found.is_module or found.is_read or Path(found.name).is_file()):
         raise click.BadParameter(f"there is no file {found.name!r}", param_hint="PROGRAM")
     return found
+
+
+class Place(NamedTuple):
+    """Target and options of the jobs of a command.
+
+    Attributes:
+        configuration: The options that the command sets, by flags and by its environment.
+        outside: Those, and the ones of the configuration file.
+        target: The target; None for the local one, or that of the program's own SparkSession.
+    """
+
+    configuration: dict[str, str]
+    outside: dict[str, str]
+    target: str | None
+
+
+def place_of(given: Mapping[str, Any]) -> Place:
+    """Return the place that flags, environment and configuration file choose.
+
+    Raises:
+        UsageError: They do not fit together, or a value is wrong.
+    """
+    try:
+        configuration = {**options_of_variable(), **configuration_of(given)}
+        outside = {**process_configuration().to_dict(), **configuration}
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    target = choose_target(outside, master=given["master"], cluster=given["cluster"])
+    return Place(configuration, outside, target)
+
+
+def check_configuration(configuration: Mapping[str, str]) -> None:
+    """Check the options of a command.
+
+    Raises:
+        UsageError: One is unknown, or has a wrong value.
+    """
+    try:
+        check_options(Configuration.from_dict(configuration).to_dict())
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:

@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.command_line.client_process import add_python_files, choose_target
+from penstock.command_line.client_process import add_python_files
 from penstock.command_line.flags import FlagCommand
-from penstock.command_line.program_flags import configuration_of, place_flags
-from penstock.common.configuration import Configuration
-from penstock.common.options.check import check_options
+from penstock.command_line.program_flags import check_configuration, place_flags, place_of
 from penstock.common.options.cluster import ATTACHED
 from penstock.datastream.execution import CONFIGURATION_VARIABLE
-from penstock.datastream.process_configuration import (
-    options_of_variable,
-    process_configuration,
-)
-from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from penstock.table.shell.shell import SqlShell
@@ -80,12 +73,7 @@ def sql(files: tuple[str, ...], texts: tuple[str, ...], first: str | None, **giv
 def _configure(given: dict[str, Any]) -> None:
     """Put the options of the command line into the configuration of this process."""
     given |= {"jarfile": None, "classpath": (), "client_executable": None}
-    try:
-        configuration = {**options_of_variable(), **configuration_of(given)}
-        outside = {**process_configuration().to_dict(), **configuration}
-    except ConfigurationError as error:
-        raise click.UsageError(str(error)) from None
-    chosen = choose_target(outside, master=given["master"], cluster=given["cluster"])
+    configuration, outside, chosen = place_of(given)
     if given["detached"]:
         if chosen != "session":
             raise click.UsageError(
@@ -93,10 +81,7 @@ def _configure(given: dict[str, Any]) -> None:
                 "command"
             )
         configuration[ATTACHED.key] = "false"
-    try:
-        check_options(Configuration.from_dict(configuration).to_dict())
-    except ConfigurationError as error:
-        raise click.UsageError(str(error)) from None
+    check_configuration(configuration)
     os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     add_python_files(outside)
     sys.path.insert(0, str(Path.cwd()))
