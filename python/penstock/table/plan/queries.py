@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from penstock.common.names import nearest_hint
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.plan import expressions as e
@@ -119,8 +119,7 @@ class QueryBinder:
         found = self.context.find_table(path, tree.meta.get("options"))
         if found is None:
             known = self.context.list_tables()
-            near = difflib.get_close_matches(path[-1], known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
+            hint = nearest_hint(path[-1], known)
             raise placed(
                 ValidationException(f"Object '{'.'.join(path)}' not found{hint}"),
                 tree,
