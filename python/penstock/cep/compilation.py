@@ -344,9 +344,6 @@ class _Compiler:
         if isinstance(self._part, GroupPattern):
             self._is_first[self._part] = is_first
 
-    def _is_head(self, part: Pattern) -> bool:
-        return self._group is not None and part.previous is None
-
     def _is_head_of_optional_group(self) -> bool:
         group = self._group
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from penstock.common.change_rows import kind_of_change
 from penstock.common.row_kind import RowKind
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from penstock.datastream.state_ttl_config import StateTtlConfig
 
 OUT = TypeVar("OUT")
-
-_REMOVALS: Final = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
 class LatestJoinedStreams(_TwoKeyedStreams):
