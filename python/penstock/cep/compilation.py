@@ -220,7 +220,7 @@ class _Compiler:
         self._note_first(False)
         until = part.until_condition
         ignored = _until(self._ignored_within(part), until)
-        taken = both(None if until is None else negated(until), self._taken(part))
+        taken = both(_unless(until), self._taken(part))
         if quantifier.is_greedy and quantifier.least != quantifier.most:
             if until is not None:
                 self._originals[sink] = self._copy(sink)
@@ -286,7 +286,7 @@ class _Compiler:
             return self._looping_group(part, sink)
         until = part.until_condition
         ignored = _until(self._ignored_within(part), until)
-        taken = both(None if until is None else negated(until), self._taken(part))
+        taken = both(_unless(until), self._taken(part))
         always = self._always()
         state = self._part_state("normal", takes=True)
         if part.quantifier.is_greedy:
@@ -294,7 +294,7 @@ class _Compiler:
                 original = self._copy(sink)
                 state.add("proceed", original, both(always, until))
                 self._originals[sink] = original
-            state.add("proceed", sink, both(always, None if until is None else negated(until)))
+            state.add("proceed", sink, both(always, _unless(until)))
             _require_false(sink, self._taken(part))
         else:
             state.add("proceed", sink, always)
@@ -415,12 +415,10 @@ class _Compiler:
 
     def _always(self) -> Condition:
         """Return the condition of an edge that needs no record; of a group, until it ends."""
-        until = self._group_until()
-        return None if until is None else negated(until)
+        return _unless(self._group_until())
 
     def _taken(self, part: Pattern) -> Condition:
-        until = self._group_until()
-        return part.condition if until is None else both(negated(until), part.condition)
+        return both(self._always(), part.condition)
 
     def _ignored(self, part: Pattern) -> Condition | _Never:
         contiguity = part.quantifier.contiguity
@@ -473,11 +471,14 @@ class _Compiler:
         return copy
 
 
+def _unless(until: Condition) -> Condition:
+    """Return the condition that an until condition is false; None, always true, without one."""
+    return None if until is None else negated(until)
+
+
 def _until(condition: Condition | _Never, until: Condition) -> Condition | _Never:
     """Return a condition of an ignore edge that also needs an until condition to be false."""
-    if isinstance(condition, _Never) or until is None:
-        return condition
-    return both(negated(until), condition)
+    return condition if isinstance(condition, _Never) else both(_unless(until), condition)
 
 
 def _require_false(state: _State, condition: Condition) -> None:
