@@ -118,7 +118,7 @@ class PatternStream(MissingMethods):
         check_function(function, PatternProcessFunction, "CEP process", or_callable=False)
         source = self._stream
         if not isinstance(source, KeyedStream):
-            source = source.key_by(_no_key)
+            source = source._null_keyed()
         element_type = source._plain().get_type()
         pattern = compiled_for(self._pattern, element_type)
         descriptor = operators.MatchPattern(
@@ -197,11 +197,6 @@ def compiled_for(
         InvalidProgramError: A condition cannot be evaluated for records of the type.
     """
     return compile_pattern(pattern, lambda call: _function_of(call, element_type))
-
-
-def _no_key(value: Any) -> int:
-    del value
-    return 0
 
 
 def _function_of(call: Call, element_type: Any) -> operators.PatternCondition:
