@@ -10,7 +10,7 @@ from penstock.datastream.annotations import NOTHING, Annotation, of_results
 from penstock.datastream.functions import FlatJoinFunction, Function, JoinFunction
 from penstock.datastream.functions.function import check_function
 from penstock.errors import WrongArgumentError
-from penstock.expressions.computed import ComputedFunction, computed
+from penstock.expressions.computed import ComputedFunction, computed, result_type
 from penstock.expressions.functions import bound_function
 
 if TYPE_CHECKING:
@@ -86,11 +86,6 @@ class Joining:
             check_function(self.function, JoinFunction, where, or_callable=True)
         self._has_context = takes_context(self.function, "join")
 
-    @property
-    def declared(self) -> Any:
-        """The type of an expression's results; None of other functions."""
-        return self.function.type if isinstance(self.function, ComputedFunction) else None
-
     def annotation(self, *, as_changes: bool = False) -> Annotation:
         """Return the type that the function says its results have.
 
@@ -100,7 +95,7 @@ class Joining:
         found = of_results(self.function, "join", elements=self.is_flat)
         if not as_changes:
             return found
-        known = found.type_info if self.declared is None else self.declared
+        known = result_type(self.function, found.type_info)
         return NOTHING if known is None else Annotation(type_of_changes(known))
 
     def open(self, runtime_context: RuntimeContext) -> None:

@@ -31,6 +31,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state_lifetime import Lifetime, ttl_config
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import result_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -216,7 +217,7 @@ class JoinedStreams(_TwoKeyedStreams):
         left, right = self._streams
         joining = Joining(function, [left._record_type(), right._record_type()], where)
         changes = deadline is None and any(outer)
-        declared = joining.declared if output_type is None else output_type
+        declared = result_type(joining.function, output_type)
         if deadline is not None:
             joined: Any = DeadlineJoin(joining, outer, _deadline_ms(deadline, ttl))
         else:
@@ -276,7 +277,7 @@ class JoinedStreams(_TwoKeyedStreams):
             """
             outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
             joining = Joining(function, self._types)
-            declared = joining.declared if output_type is None else output_type
+            declared = result_type(joining.function, output_type)
             results = self._windowed.apply(_JoinWindow(joining, outer), declared).name("Join")
             if declared is None:
                 found = joining.annotation()

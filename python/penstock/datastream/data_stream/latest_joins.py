@@ -15,6 +15,7 @@ from penstock.datastream.shipping import shipped
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.state_lifetime import Lifetime, expiring, ttl_config
 from penstock.errors import InvalidProgramError
+from penstock.expressions.computed import result_type
 from penstock.expressions.functions import bound_function
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class LatestJoinedStreams(_TwoKeyedStreams):
             )
         left, right = self._streams
         joining = Joining(function, [left._record_type(), right._record_type()], where)
-        declared = joining.declared if output_type is None else output_type
+        declared = result_type(joining.function, output_type)
         if self._broadcast:
             table = MapStateDescriptor(
                 "table", Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()
