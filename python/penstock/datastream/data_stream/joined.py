@@ -19,7 +19,7 @@ from penstock.datastream.data_stream.join_functions import (
     takes_context,
 )
 from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
-from penstock.datastream.data_stream.regular_joins import DeadlineJoin, RegularJoin
+from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT, DeadlineJoin, RegularJoin
 from penstock.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from penstock.expressions import Expression
 
 OUT = TypeVar("OUT")
-
-LEFT, RIGHT = 0, 1
 
 
 class _TwoKeyedStreams(MissingMethods):
@@ -85,10 +83,13 @@ class _TwoKeyedStreams(MissingMethods):
         self._select(RIGHT, (key_selector, *fields), "equal_to")
         return self
 
+    def _require_keys(self, before: str) -> None:
+        if len(self._selectors) < 2:
+            raise InvalidProgramError(f"name both keys before {before}: where(…).equal_to(…)")
+
     def _connected(self) -> ConnectedStreams:
         """Return both streams, connected by their keys."""
-        if len(self._selectors) < 2:
-            raise InvalidProgramError("name both keys before apply: where(…).equal_to(…)")
+        self._require_keys("apply")
         left, right = (
             stream.key_by(self._selectors[side], self._key_type)
             for side, stream in enumerate(self._streams)
@@ -102,8 +103,6 @@ class _TwoKeyedStreams(MissingMethods):
         self._selectors[side] = shipped(function, where)
 
     def _tagged(self) -> DataStream[Any]:
-        if len(self._selectors) < 2:
-            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         left, right = (
             _beside(stream, stream.map(_Tag(side))) for side, stream in enumerate(self._streams)
         )
@@ -116,6 +115,7 @@ class _WithWindow(MissingMethods):
     def __init__(
         self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
     ) -> None:
+        streams._require_keys("the window")
         self._types = [stream._plain()._record_type() for stream in streams._streams]
         key_selector = _EitherKey(streams._selectors[LEFT], streams._selectors[RIGHT])
         keyed = streams._tagged().key_by(key_selector, streams._key_type)
@@ -238,8 +238,6 @@ class JoinedStreams(_TwoKeyedStreams):
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
         """Puts the records of both streams into windows."""
-        if len(self._selectors) < 2:
-            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         return JoinedStreams.WithWindow(self, window_assigner)
 
     class WithWindow(_WithWindow):
@@ -291,8 +289,6 @@ class CoGroupedStreams(_TwoKeyedStreams):
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
         """Puts the records of both streams into windows."""
-        if len(self._selectors) < 2:
-            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         return CoGroupedStreams.WithWindow(self, window_assigner)
 
     class WithWindow(_WithWindow):

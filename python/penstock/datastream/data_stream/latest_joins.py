@@ -82,8 +82,7 @@ class LatestJoinedStreams(_TwoKeyedStreams):
         Raises:
             InvalidProgramError: The keys are not named, or the arguments exclude each other.
         """
-        if len(self._selectors) < 2:
-            raise InvalidProgramError("name both keys before apply: where(…).equal_to(…)")
+        self._require_keys("apply")
         where = "join_latest"
         is_left, _ = outer_sides(how, where, ("inner", "left"))
         if self._broadcast and event_time:
