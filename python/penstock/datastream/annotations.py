@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.common.typeinfo import TypeInformation
+    from penstock.graph.transformations import Transformation
 
 
 class Annotation(NamedTuple):
@@ -33,6 +34,11 @@ class Annotation(NamedTuple):
 
     type_info: TypeInformation | None = None
     problem: str | None = None
+
+    def describe(self, transformation: Transformation) -> None:
+        """Set what is known of the records of a transformation that declares no type."""
+        transformation.annotated_type = self.type_info
+        transformation.annotation_problem = self.problem
 
 
 NOTHING: typing.Final = Annotation()

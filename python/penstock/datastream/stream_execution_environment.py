@@ -409,8 +409,7 @@ class StreamExecutionEnvironment(MissingMethods):
             1,
         )
         if declared is None:
-            found = of_records(map(type, values))
-            source.annotated_type, source.annotation_problem = found
+            of_records(map(type, values)).describe(source)
         return self._source(source, non_parallel=True)
 
     def from_elements(self, *elements: T) -> DataStream[T]:

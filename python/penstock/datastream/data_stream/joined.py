@@ -231,9 +231,7 @@ class JoinedStreams(_TwoKeyedStreams):
             )
         results = self._connected().process(joined, None if changes else declared)
         if changes or declared is None:
-            found = joining.annotation(as_changes=changes)
-            results.transformation.annotated_type = found.type_info
-            results.transformation.annotation_problem = found.problem
+            joining.annotation(as_changes=changes).describe(results.transformation)
         return results.name("Join")
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
@@ -278,9 +276,7 @@ class JoinedStreams(_TwoKeyedStreams):
             declared = result_type(joining.function, output_type)
             results = self._windowed.apply(_JoinWindow(joining, outer), declared).name("Join")
             if declared is None:
-                found = joining.annotation()
-                results.transformation.annotated_type = found.type_info
-                results.transformation.annotation_problem = found.problem
+                joining.annotation().describe(results.transformation)
             return results
 
 

@@ -115,9 +115,7 @@ class LatestJoinedStreams(_TwoKeyedStreams):
             )
             joined = self._connected().process(function, declared)
         if declared is None:
-            found = joining.annotation()
-            joined.transformation.annotated_type = found.type_info
-            joined.transformation.annotation_problem = found.problem
+            joining.annotation().describe(joined.transformation)
         return joined.name("Temporal join" if event_time else "Join latest")
 
 

@@ -728,8 +728,7 @@ class DataStream(StreamSettings, Generic[T]):
     def _add(
         self, transformation: PhysicalTransformation, annotation: Annotation = NOTHING
     ) -> DataStream[Any]:
-        transformation.annotated_type = annotation.type_info
-        transformation.annotation_problem = annotation.problem
+        annotation.describe(transformation)
         self._environment.add_operator(transformation)
         return DataStream(self._environment, transformation)
 

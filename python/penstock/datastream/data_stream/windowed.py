@@ -412,9 +412,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         if self._all_windows:
             transformation.set_max_parallelism(1)
         if output_type is None:
-            found = self._annotation(kind, function, window_function)
-            transformation.annotated_type = found.type_info
-            transformation.annotation_problem = found.problem
+            self._annotation(kind, function, window_function).describe(transformation)
         environment.add_operator(transformation)
         return DataStream(environment, transformation, non_parallel=self._all_windows)
 
