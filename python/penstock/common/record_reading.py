@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.composite_types import ListTypeInfo, MapTypeInfo, TupleTypeInfo
 from penstock.common.names import nearest_hint
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
-from penstock.common.records import field_names_of
+from penstock.common.records import is_record
 from penstock.common.types import Row
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -104,8 +104,7 @@ class RecordReader:
                     f"{len(self._names)}: {', '.join(self._names)}"
                 )
             return dict(zip(self._names, value, strict=True))
-        record_class: Any = type(value)
-        if field_names_of(record_class) is None:
+        if not is_record(value):
             raise FormatError(f"{value!r:.200} has no fields for a {self._class.__name__}")
         return {name: getattr(value, name) for name in self._names if hasattr(value, name)}
 

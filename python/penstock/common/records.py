@@ -99,8 +99,7 @@ def _no_field(record: Any, name: str) -> InvalidProgramError:
     elif isinstance(record, dict):
         names = list(map(str, record))
     else:
-        record_class: Any = type(record)
-        declared: Any = field_names_of(record_class)
+        declared: Any = names_in(record)
         names = list(
             vars(record) if declared is None and hasattr(record, "__dict__") else declared or ()
         )

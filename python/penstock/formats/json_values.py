@@ -29,7 +29,7 @@ from penstock.common.names import nearest_hint
 from penstock.common.number_text import float_text
 from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo, as_row_type
-from penstock.common.records import is_record, names_in, plain_fields
+from penstock.common.records import names_in, plain_fields
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -453,12 +453,12 @@ def _has_more(value: Any, names: list[str]) -> bool:
 
 
 def _fields_of_record(value: Any, names: list[str]) -> list[Any]:
-    if not is_record(value):
+    there = names_in(value)
+    if there is None:
         raise Misfit(f"{_shown(value)} is not a row")
     try:
         return plain_fields(value, names)
     except AttributeError as error:
-        there = names_in(value) or ()
         hint = nearest_hint(error.name, there)
         raise Misfit(f"{_shown(value)} has no field {error.name!r}{hint}") from None
 
@@ -522,8 +522,7 @@ def _exact_number(value: Any) -> msgspec.Raw:
 def _any_writer(value: Any) -> Any:
     if isinstance(value, Row):
         return {name: _any_writer(each) for name, each in value.as_dict().items()}
-    if is_record(value):
-        names: Any = names_in(value)
+    if (names := names_in(value)) is not None:
         return dict(zip(names, map(_any_writer, plain_fields(value, names)), strict=True))
     if isinstance(value, Enum):
         return value.value
