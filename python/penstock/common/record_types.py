@@ -113,12 +113,9 @@ class RecordTypeInfo(PickledBytesTypeInfo):
 
 def as_row_type(declared: Any) -> Any:
     """Return a type with the row of its fields in place of each record, for columns and files."""
-    if isinstance(declared, RecordTypeInfo):
-        fields = [as_row_type(field) for field in declared.get_field_types()]
-        return RowTypeInfo(fields, declared.get_field_names())
     if isinstance(declared, EnumTypeInfo):
         return declared.value_type
-    if isinstance(declared, RowTypeInfo):
+    if isinstance(declared, RecordTypeInfo | RowTypeInfo):
         fields = [as_row_type(field) for field in declared.get_field_types()]
         return RowTypeInfo(fields, declared.get_field_names())
     if isinstance(declared, TupleTypeInfo):
