@@ -303,7 +303,7 @@ class Translation:
         declared = self._body.type_of(row)
         if isinstance(declared, RecordTypeInfo) and name in declared.get_field_names():
             return self._record_attribute(row, found, declared)
-        place = _place_in(self._body.type_of(row), name)
+        place = _place_in(declared, name)
         is_own = name.startswith("_") or name in _OWN_ATTRIBUTES
         if place is None or is_own or is_method(found):
             raise NotComputedError(why_refused(found))
