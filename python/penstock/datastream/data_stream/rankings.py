@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from penstock.common.change_rows import change_row, kind_of_change, type_of_changes
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
+from penstock.common.types import Row
 from penstock.datastream.data_stream.key_fields import key_selector_of
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -62,11 +63,10 @@ def ranked(
         )
     order = Order(n, order_of(keyed._plain(), by, "top_n"), descending=descending)
     function = TopN(order, results, rank, ttl_config(ttl, "top_n"))
-    known = keyed._plain()._record_type()
     if results == "final":
         return _same_records(keyed, function, "TopN")
     stream = keyed.process(function).name("TopN")
-    row = type_of_changes(known)
+    row = type_of_changes(keyed._plain()._record_type())
     if row is not None and rank is not None:
         row = Types.ROW_NAMED(
             [*row.get_field_names(), rank], [*row.get_field_types(), Types.LONG()]
@@ -82,13 +82,12 @@ def deduplicated(
     check_keep(keep)
     _check_results(results, "deduplicate")
     config = ttl_config(ttl, "deduplicate")
-    known = keyed._plain()._record_type()
     if keep == "first":
         return _same_records(keyed, First(config), "Deduplicate")
     if results == "final":
         return _same_records(keyed, Last(results, config), "Deduplicate")
     stream = keyed.process(Last(results, config)).name("Deduplicate")
-    stream.transformation.annotated_type = type_of_changes(known)
+    stream.transformation.annotated_type = type_of_changes(keyed._plain()._record_type())
     return stream
 
 
@@ -259,7 +258,7 @@ class TopN(KeyedProcessFunction):
     def _row(self, kind: RowKind, record: Any, position: int) -> Any:
         row = change_row(kind, record)
         names = row._field_names()
-        ranked = change_row(kind, (*row, position + 1))
+        ranked = Row.of_kind(kind, *row, position + 1)
         if names is not None:
             ranked.set_field_names([*names, str(self._rank)])
         return ranked
