@@ -192,7 +192,7 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
         """
         stream = io.BytesIO()
         try:
-            avro_library(type(self).__name__).schemaless_writer(stream, self._schema.parsed, value)
+            self._records._write(stream, self._schema.parsed, value)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise FormatError(f"{value!r:.200} is no record of the schema: {error}") from error
         return self._header + stream.getvalue()
