@@ -8,7 +8,13 @@ from penstock.table.arrow_types import python_values
 from penstock.table.functions.aggregates import accumulator
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, values_of
+from penstock.taskexecutor.operators.relational.batches import (
+    key_text,
+    kinds_of,
+    selected_rows,
+    texts_of,
+    values_of,
+)
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
@@ -142,17 +148,12 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             self._merge(groups)
             return
         kinds = kinds_of(batch)
-        columns = [values_of(batch.column(i)) for i in self.keys]
-        keys: list[tuple[Any, ...]] = (
-            list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-        )
+        keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)
         #: By key: its values; the result before the batch; the group, None once it is empty;
         #: the result now.
         touched: dict[str, list[Any]] = {}
-        texts: dict[tuple[Any, ...], str] = {}
-        for row, key in enumerate(keys):
-            text = _text_of(texts, key)
+        for row, (key, text) in enumerate(zip(keys, texts_of(keys), strict=True)):
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
             entry = touched.get(text)
             if entry is None:
@@ -218,16 +219,6 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             self.changes.add(UPDATE_AFTER, key + new)
 
 
-def _text_of(texts: dict[tuple[Any, ...], str], key: tuple[Any, ...]) -> str:
-    try:
-        text = texts.get(key)
-    except TypeError:  # a part cannot be hashed
-        return key_text(key)
-    if text is None or 0.0 in key:
-        text = texts[key] = key_text(key)
-    return text
-
-
 class FinalAggregateOperator(GroupAggregateOperator):
     """Emits each group once, when the input has ended."""
 
@@ -262,15 +253,10 @@ class FinalAggregateOperator(GroupAggregateOperator):
                 _, values = self.groups.get(text) or (None, self.calls.create())
                 self.groups.put(text, [found.key, self.calls.merge(values, found.values)])
             return
-        columns = [values_of(batch.column(i)) for i in self.keys]
-        keys: list[tuple[Any, ...]] = (
-            list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-        )
+        keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)
-        texts: dict[tuple[Any, ...], str] = {}
         touched: dict[str, list[Any]] = {}
-        for row, key in enumerate(keys):
-            text = _text_of(texts, key)
+        for row, (key, text) in enumerate(zip(keys, texts_of(keys), strict=True)):
             group = touched.get(text)
             if group is None:
                 group = self.groups.get(text)

@@ -61,10 +61,13 @@ def kinds_of(batch: Any) -> list[int] | None:
 
 def rows_of(batch: Any, width: int) -> list[tuple[Any, ...]]:
     """Return the first ``width`` columns of a batch as rows of Python values."""
-    if width == 0:
-        return [()] * batch.num_rows
-    columns = [values_of(batch.column(i)) for i in range(width)]
-    return list(zip(*columns, strict=True))
+    return selected_rows(batch, range(width))
+
+
+def selected_rows(batch: Any, positions: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return the columns of a batch at some positions as rows of Python values."""
+    columns = [values_of(batch.column(i)) for i in positions]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
 def key_text(values: Sequence[Any]) -> str:
@@ -86,17 +89,21 @@ def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
     """Return the key of each row of a batch."""
     if not keys:
         return [""] * batch.num_rows
-    columns = [values_of(batch.column(i)) for i in keys]
+    return texts_of(selected_rows(batch, keys))
+
+
+def texts_of(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the `key_text` of each key; equal ones are encoded once."""
     texts: dict[tuple[Any, ...], str] = {}
     found = []
     try:
-        for values in zip(*columns, strict=True):
+        for values in keys:
             text = texts.get(values)
             if text is None:
                 text = texts[values] = key_text(values)
             found.append(text)
     except TypeError:  # a part cannot be hashed
-        return [key_text(values) for values in zip(*columns, strict=True)]
+        return [key_text(values) for values in keys]
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregate import Calls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, values_of
+from penstock.taskexecutor.operators.relational.batches import key_text, selected_rows
 
 if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall
@@ -57,10 +57,8 @@ class CountWindowOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
-        columns = [values_of(batch.column(i)) for i in self.keys]
-        keys = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         arguments = self.calls.arguments(batch)
-        for row, key in enumerate(keys):
+        for row, key in enumerate(selected_rows(batch, self.keys)):
             text = key_text(key)
             count, windows = self.windows.get(text) or (0, [])
             windows = [(start, list(values)) for start, values in windows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, values_of
+from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, selected_rows
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
@@ -65,8 +65,8 @@ class TableAggregateOperator(KeyedRelationalOperator):
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
         kinds = kinds_of(batch)
-        keys = self._rows(batch, self.keys)
-        arguments = self._rows(batch, self.arguments)
+        keys = selected_rows(batch, self.keys)
+        arguments = selected_rows(batch, self.arguments)
         for position, (key, given) in enumerate(zip(keys, arguments, strict=True)):
             text = key_text(key)
             is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
@@ -89,11 +89,6 @@ class TableAggregateOperator(KeyedRelationalOperator):
                 self._emit(key, DELETE, before - after)
                 self._emit(key, INSERT, after - before)
         self.flush()
-
-    @staticmethod
-    def _rows(batch: Any, positions: Any) -> list[tuple[Any, ...]]:
-        columns = [values_of(batch.column(i)) for i in positions]
-        return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
     def _emitted(self, accumulator: Any) -> Counter[tuple[Any, ...]]:
         """Return the rows that the function currently returns."""

@@ -20,7 +20,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     key_text,
     kinds_of,
-    values_of,
+    selected_rows,
 )
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -234,12 +234,10 @@ class WindowAggregateOperator(KeyedRelationalOperator):
                 self.ends.add(found.extra)
             return
         kinds = kinds_of(batch)
-        columns = [values_of(batch.column(i)) for i in self.keys]
+        keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)
         touched: dict[tuple[Any, ...], list[Any]] = {}
-        for row, (end, key) in enumerate(
-            zip(ends.tolist(), zip(*columns, strict=True), strict=True)
-        ):
+        for row, (end, key) in enumerate(zip(ends.tolist(), keys, strict=True)):
             place = (end, key_text(key))
             group = touched.get(place)
             if group is None:
