@@ -118,9 +118,10 @@ class OperatorBuilder:
 
     def _keyed(
         self, before: Transformation, keys: tuple[int, ...], kind: str, name: str, node: Node, /,
-        **settings: Any,
+        *, parallelism: int | None = None, **settings: Any,
     ) -> Transformation:  # fmt: skip
-        parallelism = self._parallelism() if keys else 1
+        if parallelism is None:
+            parallelism = self._parallelism() if keys else 1
         made = OneInputTransformation(
             self._partitioned(before, keys, parallelism, node),
             name,

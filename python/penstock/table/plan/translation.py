@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.typeinfo import Types
-from penstock.graph.operators import Relational
-from penstock.graph.transformations import (
-    OneInputTransformation,
-    UnionTransformation,
-)
+from penstock.graph.transformations import UnionTransformation
 from penstock.table.errors import TableException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -88,17 +82,10 @@ class Translation(OperatorBuilder):
         is_in_order = parallelism is None or parallelism == before.parallelism
         if own is not None and set(own) == set(key) and is_in_order:
             return before
-        parallelism = parallelism or before.parallelism
-        made = OneInputTransformation(
-            self._partitioned(before, key, parallelism, node),
-            "SinkMaterializer",
-            Relational("upsert_materialize", {"input": node.schema, "keys": key}),
-            None,
-            parallelism,
-            key_selector=operator.itemgetter(0),
-            key_type=Types.STRING(),
-        )
-        return self._add(made, node)  # type: ignore[no-any-return]
+        return self._keyed(
+            before, key, "upsert_materialize", "SinkMaterializer", node,
+            parallelism=parallelism or before.parallelism, input=node.schema, keys=key,
+        )  # fmt: skip
 
     # Nodes ----------------------------------------------------------------------------------------
 
