@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import is_time_attribute
 
 if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node
@@ -84,10 +85,7 @@ def orders_by_time(node: n.Over) -> bool:
     """Return whether an OVER is ordered by a time attribute first."""
     if not node.order:
         return False
-    first = node.order[0].expression
-    return bool(
-        getattr(first.type, "is_rowtime", False) or getattr(first.type, "is_proctime", False)
-    )
+    return is_time_attribute(node.order[0].expression.type)
 
 
 def orders_sort_by_time(node: n.Sort) -> bool:
@@ -95,10 +93,7 @@ def orders_sort_by_time(node: n.Sort) -> bool:
     if not node.order:
         return False
     first = node.order[0]
-    is_time = getattr(first.expression.type, "is_rowtime", False) or getattr(
-        first.expression.type, "is_proctime", False
-    )
-    return bool(is_time) and not first.descending
+    return is_time_attribute(first.expression.type) and not first.descending
 
 
 _LETTERS = {n.INSERT: "I", n.UPDATE_BEFORE: "UB", n.UPDATE_AFTER: "UA", n.DELETE: "D"}

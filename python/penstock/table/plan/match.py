@@ -15,7 +15,7 @@ from penstock.table.functions.aggregates import find_aggregate
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import refuse
-from penstock.table.plan.schema import Field, Schema
+from penstock.table.plan.schema import Field, Schema, is_time_attribute, without_time
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.windows import milliseconds
 from penstock.table.types import TimeAttribute
@@ -187,7 +187,7 @@ class _MatchBinder:
     def _order(self, plain: Any) -> tuple[e.OrderItem, ...]:
         clause = self._tree.args.get("order")
         items = () if clause is None else tuple(plain.order_item(i) for i in clause.expressions)
-        if not items or not _is_time(items[0].expression):
+        if not items or not is_time_attribute(items[0].expression.type):
             raise ValidationException(
                 "You must specify either rowtime or proctime for order by as the first one."
             )
@@ -290,17 +290,8 @@ class _MatchBinder:
         if made.kind == "AGGREGATE" and isinstance(value, e.AggregateCall):
             kind = value.type
         elif made.kind != "TIME":
-            kind = _without_attribute(kind)
+            kind = without_time(kind)
         return e.Column(kind, self._references.index(made), str(made))
-
-
-def _without_attribute(kind: Any) -> Any:
-    return kind.with_time_attribute(None) if hasattr(kind, "with_time_attribute") else kind
-
-
-def _is_time(expression: Expression) -> bool:
-    kind = expression.type
-    return bool(getattr(kind, "is_rowtime", False) or getattr(kind, "is_proctime", False))
 
 
 def _function_name(tree: Any) -> str:
@@ -444,7 +435,7 @@ def references_type(references: Sequence[Reference]) -> Schema:
     for position, reference in enumerate(references):
         kind = reference.value.type
         if reference.kind != "AGGREGATE":
-            kind = _without_attribute(kind.nullable())
+            kind = without_time(kind.nullable())
         fields.append(Field(f"r{position}", kind))
     return Schema(tuple(fields))
 

@@ -36,11 +36,16 @@ class Field:
     @property
     def is_time(self) -> bool:
         """Return whether the column is a time attribute."""
-        return self.is_rowtime or self.is_proctime
+        return is_time_attribute(self.type)
 
     def plain(self) -> Field:
         """Return the column without its time attribute."""
         return Field(self.name, without_time(self.type)) if self.is_time else self
+
+
+def is_time_attribute(data_type: DataType) -> bool:
+    """Return whether a type is one of event time or processing time."""
+    return bool(getattr(data_type, "is_rowtime", False) or getattr(data_type, "is_proctime", False))
 
 
 def without_time(data_type: DataType) -> DataType:
