@@ -15,7 +15,7 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.table import types
 
@@ -56,7 +56,7 @@ class _ChangesFormat(RowFormat):
             if not self.metadata_keys:
                 return list(changes)
             told = self._told(document)
-            extra = [told(key) for key in self.metadata_keys]
+            extra = [told[key] for key in self.metadata_keys]
             return [(kind, [*row, *extra]) for kind, row in changes]
         except (ValueError, KeyError, TypeError) as error:
             if self._skips:
@@ -69,8 +69,8 @@ class _ChangesFormat(RowFormat):
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         """Return the rows of a change."""
 
-    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return the readers of a change's metadata, by key."""
+    def _told(self, document: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a change, by key."""
         raise AssertionError(f"{self.identifier} has no metadata: {list(document)}")
 
     def _old_row(self, old: Any, new: Any) -> Any:
@@ -96,11 +96,11 @@ class DebeziumJsonFormat(_ChangesFormat):
         "schema-include": OptionSpec(boolean, False),
     }
 
-    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return the readers of a change's metadata, by key."""
+    def _told(self, document: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a change, by key."""
         payload = document["payload"] if self.values["schema-include"] else document
         source, schema = payload.get("source") or {}, document.get("schema")
-        values = {
+        return {
             "schema": None if schema is None else _json_text(schema),
             "ingestion-timestamp": _moment(payload.get("ts_ms")),
             "source.timestamp": _moment(source.get("ts_ms")),
@@ -112,7 +112,6 @@ class DebeziumJsonFormat(_ChangesFormat):
                 for name, value in source.items()
             },
         }
-        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         payload = document["payload"] if self.values["schema-include"] else document
@@ -155,9 +154,9 @@ class CanalJsonFormat(_ChangesFormat):
         "table.include": OptionSpec(text, None),
     }
 
-    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return the readers of a change's metadata, by key."""
-        values = {
+    def _told(self, document: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a change, by key."""
+        return {
             "database": document.get("database"),
             "table": document.get("table"),
             "sql-type": _numbers(document.get("sqlType")),
@@ -165,7 +164,6 @@ class CanalJsonFormat(_ChangesFormat):
             "ingestion-timestamp": _moment(document.get("ts")),
             "event-timestamp": _moment(document.get("es")),
         }
-        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         for name in ("database", "table"):
@@ -204,16 +202,15 @@ class MaxwellJsonFormat(_ChangesFormat):
         "ingestion-timestamp": _MOMENT,
     }
 
-    def _told(self, document: dict[str, Any]) -> Callable[[str], Any]:
-        """Return the readers of a change's metadata, by key; its time is in seconds."""
+    def _told(self, document: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a change, by key; its time is in seconds."""
         seconds = document.get("ts")
-        values = {
+        return {
             "database": document.get("database"),
             "table": document.get("table"),
             "primary-key-columns": document.get("primary_key_columns"),
             "ingestion-timestamp": None if seconds is None else _moment(int(seconds) * 1000),
         }
-        return values.__getitem__
 
     def _changes(self, document: dict[str, Any]) -> Iterable[KindedRow]:
         operation, data = document["type"].lower(), document["data"]
