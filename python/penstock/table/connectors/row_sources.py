@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from penstock.common.instants import datetime_of
 from penstock.common.row_kind import RowKind
 from penstock.datastream.functions import ProcessFunction
 from penstock.errors import SourceError
@@ -23,14 +23,13 @@ from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
 from penstock.table.stream_types import type_info_of
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.common.composite_types import RowTypeInfo
     from penstock.connectors.base import Source
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
-
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class RowSource(TableSource):
@@ -144,7 +143,7 @@ class RowBatches(ProcessFunction):
 
 def _moment(timestamp_ms: int | None) -> datetime.datetime:
     """Return the time of a record; rows of a snapshot have none and are of the epoch."""
-    return _EPOCH + datetime.timedelta(milliseconds=timestamp_ms or 0)
+    return datetime_of((timestamp_ms or 0) * 1000)
 
 
 def _is_no_old_row(row: Any) -> bool:

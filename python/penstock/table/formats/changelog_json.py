@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from penstock.common.instants import datetime_of
 from penstock.errors import FormatError
 from penstock.table.formats.json import JSON_OPTIONS, JsonNumber, JsonReader, JsonWriter, parse_json
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
@@ -15,13 +15,13 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.table import types
 
 _TEXT: Final = DataTypes.STRING()
 _MOMENT: Final = DataTypes.TIMESTAMP_LTZ(3)
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 _INHERITED = {
     key: spec
@@ -259,9 +259,7 @@ class OggJsonFormat(_ChangesFormat):
 
 
 def _moment(milliseconds: Any) -> datetime.datetime | None:
-    if milliseconds is None:
-        return None
-    return _EPOCH + datetime.timedelta(milliseconds=int(milliseconds))
+    return None if milliseconds is None else datetime_of(int(milliseconds) * 1000)
 
 
 def _numbers(values: Mapping[str, Any] | None) -> dict[str, int] | None:
