@@ -24,33 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-class _Written:
-    """Writes records of one schema.
-
-    Args:
-        mapping: The schema.
-    """
-
-    def __init__(self, mapping: AvroMapping) -> None:
-        self._mapping = mapping
-        self._schema = AvroSchema(mapping.schema_text)
-
-    def __call__(self, row: Sequence[Any]) -> bytes:
-        """Return the record of a row.
-
-        Raises:
-            FormatError: A value does not fit.
-        """
-        stream = io.BytesIO()
-        try:
-            avro_library("avro").schemaless_writer(
-                stream, self._schema.parsed, self._mapping.record(row)
-            )
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise FormatError(f"the row {row!r:.200} is no record of Avro: {error}") from error
-        return stream.getvalue()
-
-
 class AvroFormat(RowFormat):
     """Records of the schema that the table has, without a header."""
 
@@ -65,7 +38,6 @@ class AvroFormat(RowFormat):
     def __init__(self, row_type: types.RowType, options: Mapping[str, Any]) -> None:
         super().__init__(row_type, options)
         self._mapping = AvroMapping(row_type, is_legacy=options["timestamp_mapping.legacy"])
-        self._written = _Written(self._mapping)
         self._schema = AvroSchema(self._mapping.schema_text)
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
@@ -75,9 +47,20 @@ class AvroFormat(RowFormat):
         return ((INSERT, self._mapping.row(record)),)
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the record of a row."""
+        """Return the record of a row.
+
+        Raises:
+            FormatError: A value does not fit.
+        """
         del kind
-        return self._written(row)
+        stream = io.BytesIO()
+        try:
+            avro_library("avro").schemaless_writer(
+                stream, self._schema.parsed, self._mapping.record(row)
+            )
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(f"the row {row!r:.200} is no record of Avro: {error}") from error
+        return stream.getvalue()
 
 
 _REGISTRY_OPTIONS: dict[str, OptionSpec] = {
