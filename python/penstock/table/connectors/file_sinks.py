@@ -146,17 +146,18 @@ class BulkFiles:
         name: The format: ``parquet``, ``orc`` or ``avro``.
         stored: The type of the rows.
         options: The options of the format.
+
+    Raises:
+        ValidationException: Avro has no type for a column, or the codec is not available.
     """
 
     kinds = INSERT_ONLY
 
     def __init__(self, name: str, stored: RowType, options: Mapping[str, str]) -> None:
-        self._name = name
         self._stored = stored
-        self._options = dict(options)
-        if name == "avro":
-            # Checks the types of the columns and the codec before the job starts.
-            _AvroFiles(stored, self._options)
+        self._writers = (
+            _AvroFiles(stored, options) if name == "avro" else _BatchWriters(name, stored, options)
+        )
 
     def elements(self, rows: Sequence[tuple[int, str, Sequence[Any]]]) -> Iterator[Any]:
         """Yield pairs of a folder and a batch of its rows."""
@@ -171,11 +172,7 @@ class BulkFiles:
     def builder(self, path: str, values: Mapping[str, Any]) -> Any:
         """Return the builder of the sink that writes the elements."""
         del values
-        if self._name == "avro":
-            return FileSink.for_bulk_format(path, _AvroFiles(self._stored, self._options))
-        return FileSink.for_bulk_format(
-            path, _BatchWriters(self._name, self._stored, self._options)
-        )
+        return FileSink.for_bulk_format(path, self._writers)
 
 
 class _BatchWriters(BulkWriterFactory):
