@@ -265,20 +265,18 @@ def lateral_joined(node: Node, subquery: Node, kind: n.JoinKind) -> Node:
     tests = [_joined_condition(condition, width) for condition in conditions]
     joined = join(node, plan, "LEFT" if defaults is not None else kind, conjunction(tests))
     values = [_joined_condition(output, width) for output in outputs]
+    marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
     if defaults is not None:
-        marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
         values = [
             value
             if _is_null(default)
             else _or_default(marker, value, _joined_condition(default, width))
             for value, default in zip(values, defaults, strict=True)
         ]
-    elif kind == "LEFT" and any(not isinstance(output, e.Column) for output in outputs):
-        marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
+    elif kind == "LEFT":
+        # Other expressions may have a value without a row of the subquery.
         values = [
-            make_case([registry.call("IS NULL", marker)], [null(), value])
-            if not isinstance(output, e.Column)
-            else value
+            value if isinstance(output, e.Column) else _or_default(marker, value, null())
             for output, value in zip(outputs, values, strict=True)
         ]
     columns = [*n.columns(joined)[:width], *values]
