@@ -18,6 +18,7 @@ from penstock.table.connectors.interfaces import (
 )
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
+from penstock.table.formats.registry import row_format_class, row_format_names
 from penstock.table.options import OptionSpec, boolean, duration_ms, text
 
 if TYPE_CHECKING:
@@ -36,18 +37,6 @@ METADATA: Final[dict[str, types.DataType]] = {
     "file.modification-time": types.DataTypes.TIMESTAMP_LTZ(3).not_null(),
 }
 """The metadata columns of files."""
-
-
-LINE_FORMATS: Final = (
-    "canal-json",
-    "csv",
-    "debezium-json",
-    "json",
-    "maxwell-json",
-    "ogg-json",
-    "raw",
-)
-"""The formats that have a row, or a change, on each line."""
 
 
 class FilesystemFactory(ConnectorFactory):
@@ -122,9 +111,10 @@ class FilesystemFactory(ConnectorFactory):
         """
         found = self.row_format(context, stored)
         if not found.is_text:
+            lines = [n for n in row_format_names() if row_format_class(n, self.identifier).is_text]
             raise ValidationException(
                 f"The format '{found.identifier}' has no lines, so files cannot hold it. Formats "
-                f"of files: {', '.join(sorted([*file_formats.BULK_FORMATS, *LINE_FORMATS]))}"
+                f"of files: {', '.join(sorted([*file_formats.BULK_FORMATS, *lines]))}"
             )
         return found
 
