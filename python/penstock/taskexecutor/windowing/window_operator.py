@@ -19,8 +19,8 @@ from penstock.datastream.window.sessions import joins_touching_windows
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
+from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator, emit_results
-from penstock.taskexecutor.windowing.column_windows import create_column_windows
 from penstock.taskexecutor.windowing.merging_windows import MERGING_STATE, MergingWindowSet
 from penstock.taskexecutor.windowing.sessions import create_session_operator
 from penstock.taskexecutor.windowing.timerless import create_timerless_operator
@@ -53,7 +53,14 @@ def create_window(context: OperatorContext, descriptor: operators.Window) -> Str
     """The operator of a windowed stream."""
     if isinstance(descriptor.function, NamedAggregates):
         descriptor.function.evaluate_by(context.evaluation, context.config.input_types[:1])
-    for create in (create_column_windows, create_timerless_operator, create_session_operator):
+        # Imported for these alone: it loads the evaluator of columns.
+        with IMPORT_LOCK:
+            from penstock.taskexecutor.windowing.column_windows import create_column_windows
+
+        by_columns = create_column_windows(context, descriptor)
+        if by_columns is not None:
+            return by_columns
+    for create in (create_timerless_operator, create_session_operator):
         fast = create(context, descriptor)
         if fast is not None:
             return fast
