@@ -45,10 +45,6 @@ class Groups:
         rows = np.flatnonzero(mask)
         return Groups(self.codes[rows], self.count, rows)
 
-    def position(self, at: Any) -> Any:
-        """Return the positions in the batch of records of these."""
-        return at if self.rows is None else self.rows[at]
-
     @cached_property
     def sizes(self) -> Any:
         """The number of records of each group."""
