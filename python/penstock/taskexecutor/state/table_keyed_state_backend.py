@@ -30,7 +30,7 @@ from penstock.taskexecutor.state.heap import (
     ValueCheck,
     value_check,
 )
-from penstock.taskexecutor.state.keyed_state_backend import KeyedStateBackend, LogBase
+from penstock.taskexecutor.state.keyed_state_backend import KeyedStateBackend
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
