@@ -239,15 +239,11 @@ class LocalJobGateway(JobGateway):
         self._status = status
 
     def set_result(
-        self,
-        status: JobStatus,
-        error: BaseException | None,
-        accumulators: dict[str, Any],
-        runtime_ms: int | None = None,
+        self, status: JobStatus, error: BaseException | None, accumulators: dict[str, Any]
     ) -> None:
-        """Note how the job ended, before `complete`; a runtime of None ends it now."""
+        """Note how the job ended, which is now, before `complete`."""
         self._status = status
-        self._note_end(error, accumulators, runtime_ms)
+        self._note_end(error, accumulators, None)
 
     def _request(self, wish: SavepointWish) -> SavepointRequest:
         request = SavepointRequest(wish, self.job_name)
