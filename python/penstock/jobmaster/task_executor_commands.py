@@ -42,9 +42,7 @@ class TaskExecutorCommands:
 
     def accept_slot(self, action: actions.AcceptSlot) -> None:
         """Answer an offer: the slot belongs to the job."""
-        executor = self._executors.get(action.executor_id)
-        if executor is not None:
-            executor.connection.send(messages.AcceptSlots(self._job_id, (action.allocation_id,)))
+        self.send(action.executor_id, messages.AcceptSlots(self._job_id, (action.allocation_id,)))
 
     def reject_slot(self, action: actions.RejectSlot) -> None:
         """Answer an offer: the job does not need the slot."""
@@ -56,9 +54,7 @@ class TaskExecutorCommands:
 
     def free_slot(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
         """Have a TaskExecutor free a slot."""
-        executor = self._executors.get(executor_id)
-        if executor is not None:
-            executor.connection.send(messages.FreeSlot(allocation_id, reason))
+        self.send(executor_id, messages.FreeSlot(allocation_id, reason))
 
     def deploy(self, action: actions.Deploy) -> None:
         """Send an attempt, with the code of its vertex if the TaskExecutor has none yet."""
@@ -80,9 +76,7 @@ class TaskExecutorCommands:
 
     def cancel_task(self, action: actions.CancelTask) -> None:
         """Ask for the cancellation of an attempt."""
-        executor = self._executors.get(action.executor_id)
-        if executor is not None:
-            executor.connection.send(messages.CancelTask(action.attempt_id.to_bytes()))
+        self.send(action.executor_id, messages.CancelTask(action.attempt_id.to_bytes()))
 
     def release_partitions(self, action: actions.ReleasePartitions) -> None:
         """Have blocking partitions of ended attempts deleted."""
