@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.dependencies.worker_environment import SharedEnvironment
 from penstock.errors import DependencyError
-from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+from penstock.jobmaster.resource_manager import ResourceManagerDriver, WorkerExit, WorkerSpec
 from penstock.taskexecutor.logs.speaker import name_records, unname_records
 from penstock.taskexecutor.worker.forked_process import ForkServers
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
@@ -34,7 +34,7 @@ the server first.
 """
 
 
-class LocalDriver:
+class LocalDriver(ResourceManagerDriver):
     """Runs each TaskExecutor as a process of its own, all started at once."""
 
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
@@ -93,13 +93,6 @@ class LocalDriver:
         if self._servers is not None:
             self._servers.close()
         self._environment.close()
-
-    def describe(self, registered: str) -> str:
-        """Return the available slots, and the workers that were given a place."""
-        return f"{registered}, {self.granted()} were given a place to run"
-
-    def forget_job(self, job_id: bytes) -> None:
-        """Keep nothing of a job: the cluster ends with it."""
 
     def kill(self, job_id: bytes) -> None:
         """Kills all workers at once, which are those of the one job; each loss is reported."""
@@ -192,7 +185,7 @@ class _WorkerHost:
         return WorkerExit(executor_id, process.pid, exit_code, process.log_tail)
 
 
-class InProcessDriver:
+class InProcessDriver(ResourceManagerDriver):
     """Runs TaskExecutors in threads of this process, so that a debugger reaches user code."""
 
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
@@ -251,13 +244,6 @@ class InProcessDriver:
             self._names_records = False
             unname_records()
         self._environment.close()
-
-    def describe(self, registered: str) -> str:
-        """Return the available slots, and the workers that were given a place."""
-        return f"{registered}, {self.granted()} were given a place to run"
-
-    def forget_job(self, job_id: bytes) -> None:
-        """Keep nothing of a job: the cluster ends with it."""
 
     def kill(self, job_id: bytes) -> None:
         """Stops the workers, which are those of the one job; a thread cannot be killed."""

@@ -123,15 +123,22 @@ class ResourceManagerDriver(Protocol):
     def describe(self, registered: str) -> str:
         """Return the available slots, for the error of a request that cannot be served.
 
+        By default these, and the number of workers that were given a place.
+
         Args:
             registered: The number of TaskExecutors and slots that have registered or start.
         """
+        return f"{registered}, {self.granted()} were given a place to run"
 
     def kill(self, job_id: bytes) -> None:
         """Kill the workers of a job; each loss is reported."""
 
     def forget_job(self, job_id: bytes) -> None:
-        """Start nothing more of a job that has ended, and delete its files."""
+        """Start nothing more of a job that has ended, and delete its files.
+
+        By default nothing of a job is kept: the cluster ends with it.
+        """
+        del job_id
 
     def stop(self, grace_s: float) -> None:
         """Ends all workers: waits up to ``grace_s`` for them, then kills; returns when gone."""

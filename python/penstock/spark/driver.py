@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+from penstock.jobmaster.resource_manager import ResourceManagerDriver, WorkerExit, WorkerSpec
 from penstock.spark.host import HostingTask
 from penstock.spark.places import task_places
 from penstock.spark.ready_executors import ReadyExecutors
@@ -30,7 +30,7 @@ _SIZE_OF_THE_REST = 4096
 """More than the bytes that Spark adds to a task's code."""
 
 
-class SparkDriver:
+class SparkDriver(ResourceManagerDriver):
     """Starts and stops TaskExecutors on the executors of a Spark application."""
 
     def __init__(self, context: "SparkContext", on_exit: Callable[[WorkerExit], None]) -> None:
@@ -110,13 +110,6 @@ class SparkDriver:
             thread.join(CANCEL_TIMEOUT_S)
             if thread.is_alive():
                 logger.error("Spark does not end job group %s", group)
-
-    def describe(self, registered: str) -> str:
-        """Return the available slots, and the workers that were given a place."""
-        return f"{registered}, {self.granted()} were given a place to run"
-
-    def forget_job(self, job_id: bytes) -> None:
-        """Keep nothing of a job: the cluster ends with it."""
 
     def kill(self, job_id: bytes) -> None:
         """Cancels all Spark jobs at once: their workers are those of the one job."""
