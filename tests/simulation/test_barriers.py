@@ -4,21 +4,12 @@ Method: one defect at a time in the barrier handler of production, or in what a 
 channels; a seed must fail by the invariant that the defect breaks.
 """
 
-import logging
-
 import pytest
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from simulation.schedules import outcome
 from simulation.simulated_task import SimulatedTask
 
 SEEDS = 1000
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_records_are_in_flight_in_complete_checkpoints():

@@ -9,7 +9,6 @@ Method: see `leader_world`; what decides is the code of production, from
 """
 
 import contextlib
-import logging
 
 import pytest
 from penstock.errors import LeadershipLostError
@@ -30,14 +29,7 @@ def test_a_job_with_several_drivers_ends_once(part):
     check_part(part, "leaders")
 
 
-@pytest.fixture
-def quiet():
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def test_the_same_seed_is_the_same_run(quiet):
+def test_the_same_seed_is_the_same_run():
     def history(seed):
         trace = []
         outcome(seed, None, trace, "leaders")
@@ -47,7 +39,7 @@ def test_the_same_seed_is_the_same_run(quiet):
     assert history(3) != history(4)
 
 
-def test_the_seeds_reach_what_may_happen(quiet):
+def test_the_seeds_reach_what_may_happen():
     """The simulation is worth something only if its runs differ."""
     taken_up = fenced = late = 0
     ends = set()
@@ -170,12 +162,12 @@ def starts_new_attempts_empty(monkeypatch):
         never_hears_that_it_lost,
     ],
 )
-def test_a_defect_is_found(monkeypatch, quiet, defect):
+def test_a_defect_is_found(monkeypatch, defect):
     defect(monkeypatch)
     assert first_that_fails() is not None
 
 
-def test_what_is_printed_is_small_enough_to_be_read(monkeypatch, quiet):
+def test_what_is_printed_is_small_enough_to_be_read(monkeypatch):
     has_no_fence(monkeypatch)
     text = explanation(first_that_fails(), "leaders")
     assert int(text.split("\n")[1].split()[0]) <= 15

@@ -7,8 +7,6 @@ its faults and delays, and what is left is printed.  `PENSTOCK_SIMULATION_SEEDS=
 other seeds.
 """
 
-import logging
-
 import pytest
 from penstock.jobmaster import adaptive_scheduler
 from penstock.jobmaster.checkpointing import actions as c
@@ -24,14 +22,6 @@ from penstock.jobmaster.states import JobStatus
 from penstock.jobmaster.task_executor_commands import TaskExecutorCommands
 from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    """Keeps the JobMaster's log, which is as long as the runs are many."""
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("part", ALL_PARTS)
