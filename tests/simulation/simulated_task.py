@@ -89,13 +89,13 @@ class SimulatedTask(GatheringChannels):
         if self.inputs:
             if world.settings.is_exactly_once:
                 self.handler = SingleCheckpointBarrierHandler(
-                    self, self, world.wall, lambda ms, call: world.later(ms, call)
+                    self, self, world.wall_ms, lambda ms, call: world.later(ms, call)
                 )
             else:
-                self.handler = CheckpointBarrierTracker(self, self, world.wall)
+                self.handler = CheckpointBarrierTracker(self, self, world.wall_ms)
 
     def wall_ms(self):
-        return self.world.wall()
+        return self.world.wall_ms()
 
     # Life ---------------------------------------------------------------------------------
 

@@ -111,8 +111,6 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
     def wall_ms(self):
         return self.now + WALL_MS
 
-    wall = wall_ms
-
     def faulty(self, name, chance):
         if self.now >= FAULTS_UNTIL_MS or self.is_stopped_by_savepoint:
             return False
