@@ -131,14 +131,12 @@ def _writer(database: str, kind: types.DataType) -> Callable[[Any], Any] | None:
             return str
         case types.TimestampType() | types.LocalZonedTimestampType():
             return _moment_text
-        case types.DateType() | types.TimeType():
-            return datetime.date.isoformat if isinstance(kind, types.DateType) else _time_text
+        case types.DateType():
+            return datetime.date.isoformat
+        case types.TimeType():
+            return datetime.time.isoformat
     return None
 
 
 def _moment_text(value: datetime.datetime) -> str:
     return value.isoformat(" ")
-
-
-def _time_text(value: datetime.time) -> str:
-    return value.isoformat()
