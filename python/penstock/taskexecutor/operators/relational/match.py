@@ -80,8 +80,9 @@ class MatchValues:
         return buffer.take()
 
     def _read(self, reference: Reference, rows: tuple[_Matched, ...]) -> Any:
-        found = [row for _, row in rows]
-        if reference.variable is not None:
+        if reference.variable is None:
+            found = [row for _, row in rows]
+        else:
             wanted = self._elements[reference.variable]
             found = [row for element, row in rows if element == wanted]
         if isinstance(reference.value, AggregateCall):
