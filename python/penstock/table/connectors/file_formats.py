@@ -17,7 +17,7 @@ from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.connectors.batches import BATCH_ROWS, null_column
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
-from penstock.table.formats.avro_types import AvroMapping
+from penstock.table.formats.avro_types import AvroMapping, is_legacy
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 
 if TYPE_CHECKING:
@@ -405,6 +405,6 @@ def bulk_format(
         )
     made: TableFileFormat = kinds[name](row_type, stored)
     if isinstance(made, AvroOfTable):
-        made.is_legacy = options.get("timestamp_mapping.legacy", "true").lower() != "false"
+        made.is_legacy = is_legacy(options)
         AvroMapping(stored, is_legacy=made.is_legacy)
     return made

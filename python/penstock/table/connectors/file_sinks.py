@@ -17,7 +17,7 @@ from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import INSERT_ONLY, TableSink, stream_of
 from penstock.table.connectors.printing import value_text
 from penstock.table.exceptions import ValidationException
-from penstock.table.formats.avro_types import AvroMapping
+from penstock.table.formats.avro_types import AvroMapping, is_legacy
 from penstock.table.options import boolean, duration_ms
 
 if TYPE_CHECKING:
@@ -233,9 +233,8 @@ class _AvroFiles(BulkWriterFactory):
 
     def __init__(self, stored: RowType, options: Mapping[str, str]) -> None:
         super().__init__()
-        legacy = options.get("timestamp_mapping.legacy", "true").lower() != "false"
         self._stored = stored
-        self._mapping = AvroMapping(stored, is_legacy=legacy)
+        self._mapping = AvroMapping(stored, is_legacy=is_legacy(options))
         codec = options.get("codec", "snappy" if _has_snappy() else "deflate")
         schema = AvroSchema(self._mapping.schema_text)
         try:

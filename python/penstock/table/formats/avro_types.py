@@ -10,7 +10,7 @@ from penstock.table import types
 from penstock.table.exceptions import ValidationException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 #: The name and namespace that Flink gives the record of a table.
@@ -30,6 +30,11 @@ _SIMPLE: Final[dict[type[types.DataType], str]] = {
     types.BinaryType: "bytes",
     types.VarBinaryType: "bytes",
 }
+
+
+def is_legacy(options: Mapping[str, str]) -> bool:
+    """Return whether TIMESTAMP is an instant, by the options of files; see `AvroMapping`."""
+    return options.get("timestamp_mapping.legacy", "true").lower() != "false"
 
 
 class AvroMapping:
