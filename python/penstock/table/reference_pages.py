@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,10 +21,9 @@ from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
 from penstock.table.sql.syntax import SYNTAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from penstock.table.connectors.interfaces import ConnectorFactory
-    from penstock.table.functions.registry import Function
     from penstock.table.options import OptionSpec
 
 _WRITTEN: Final = (
@@ -92,22 +92,6 @@ _TYPES: Final = (
 )
 
 
-def reference_pages() -> dict[str, str]:
-    """Return the pages in Markdown, by their paths in the folder of the guide."""
-    scalar = sorted(table().items())
-    words = [(name, one) for name, one in scalar if name.replace("_", "").isalnum()]
-    operators = [(name, one) for name, one in scalar if not name.replace("_", "").isalnum()]
-    return {
-        "sql/statements.md": _statements(),
-        "sql/operators.md": _functions("Operators of SQL", operators),
-        "sql/functions.md": _functions("Functions of SQL", words),
-        "sql/aggregates.md": _aggregates(),
-        "sql/types.md": _types(),
-        "sql/connectors.md": _connectors(),
-        "sql/formats.md": _formats(),
-    }
-
-
 def _statements() -> str:
     parts = ["# Statements of SQL\n", _WRITTEN]
     for title, statements in SYNTAX.items():
@@ -118,10 +102,11 @@ def _statements() -> str:
     return "\n".join(parts)
 
 
-def _functions(title: str, functions: Sequence[tuple[str, Function]]) -> str:
+def _functions(title: str, *, are_words: bool) -> str:
     rows = [
         f"| `{name.replace('|', chr(92) + '|')}` | {_arguments(function.signature)} |"
-        for name, function in functions
+        for name, function in sorted(table().items())
+        if name.replace("_", "").isalnum() is are_words
     ]
     head = "| name | arguments |\n|---|---|"
     return "\n".join([f"# {title}\n", _WRITTEN, head, *rows, ""])
@@ -207,8 +192,20 @@ def _default(value: Any) -> str:
     return f"`{value}`" if value != "" else "empty"
 
 
+#: The functions that write the pages, by the pages' paths in the folder of the guide.
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "sql/statements.md": _statements,
+    "sql/operators.md": partial(_functions, "Operators of SQL", are_words=False),
+    "sql/functions.md": partial(_functions, "Functions of SQL", are_words=True),
+    "sql/aggregates.md": _aggregates,
+    "sql/types.md": _types,
+    "sql/connectors.md": _connectors,
+    "sql/formats.md": _formats,
+}
+
+
 if __name__ == "__main__":
-    for path, text in reference_pages().items():
+    for path, text_of in PAGES.items():
         page = Path(sys.argv[1], path)
         page.parent.mkdir(exist_ok=True)
-        page.write_text(text, encoding="utf-8")
+        page.write_text(text_of(), encoding="utf-8")

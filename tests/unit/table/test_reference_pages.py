@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from penstock.table.errors import SqlParserException
-from penstock.table.reference_pages import reference_pages
+from penstock.table.reference_pages import PAGES
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
 from penstock.table.sql.syntax import SYNTAX
@@ -15,10 +15,10 @@ from penstock.table.sql.syntax import SYNTAX
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("path", reference_pages())
+@pytest.mark.parametrize("path", PAGES)
 def test_pages_are_those_of_the_code(path):
     """``python -m penstock.table.reference_pages docs`` writes them."""
-    assert (DOCS / path).read_text(encoding="utf-8") == reference_pages()[path]
+    assert (DOCS / path).read_text(encoding="utf-8") == PAGES[path]()
 
 
 @pytest.mark.parametrize("statement", [each for group in SYNTAX.values() for each in group])
