@@ -9,6 +9,7 @@ from penstock.table.sql.parsing import parse_query
 from penstock.table.types import TimeAttribute
 
 ROWTIME = types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
+PROCTIME = types.LocalZonedTimestampType(3).with_time_attribute(TimeAttribute.PROCTIME)
 TEXT = types.VarCharType(0x7FFFFFFF)
 
 

@@ -1,7 +1,6 @@
 """Runs queries over batches in the thread of the test, and settles their changes."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.table.functions.evaluation import Session
@@ -10,13 +9,11 @@ from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.operator_building import TranslationContext
 from penstock.table.plan.queries import bind_query
+from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.translation import translate
 from penstock.table.sql.parsing import parse_query
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.testing import PipelineTestHarness
-
-if TYPE_CHECKING:
-    from penstock.table.plan.schema import Schema
 
 
 class HarnessTable:
@@ -27,6 +24,11 @@ class HarnessTable:
         self.schema = schema
         self.kinds = frozenset(kinds)
         self.harness = None
+
+    @classmethod
+    def of(cls, name, kinds=(0,), **columns):
+        """Return a table of columns with their types."""
+        return cls(name, Schema(tuple(Field(c, kind) for c, kind in columns.items())), kinds)
 
     def node(self):
         return n.Scan(self.schema, self.name, self, self.kinds)

@@ -17,10 +17,9 @@ pytest.importorskip("pyarrow")
 
 import duckdb
 from penstock.table import types
-from penstock.table.plan.schema import Field, Schema
+from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery, run, settled
 
-TEXT = types.VarCharType(0x7FFFFFFF)
 COLUMNS = {
     "t": {"a": types.IntType(), "b": types.IntType(), "s": TEXT},
     "u": {"a": types.IntType(), "c": types.IntType()},
@@ -34,10 +33,7 @@ ROWS = {
 
 
 def tables():
-    return [
-        HarnessTable(name, Schema(tuple(Field(c, k) for c, k in columns.items())), (0,))
-        for name, columns in COLUMNS.items()
-    ]
+    return [HarnessTable.of(name, **columns) for name, columns in COLUMNS.items()]
 
 
 SCALARS = st.sampled_from(

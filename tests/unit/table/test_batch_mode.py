@@ -6,13 +6,11 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.plan.schema import Field, Schema
 from unit.table.running import HarnessTable, run, settled
 
 
 def table(name, *columns):
-    fields = tuple(Field(column, types.IntType()) for column in columns)
-    return HarnessTable(name, Schema(fields), (0,))
+    return HarnessTable.of(name, **dict.fromkeys(columns, types.IntType()))
 
 
 @pytest.mark.parametrize(

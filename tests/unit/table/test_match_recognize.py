@@ -10,12 +10,9 @@ pytest.importorskip("pyarrow")
 from penstock.errors import IllegalStateError
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
-from penstock.table.plan.schema import Field, Schema
-from penstock.table.types import TimeAttribute
+from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
-TEXT = types.VarCharType(0x7FFFFFFF)
-ROWTIME = types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
 MATCHED = (
     "SELECT {select} FROM e MATCH_RECOGNIZE (PARTITION BY u ORDER BY ts MEASURES {measures} "
     "{after} PATTERN ({pattern}) {within} DEFINE {define}) AS m"
@@ -31,8 +28,7 @@ USUAL = {
 
 
 def table():
-    columns = {"u": TEXT, "n": types.IntType(), "ts": ROWTIME}
-    return HarnessTable("e", Schema(tuple(Field(c, kind) for c, kind in columns.items())), (0,))
+    return HarnessTable.of("e", u=TEXT, n=types.IntType(), ts=ROWTIME)
 
 
 def second(number):

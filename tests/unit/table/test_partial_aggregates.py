@@ -10,13 +10,10 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from penstock.table import types
-from penstock.table.plan.schema import Field, Schema
-from penstock.table.types import TimeAttribute
 from penstock.taskexecutor.operators.relational.batches import values_of
+from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
-TEXT = types.VarCharType(0x7FFFFFFF)
-ROWTIME = types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
 ONE_PHASE = {"table.optimizer.agg-phase-strategy": "ONE_PHASE"}
 MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
 CALLS = (
@@ -31,8 +28,7 @@ GROUPED = f"SELECT k, {CALLS} FROM t GROUP BY k"
 
 
 def table():
-    columns = {"k": TEXT, "n": types.IntType(), "b": types.BigIntType(), "ts": ROWTIME}
-    return HarnessTable("t", Schema(tuple(Field(c, kind) for c, kind in columns.items())), (0,))
+    return HarnessTable.of("t", k=TEXT, n=types.IntType(), b=types.BigIntType(), ts=ROWTIME)
 
 
 def batches(most=(1 << 63) - 1):

@@ -9,17 +9,12 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import types
 from penstock.table.errors import TableException
-from penstock.table.plan.schema import Field, Schema
-from penstock.table.types import TimeAttribute
+from unit.table.planning import PROCTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, run
-
-TEXT = types.VarCharType(0x7FFFFFFF)
-PROCTIME = types.LocalZonedTimestampType(3).with_time_attribute(TimeAttribute.PROCTIME)
 
 
 def table():
-    columns = {"k": TEXT, "n": types.IntType(), "p": PROCTIME}
-    return HarnessTable("t", Schema(tuple(Field(c, kind) for c, kind in columns.items())), (0,))
+    return HarnessTable.of("t", k=TEXT, n=types.IntType(), p=PROCTIME)
 
 
 def second(number):

@@ -8,24 +8,15 @@ pytest.importorskip("pyarrow")
 from penstock.table import types
 from penstock.table.errors import SqlParserException, ValidationException
 from penstock.table.plan import nodes as n
-from penstock.table.plan.schema import Field, Schema
-from penstock.table.types import TimeAttribute
-from unit.table.planning import plan
+from unit.table.planning import PROCTIME, TEXT, plan
 from unit.table.running import HarnessTable, RunningQuery, settled
 
-TEXT = types.VarCharType(0x7FFFFFFF)
-PROCTIME = types.LocalZonedTimestampType(3).with_time_attribute(TimeAttribute.PROCTIME)
 INSERT, BEFORE, AFTER, DELETE = range(4)
 TEN_SECONDS = {"table.exec.state.ttl": "10 s"}
 
 
-def table(name, kinds=(0,), **columns):
-    fields = tuple(Field(column, kind) for column, kind in columns.items())
-    return HarnessTable(name, Schema(fields), kinds)
-
-
 def pairs(name, kinds=(0,)):
-    return table(name, kinds, k=TEXT, n=types.IntType())
+    return HarnessTable.of(name, kinds, k=TEXT, n=types.IntType())
 
 
 def query(sql, *tables, settings=TEN_SECONDS, **more):
@@ -138,7 +129,7 @@ def test_first_rows_expire():
         "SELECT k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY p) AS rn "
         "FROM t) WHERE rn = 1"
     )
-    running = query(sql, table("t", k=TEXT, n=types.IntType(), p=PROCTIME))
+    running = query(sql, HarnessTable.of("t", k=TEXT, n=types.IntType(), p=PROCTIME))
     running.give("t", [("a", 1, None), ("a", 2, None)])
     running.harness.set_processing_time(20_000)
     running.give("t", [("a", 3, None)])
@@ -148,7 +139,7 @@ def test_first_rows_expire():
 
 def test_sums_over_all_rows_before_expire():
     sql = "SELECT k, SUM(n) OVER (PARTITION BY k ORDER BY p) FROM t"
-    running = query(sql, table("t", k=TEXT, n=types.IntType(), p=PROCTIME))
+    running = query(sql, HarnessTable.of("t", k=TEXT, n=types.IntType(), p=PROCTIME))
     running.give("t", [("a", 1, None), ("a", 2, None)])
     running.harness.set_processing_time(20_000)
     running.give("t", [("a", 4, None)])

@@ -11,14 +11,10 @@ pytest.importorskip("pyarrow")
 from penstock.table import types
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
-from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.time_use import time_grain
-from penstock.table.types import TimeAttribute
-from unit.table.planning import plan
+from unit.table.planning import ROWTIME, TEXT, plan
 from unit.table.running import HarnessTable, RunningQuery, settled
 
-TEXT = types.VarCharType(0x7FFFFFFF)
-ROWTIME = types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
 START = datetime.datetime(2024, 1, 1)
 WINDOWED = (
     "SELECT k, window_end, COUNT(*), SUM(n) FROM TABLE({window}) "
@@ -43,8 +39,7 @@ class WatermarkedTable(HarnessTable):
 
 
 def table():
-    columns = {"k": TEXT, "n": types.IntType(), "ts": ROWTIME}
-    return WatermarkedTable("t", Schema(tuple(Field(c, kind) for c, kind in columns.items())), (0,))
+    return WatermarkedTable.of("t", k=TEXT, n=types.IntType(), ts=ROWTIME)
 
 
 def rows(seed):
