@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.compiled import (
-    LOADED,
-)
+from penstock.taskexecutor.compiled import LOADED
 
 if TYPE_CHECKING or LOADED != "native":
+    from penstock.taskexecutor.compiled import pattern_automaton, pattern_matching
     from penstock.taskexecutor.compiled.pattern_automaton import (
         MatchCondition,
         MatchEdge,
@@ -20,6 +19,7 @@ if TYPE_CHECKING or LOADED != "native":
     from penstock.taskexecutor.compiled.pattern_matching import PatternMatcher
     from penstock.taskexecutor.compiled.pattern_operator import PatternOperator, PatternTimers
 else:
+    from penstock._native import pattern_automaton, pattern_matching
     from penstock._native.pattern_automaton import MatchCondition, MatchEdge, MatchState
     from penstock._native.pattern_matching import PatternMatcher
     from penstock._native.pattern_operator import PatternOperator, PatternTimers
@@ -31,10 +31,23 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-_ACTIONS: Final = {"take": 0, "ignore": 1, "proceed": 2}
-_COMBINATIONS: Final = {"not": 1, "and": 2, "or": 3}
-_NEVER: Final = 4
-_SKIPS: Final = {"no_skip": 0, "to_next": 1, "past_last_event": 2, "to_first": 3, "to_last": 4}
+_ACTIONS: Final = {
+    "take": pattern_automaton.TAKE,
+    "ignore": pattern_automaton.IGNORE,
+    "proceed": pattern_automaton.PROCEED,
+}
+_COMBINATIONS: Final = {
+    "not": pattern_automaton.NOT,
+    "and": pattern_automaton.AND,
+    "or": pattern_automaton.OR,
+}
+_SKIPS: Final = {
+    "no_skip": pattern_matching.NO_SKIP,
+    "to_next": pattern_matching.TO_NEXT,
+    "past_last_event": pattern_matching.PAST_LAST_EVENT,
+    "to_first": pattern_matching.TO_FIRST,
+    "to_last": pattern_matching.TO_LAST,
+}
 
 
 def create_pattern(context: OperatorContext, descriptor: operators.MatchPattern) -> StreamOperator:
@@ -116,7 +129,7 @@ def _condition(tree: Any) -> MatchCondition | None:
     if tree is None:
         return None
     if isinstance(tree, int):
-        return MatchCondition(0, tree, None, None)
+        return MatchCondition(pattern_automaton.CALL, tree, None, None)
     parts = [_condition(part) for part in tree[1:]]
     if None in parts:
         return _constant(tree[0], parts)
@@ -126,7 +139,7 @@ def _condition(tree: Any) -> MatchCondition | None:
 def _constant(combination: str, parts: list[MatchCondition | None]) -> MatchCondition | None:
     """Return a combination in which a part is always true."""
     if combination == "not":
-        return MatchCondition(_NEVER, 0, None, None)
+        return MatchCondition(pattern_automaton.NEVER, 0, None, None)
     if combination == "or":
         return None
     return next((part for part in parts if part is not None), None)
