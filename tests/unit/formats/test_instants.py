@@ -53,7 +53,8 @@ def test_instants_of_json(text, expected):
 @pytest.mark.parametrize("text", ['"2024-01-01T12:00:00"', '"x"', "true", '"2024-13-01T12:00:00Z"'])
 @pytest.mark.parametrize("declared", [Types.INSTANT(), Types.TIMESTAMP_LTZ()], ids=str)
 def test_invalid_instants_are_rejected(declared, text):
-    with pytest.raises(FormatError, match=r"the field 't': .* is no (instant|time with a zone)"):
+    refusal = r"the field 't': .* is not (an instant|a time with a zone) such as"
+    with pytest.raises(FormatError, match=refusal):
         read_json(declared, text)
 
 
