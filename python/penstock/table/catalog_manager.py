@@ -145,10 +145,13 @@ class CatalogManager:
         if temporary is not None:
             return temporary
         catalog = self._catalogs.get(identifier.catalog_name)
-        path = identifier.to_object_path()
-        if catalog is None or not catalog.table_exists(path):
+        if catalog is None:
             return None
-        return catalog.get_table(path)
+        # Not asked whether it exists first: external catalogs would be asked for it twice.
+        try:
+            return catalog.get_table(identifier.to_object_path())
+        except errors.TableNotExistException:
+            return None
 
     def table(self, identifier: ObjectIdentifier, what: str = "Table") -> CatalogBaseTable:
         """Return a table or view.

@@ -485,7 +485,7 @@ class IcebergCatalog(ExternalCatalog):
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
         """Drop a table; its files stay."""
-        if not self.table_exists(table_path) and ignore_if_not_exists:
+        if ignore_if_not_exists and not self.table_exists(table_path):
             return
         self.get_table(table_path)
         self._loaded.drop_table(f"{table_path.database_name}.{table_path.object_name}")
