@@ -1,0 +1,1 @@
+"""Savepoints and bytes of released versions, and the programs that wrote them."""

@@ -1,0 +1,40 @@
+"""The state that each release wrote is restored by this one.
+
+Method: `golden.make` has stopped programs behind the first half of their events, and kept their
+state and the results that jobs had from it.
+"""
+
+import json
+
+import pytest
+from golden import make
+from golden.programs import PROGRAMS, results_from
+
+RELEASES = sorted(path.parent for path in make.FOLDER.glob("*/results.json"))
+KEPT = [
+    (release, name)
+    for release in RELEASES
+    for name in json.loads((release / "results.json").read_text())
+]
+
+
+@pytest.mark.parametrize(
+    ("release", "name"), [pytest.param(*kept, id=f"{kept[0].name}-{kept[1]}") for kept in KEPT]
+)
+def test_state_of_a_release_is_restored(release, name, tmp_path):
+    if "rocksdb" in name:
+        pytest.importorskip("rocksdict")
+    wanted = json.loads((release / "results.json").read_text())[name]
+    assert results_from(name, release / name, tmp_path) == wanted
+
+
+def test_each_program_has_kept_state_with_results():
+    assert {name for _, name in KEPT} == set(PROGRAMS)
+    for release, name in KEPT:
+        assert (release / name / "_metadata").is_file()
+        assert len(json.loads((release / "results.json").read_text())[name]) >= 3
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
+def test_what_is_kept_of_a_release_is_small(release):
+    assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 128 << 10
