@@ -121,7 +121,10 @@ def _expected(words: list[str]) -> str:
 
 
 _TABLE: Final[dict[str, Function]] = {}
-_MODULES: Final = ("logic", "numbers", "texts", "times", "collections", "json_functions", "hashes")
+_MODULES: Final = (
+    "logic", "numbers", "texts", "times", "present_time", "time_texts", "collections",
+    "json_functions", "hashes",
+)  # fmt: skip
 
 
 def define(

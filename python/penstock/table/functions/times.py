@@ -1,19 +1,14 @@
-"""Dates, times, timestamps and intervals."""
+"""Arithmetic, parts and rounding of dates, times, timestamps and intervals."""
 
 from __future__ import annotations
 
 import calendar
 import datetime
-import re
-import time
-import zoneinfo
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
 from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
-from penstock.table.functions.casts import CastFailed, parse_date, parse_timestamp
 from penstock.table.functions.logic import cast_to, compared
 from penstock.table.functions.registry import (
     call as builtin,
@@ -21,11 +16,10 @@ from penstock.table.functions.registry import (
 from penstock.table.functions.registry import (
     column_values,
     define,
-    nullable_result,
     rowwise,
 )
 from penstock.table.plan.expressions import Call, Expression
-from penstock.table.types import TimeAttribute
+from penstock.table.plan.schema import without_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +28,8 @@ if TYPE_CHECKING:
 
 BIGINT = types.BigIntType()
 INT = types.IntType()
-STRING = rules.string()
-_EPOCH = datetime.datetime(1970, 1, 1)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
+EPOCH = datetime.datetime(1970, 1, 1)
+MILLISECOND = datetime.timedelta(milliseconds=1)
 _DAY = datetime.timedelta(days=1)
 
 
@@ -50,7 +43,7 @@ def time_arithmetic(operator: str, left: Expression, right: Expression) -> Expre
     if operator == "+" and _is_interval(one) and rules.is_temporal(other):
         left, right, one, other = right, left, other, one
     if operator in ("+", "-") and rules.is_temporal(one) and _is_interval(other):
-        kind = _moved_type(one, other).with_nullability(nullable)
+        kind = without_time(one).with_nullability(nullable)
         name = "TIME +" if operator == "+" else "TIME -"
         return Call(kind, name, (left, right))
     if operator in ("+", "-") and type(one) is type(other) and _is_interval(one):
@@ -72,13 +65,6 @@ def _is_interval(kind: DataType) -> bool:
     return rules.is_day_interval(kind) or rules.is_month_interval(kind)
 
 
-def _moved_type(kind: Any, interval: Any) -> DataType:
-    from penstock.table.plan.schema import without_time
-
-    del interval
-    return without_time(kind)
-
-
 def _moved(sign: int) -> Any:
     by_row = rowwise(lambda value, by: _move(value, by, sign))
 
@@ -98,7 +84,7 @@ def _move(value: Any, by: Any, sign: int) -> Any:
     if isinstance(by, int):
         return add_months(value, sign * by)
     if isinstance(value, datetime.time):
-        whole = datetime.datetime.combine(_EPOCH.date(), value) + sign * by
+        whole = datetime.datetime.combine(EPOCH.date(), value) + sign * by
         return whole.time()
     return value + sign * by
 
@@ -114,14 +100,15 @@ def add_months(value: Any, months: int) -> Any:
 
 
 def _difference(left: Any, right: Any) -> datetime.timedelta:
-    return _as_datetime(left) - _as_datetime(right)
+    return as_datetime(left) - as_datetime(right)
 
 
-def _as_datetime(value: Any) -> datetime.datetime:
+def as_datetime(value: Any) -> datetime.datetime:
+    """Return a date, a time of 1970-01-01 or a timestamp as a naive datetime."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, datetime.time):
-        return datetime.datetime.combine(_EPOCH.date(), value)
+        return datetime.datetime.combine(EPOCH.date(), value)
     return datetime.datetime.combine(value, datetime.time())
 
 
@@ -134,81 +121,6 @@ define("INTERVAL *", "any any", INT, rowwise(lambda a, b: a * int(b)))
 define("INTERVAL /", "any any", INT, rowwise(lambda a, b: a // int(b)))
 
 
-# The present --------------------------------------------------------------------------------------
-
-
-def _now_ms(evaluator: Any) -> int:
-    fixed = evaluator.session.query_time_ms
-    return int(time.time() * 1000) if fixed is None else fixed
-
-
-def _present(function: Callable[[datetime.datetime, Any], Any]) -> Any:
-    """Return the kernel of a function of the present time."""
-
-    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-        from penstock.table.arrow_types import arrow_array
-
-        del arguments, rows
-        now = datetime.datetime.fromtimestamp(_now_ms(evaluator) / 1000, datetime.UTC)
-        return arrow_array([function(now, evaluator.session.zone)], call.type)[0]
-
-    kernel.needs_session = True  # type: ignore[attr-defined]
-    return kernel
-
-
-def _local(now: datetime.datetime, zone: Any) -> datetime.datetime:
-    return now.astimezone(zone).replace(tzinfo=None)
-
-
-_LTZ = types.LocalZonedTimestampType(3, nullable=False)
-define("CURRENT_TIMESTAMP|NOW|CURRENT_ROW_TIMESTAMP", "", lambda *_: _LTZ,
-       _present(lambda now, _: now), is_deterministic=False)  # fmt: skip
-define("LOCALTIMESTAMP", "", lambda *_: types.TimestampType(3, nullable=False),
-       _present(_local), is_deterministic=False)  # fmt: skip
-define("CURRENT_DATE", "", lambda *_: types.DateType(nullable=False),
-       _present(lambda now, zone: _local(now, zone).date()), is_deterministic=False)  # fmt: skip
-define("CURRENT_TIME|LOCALTIME", "", lambda *_: types.TimeType(0, nullable=False),
-       _present(lambda now, zone: _local(now, zone).time().replace(microsecond=0)),
-       is_deterministic=False)  # fmt: skip
-define("PROCTIME", "", lambda *_: _LTZ.with_time_attribute(TimeAttribute.PROCTIME),
-       _present(lambda now, _: now), is_deterministic=False)  # fmt: skip
-
-
-def _watermark(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-    import pyarrow as pa
-
-    from penstock.table.arrow_types import arrow_array, arrow_type
-
-    del arguments, rows
-    mark = evaluator.watermark
-    if mark is None or abs(mark) > 1 << 60:
-        return pa.scalar(None, arrow_type(call.type))
-    return arrow_array([_EPOCH + mark * _MILLISECOND], call.type)[0]
-
-
-_watermark.needs_session = True  # type: ignore[attr-defined]
-
-
-def _watermark_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
-    if not getattr(arguments[0].type, "is_rowtime", False):
-        raise ValidationException("CURRENT_WATERMARK takes an event-time attribute")
-    return _moved_type(arguments[0].type, None).nullable()
-
-
-define("CURRENT_WATERMARK", "timestamp", _watermark_type, _watermark, is_deterministic=False)
-
-
-def _database(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-    import pyarrow as pa
-
-    del arguments, rows, call
-    return pa.scalar(evaluator.session.database)
-
-
-_database.needs_session = True  # type: ignore[attr-defined]
-define("CURRENT_DATABASE", "", lambda *_: rules.string(nullable=False), _database)
-
-
 # Parts --------------------------------------------------------------------------------------------
 
 
@@ -217,7 +129,7 @@ def _part(value: Any, unit: str) -> int:
         return _part_of_interval(value, unit)
     if isinstance(value, int):
         return {"YEAR": abs(value) // 12, "MONTH": abs(value) % 12}[unit] * (-1 if value < 0 else 1)
-    moment = _as_datetime(value)
+    moment = as_datetime(value)
     match unit:
         case "YEAR" | "MONTH" | "DAY" | "HOUR" | "MINUTE" | "SECOND":
             return int(getattr(moment, unit.lower()))
@@ -246,12 +158,12 @@ def _part(value: Any, unit: str) -> int:
         case "MILLENNIUM":
             return (moment.year + 999) // 1000
         case "EPOCH":
-            return (moment - _EPOCH) // datetime.timedelta(seconds=1)
+            return (moment - EPOCH) // datetime.timedelta(seconds=1)
     raise ValueError(f"EXTRACT knows no {unit} of {value}")
 
 
 def _part_of_interval(value: datetime.timedelta, unit: str) -> int:
-    total = value // _MILLISECOND
+    total = value // MILLISECOND
     sign, total = (-1, -total) if total < 0 else (1, total)
     parts = {
         "DAY": total // 86_400_000, "HOUR": total // 3_600_000 % 24, "MINUTE": total // 60_000 % 60,
@@ -323,7 +235,7 @@ for _name, _unit in {
 
 def _floor(value: Any, unit: str) -> Any:
     if isinstance(value, datetime.time):
-        return _floor(datetime.datetime.combine(_EPOCH.date(), value), unit).time()
+        return _floor(datetime.datetime.combine(EPOCH.date(), value), unit).time()
     is_date = not isinstance(value, datetime.datetime)
     moment = datetime.datetime.combine(value, datetime.time()) if is_date else value
     zeros: Any = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
@@ -365,7 +277,7 @@ _STEPS = {
 _LENGTHS = {
     "WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": datetime.timedelta(hours=1),
     "MINUTE": datetime.timedelta(minutes=1), "SECOND": datetime.timedelta(seconds=1),
-    "MILLISECOND": _MILLISECOND,
+    "MILLISECOND": MILLISECOND,
 }  # fmt: skip
 
 
@@ -401,7 +313,7 @@ def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
 
 
 def _same(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
-    return _moved_type(arguments[0].type, None)
+    return without_time(arguments[0].type)
 
 
 define("FLOOR TO", "time", _same, _rounding_kernel(_floor))
@@ -421,7 +333,7 @@ def _add_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expressi
     if isinstance(kind, types.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
         kind = types.TimestampType(0 if unit != "MILLISECOND" else 3)
         value = cast_to(value, kind)
-    result = _moved_type(kind, None).with_nullability(nullable)
+    result = without_time(kind).with_nullability(nullable)
     return Call(result, "TIMESTAMPADD", (number, value), options)
 
 
@@ -435,7 +347,7 @@ define("TIMESTAMPADD", "int time", INT, rowwise(_add, options=True), bind=_add_b
 
 
 def _diff(start: Any, end: Any, unit: str) -> int:
-    first, last = _as_datetime(start), _as_datetime(end)
+    first, last = as_datetime(start), as_datetime(end)
     if unit in _STEPS:
         return _quotient(_months_between(first, last), _STEPS[unit])
     return _quotient((last - first) // datetime.timedelta(microseconds=1),
@@ -501,251 +413,3 @@ def _end_of(start: Expression, end: Expression) -> Expression:
 
 
 define("OVERLAPS", "any any any? any?", types.BooleanType(), bind=_overlaps_bind)
-
-
-# Texts --------------------------------------------------------------------------------------------
-
-_LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
-
-
-@lru_cache(maxsize=256)
-def _format_parts(pattern: str) -> tuple[tuple[str, str], ...]:
-    """Return pairs of ``text`` or a letter, and a part of a ``DateTimeFormatter`` pattern."""
-    parts = []
-    for found in _LETTERS.finditer(pattern):
-        if found[1] is not None:
-            parts.append(("text", found[1].replace("''", "'") or "'"))
-        elif found[2]:
-            parts.append((found[2], found[0]))
-        else:
-            parts.append(("text", found[0]))
-    return tuple(parts)
-
-
-def format_time(value: datetime.datetime, pattern: str) -> str:
-    """Return a time as Java's ``DateTimeFormatter`` writes it.
-
-    Raises:
-        ValueError: The pattern has a letter that is not supported.
-    """
-    return "".join(
-        part if kind == "text" else _formatted(value, kind, len(part))
-        for kind, part in _format_parts(pattern)
-    )
-
-
-def _formatted(value: datetime.datetime, letter: str, width: int) -> str:
-    numbers = {
-        "d": value.day, "H": value.hour, "m": value.minute, "s": value.second,
-        "h": (value.hour + 11) % 12 + 1, "k": value.hour or 24, "K": value.hour % 12,
-        "D": value.timetuple().tm_yday,
-    }  # fmt: skip
-    if letter in numbers:
-        return str(numbers[letter]).zfill(width)
-    match letter:
-        case "y" | "u" | "Y":
-            return f"{value.year % 100:02}" if width == 2 else str(value.year).zfill(width)
-        case "M" | "L":
-            if width >= 3:
-                return value.strftime("%b" if width == 3 else "%B")
-            return str(value.month).zfill(width)
-        case "S":
-            return f"{value.microsecond:06}000"[:width].ljust(width, "0")
-        case "n":
-            return str(value.microsecond * 1000).zfill(width)
-        case "E":
-            return value.strftime("%a" if width <= 3 else "%A")
-        case "a":
-            return "AM" if value.hour < 12 else "PM"
-        case "Q":
-            return str((value.month + 2) // 3).zfill(width)
-    raise ValueError(f"the letter {letter} of a pattern of times is not supported")
-
-
-@lru_cache(maxsize=256)
-def _parse_pattern(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    expression, letters = "", []
-    for kind, part in _format_parts(pattern):
-        if kind == "text":
-            expression += re.escape(part)
-            continue
-        letters.append(kind)
-        if (kind in ("M", "L") and len(part) >= 3) or kind in ("E", "a"):
-            expression += r"([A-Za-z]+)"
-        elif kind == "y" and len(part) >= 4:
-            expression += r"(\d{1,9})" if len(part) > 4 else r"(\d{4})"
-        elif kind == "S":
-            expression += rf"(\d{{{len(part)}}})"
-        elif len(part) == 1:
-            expression += r"(\d+)"
-        else:
-            expression += rf"(\d{{1,{len(part)}}})"
-    return re.compile(expression), tuple(letters)
-
-
-_MONTH_NAMES = {
-    name.lower(): i for names in (calendar.month_abbr, calendar.month_name)
-    for i, name in enumerate(names) if name
-}  # fmt: skip
-
-
-def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
-    """Return the time of a text by a pattern of Java's; None if it does not fit."""
-    compiled, letters = _parse_pattern(pattern)
-    found = compiled.match(text)
-    if found is None:
-        return None
-    parts = {"y": 1970, "M": 1, "d": 1, "H": 0, "m": 0, "s": 0, "f": 0}
-    is_pm: bool | None = None
-    for letter, part in zip(letters, found.groups(), strict=True):
-        if letter in ("y", "u", "Y"):
-            parts["y"] = int(part) if len(part) > 2 else 2000 + int(part)
-        elif letter in ("M", "L"):
-            parts["M"] = int(part) if part.isdigit() else _MONTH_NAMES.get(part.lower(), 0)
-        elif letter == "S":
-            parts["f"] = int(part.ljust(6, "0")[:6])
-        elif letter == "a":
-            is_pm = part.upper() == "PM"
-        elif letter in ("h", "K"):
-            parts["H"] = int(part) % 12
-        elif letter in parts:
-            parts[letter] = int(part)
-    if is_pm:
-        parts["H"] += 12
-    try:
-        return datetime.datetime(
-            parts["y"], parts["M"], parts["d"], parts["H"] % 24, parts["m"], parts["s"], parts["f"]
-        )
-    except ValueError:
-        return None
-
-
-def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
-    value, pattern = arguments
-    if rules.is_text(value.type):
-        value = cast_to(value, types.TimestampType(3))
-    if not rules.is_temporal(value.type):
-        raise ValidationException(f"DATE_FORMAT takes a timestamp, got <{value.type}>")
-    nullable = value.type.is_nullable or pattern.type.is_nullable
-    return Call(rules.string(nullable), "DATE_FORMAT", (value, pattern))
-
-
-def _zoned(function: Callable[..., Any]) -> Any:
-    """Return the kernel of a function that also gets the session's time zone, last."""
-
-    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-        from penstock.table.arrow_types import arrow_array
-
-        zone = evaluator.session.zone
-        if not arguments:
-            return arrow_array([function(zone)] * rows, call.type)
-        columns = [column_values(a, rows) for a in arguments]
-        results = [
-            None if None in row else function(*row, zone) for row in zip(*columns, strict=True)
-        ]
-        return arrow_array(results, call.type)
-
-    kernel.needs_session = True  # type: ignore[attr-defined]
-    return kernel
-
-
-def _date_format(value: Any, pattern: str, zone: Any) -> str:
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(zone)
-    return format_time(_as_datetime(value), pattern)
-
-
-define("DATE_FORMAT", "any text", STRING, _zoned(_date_format), bind=_date_format_bind)
-
-
-def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
-    if pattern is None:
-        try:
-            return parse_date(text)
-        except CastFailed:
-            return None
-    found = parse_time_text(text, pattern)
-    return None if found is None else found.date()
-
-
-def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
-    if pattern is None:
-        try:
-            return parse_timestamp(text)
-        except CastFailed:
-            return None
-    return parse_time_text(text, pattern)
-
-
-define("TO_DATE", "text text?", nullable_result(types.DateType()), rowwise(_to_date))
-define(
-    "TO_TIMESTAMP", "text text?", nullable_result(types.TimestampType(3)), rowwise(_to_timestamp)
-)
-
-
-def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
-    from penstock.table.functions.registry import literal_value
-
-    precision = 3
-    if rules.is_numeric(arguments[0].type) and len(arguments) > 1:
-        given = literal_value(arguments[1])
-        if given not in (0, 3):
-            raise ValidationException(
-                "The precision value '" + str(given) + "' for function TO_TIMESTAMP_LTZ(numeric, "
-                "precision) is unsupported, the supported value is '0' for second or '3' for "
-                "millisecond."
-            )
-    return types.LocalZonedTimestampType(precision)
-
-
-def _to_timestamp_ltz(value: Any, *rest: Any) -> datetime.datetime | None:
-    *more, zone = rest
-    if isinstance(value, str):
-        pattern = more[0] if more else None
-        found = _to_timestamp(value, pattern)
-        if found is None:
-            return None
-        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else zone
-        return found.replace(tzinfo=chosen)
-    unit = more[0] if more else 3
-    milliseconds = int(value * 1000) if unit == 0 else int(value)
-    return _EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * _MILLISECOND
-
-
-define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _zoned(_to_timestamp_ltz))
-
-
-def _from_unixtime(seconds: int, *rest: Any) -> str:
-    *more, zone = rest
-    pattern = more[0] if more else "yyyy-MM-dd HH:mm:ss"
-    moment = _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
-    return format_time(moment.astimezone(zone).replace(tzinfo=None), pattern)
-
-
-define("FROM_UNIXTIME", "int text?", STRING, _zoned(_from_unixtime))
-
-
-def _unix_timestamp(*arguments: Any) -> int:
-    *given, zone = arguments
-    if not given:
-        return int(time.time())
-    pattern = given[1] if len(given) > 1 else "yyyy-MM-dd HH:mm:ss"
-    found = parse_time_text(given[0], pattern)
-    if found is None:
-        return -(1 << 63)
-    return int(found.replace(tzinfo=zone).timestamp())
-
-
-define("UNIX_TIMESTAMP", "text? text?", BIGINT, _zoned(_unix_timestamp), is_deterministic=False)
-
-
-def _convert_tz(text: str, source: str, target: str) -> str | None:
-    try:
-        found = parse_timestamp(text)
-    except CastFailed:
-        return None
-    moved = found.replace(tzinfo=zoneinfo.ZoneInfo(source)).astimezone(zoneinfo.ZoneInfo(target))
-    return moved.strftime("%Y-%m-%d %H:%M:%S")
-
-
-define("CONVERT_TZ", "text text text", nullable_result(STRING), rowwise(_convert_tz))

@@ -1,0 +1,284 @@
+"""Times from and to texts and numbers, by patterns and time zones."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+import time
+import zoneinfo
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.table import types
+from penstock.table.errors import ValidationException
+from penstock.table.functions import type_rules as rules
+from penstock.table.functions.casts import CastFailed, parse_date, parse_timestamp
+from penstock.table.functions.logic import cast_to
+from penstock.table.functions.registry import (
+    column_values,
+    define,
+    nullable_result,
+    rowwise,
+)
+from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime
+from penstock.table.plan.expressions import Call, Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.types import DataType
+
+STRING = rules.string()
+
+
+_LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
+
+
+@lru_cache(maxsize=256)
+def _format_parts(pattern: str) -> tuple[tuple[str, str], ...]:
+    """Return pairs of ``text`` or a letter, and a part of a ``DateTimeFormatter`` pattern."""
+    parts = []
+    for found in _LETTERS.finditer(pattern):
+        if found[1] is not None:
+            parts.append(("text", found[1].replace("''", "'") or "'"))
+        elif found[2]:
+            parts.append((found[2], found[0]))
+        else:
+            parts.append(("text", found[0]))
+    return tuple(parts)
+
+
+def format_time(value: datetime.datetime, pattern: str) -> str:
+    """Return a time as Java's ``DateTimeFormatter`` writes it.
+
+    Raises:
+        ValueError: The pattern has a letter that is not supported.
+    """
+    return "".join(
+        part if kind == "text" else _formatted(value, kind, len(part))
+        for kind, part in _format_parts(pattern)
+    )
+
+
+def _formatted(value: datetime.datetime, letter: str, width: int) -> str:
+    numbers = {
+        "d": value.day, "H": value.hour, "m": value.minute, "s": value.second,
+        "h": (value.hour + 11) % 12 + 1, "k": value.hour or 24, "K": value.hour % 12,
+        "D": value.timetuple().tm_yday,
+    }  # fmt: skip
+    if letter in numbers:
+        return str(numbers[letter]).zfill(width)
+    match letter:
+        case "y" | "u" | "Y":
+            return f"{value.year % 100:02}" if width == 2 else str(value.year).zfill(width)
+        case "M" | "L":
+            if width >= 3:
+                return value.strftime("%b" if width == 3 else "%B")
+            return str(value.month).zfill(width)
+        case "S":
+            return f"{value.microsecond:06}000"[:width].ljust(width, "0")
+        case "n":
+            return str(value.microsecond * 1000).zfill(width)
+        case "E":
+            return value.strftime("%a" if width <= 3 else "%A")
+        case "a":
+            return "AM" if value.hour < 12 else "PM"
+        case "Q":
+            return str((value.month + 2) // 3).zfill(width)
+    raise ValueError(f"the letter {letter} of a pattern of times is not supported")
+
+
+@lru_cache(maxsize=256)
+def _parse_pattern(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    expression, letters = "", []
+    for kind, part in _format_parts(pattern):
+        if kind == "text":
+            expression += re.escape(part)
+            continue
+        letters.append(kind)
+        if (kind in ("M", "L") and len(part) >= 3) or kind in ("E", "a"):
+            expression += r"([A-Za-z]+)"
+        elif kind == "y" and len(part) >= 4:
+            expression += r"(\d{1,9})" if len(part) > 4 else r"(\d{4})"
+        elif kind == "S":
+            expression += rf"(\d{{{len(part)}}})"
+        elif len(part) == 1:
+            expression += r"(\d+)"
+        else:
+            expression += rf"(\d{{1,{len(part)}}})"
+    return re.compile(expression), tuple(letters)
+
+
+_MONTH_NAMES = {
+    name.lower(): i for names in (calendar.month_abbr, calendar.month_name)
+    for i, name in enumerate(names) if name
+}  # fmt: skip
+
+
+def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
+    """Return the time of a text by a pattern of Java's; None if it does not fit."""
+    compiled, letters = _parse_pattern(pattern)
+    found = compiled.match(text)
+    if found is None:
+        return None
+    parts = {"y": 1970, "M": 1, "d": 1, "H": 0, "m": 0, "s": 0, "f": 0}
+    is_pm: bool | None = None
+    for letter, part in zip(letters, found.groups(), strict=True):
+        if letter in ("y", "u", "Y"):
+            parts["y"] = int(part) if len(part) > 2 else 2000 + int(part)
+        elif letter in ("M", "L"):
+            parts["M"] = int(part) if part.isdigit() else _MONTH_NAMES.get(part.lower(), 0)
+        elif letter == "S":
+            parts["f"] = int(part.ljust(6, "0")[:6])
+        elif letter == "a":
+            is_pm = part.upper() == "PM"
+        elif letter in ("h", "K"):
+            parts["H"] = int(part) % 12
+        elif letter in parts:
+            parts[letter] = int(part)
+    if is_pm:
+        parts["H"] += 12
+    try:
+        return datetime.datetime(
+            parts["y"], parts["M"], parts["d"], parts["H"] % 24, parts["m"], parts["s"], parts["f"]
+        )
+    except ValueError:
+        return None
+
+
+def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    value, pattern = arguments
+    if rules.is_text(value.type):
+        value = cast_to(value, types.TimestampType(3))
+    if not rules.is_temporal(value.type):
+        raise ValidationException(f"DATE_FORMAT takes a timestamp, got <{value.type}>")
+    nullable = value.type.is_nullable or pattern.type.is_nullable
+    return Call(rules.string(nullable), "DATE_FORMAT", (value, pattern))
+
+
+def _zoned(function: Callable[..., Any]) -> Any:
+    """Return the kernel of a function that also gets the session's time zone, last."""
+
+    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+        from penstock.table.arrow_types import arrow_array
+
+        zone = evaluator.session.zone
+        if not arguments:
+            return arrow_array([function(zone)] * rows, call.type)
+        columns = [column_values(a, rows) for a in arguments]
+        results = [
+            None if None in row else function(*row, zone) for row in zip(*columns, strict=True)
+        ]
+        return arrow_array(results, call.type)
+
+    kernel.needs_session = True  # type: ignore[attr-defined]
+    return kernel
+
+
+def _date_format(value: Any, pattern: str, zone: Any) -> str:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(zone)
+    return format_time(as_datetime(value), pattern)
+
+
+define("DATE_FORMAT", "any text", STRING, _zoned(_date_format), bind=_date_format_bind)
+
+
+def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
+    if pattern is None:
+        try:
+            return parse_date(text)
+        except CastFailed:
+            return None
+    found = parse_time_text(text, pattern)
+    return None if found is None else found.date()
+
+
+def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
+    if pattern is None:
+        try:
+            return parse_timestamp(text)
+        except CastFailed:
+            return None
+    return parse_time_text(text, pattern)
+
+
+define("TO_DATE", "text text?", nullable_result(types.DateType()), rowwise(_to_date))
+define(
+    "TO_TIMESTAMP", "text text?", nullable_result(types.TimestampType(3)), rowwise(_to_timestamp)
+)
+
+
+def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
+    from penstock.table.functions.registry import literal_value
+
+    precision = 3
+    if rules.is_numeric(arguments[0].type) and len(arguments) > 1:
+        given = literal_value(arguments[1])
+        if given not in (0, 3):
+            raise ValidationException(
+                "The precision value '" + str(given) + "' for function TO_TIMESTAMP_LTZ(numeric, "
+                "precision) is unsupported, the supported value is '0' for second or '3' for "
+                "millisecond."
+            )
+    return types.LocalZonedTimestampType(precision)
+
+
+def _to_timestamp_ltz(value: Any, *rest: Any) -> datetime.datetime | None:
+    *more, zone = rest
+    if isinstance(value, str):
+        pattern = more[0] if more else None
+        found = _to_timestamp(value, pattern)
+        if found is None:
+            return None
+        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else zone
+        return found.replace(tzinfo=chosen)
+    unit = more[0] if more else 3
+    milliseconds = int(value * 1000) if unit == 0 else int(value)
+    return EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * MILLISECOND
+
+
+define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _zoned(_to_timestamp_ltz))
+
+
+def _from_unixtime(seconds: int, *rest: Any) -> str:
+    *more, zone = rest
+    pattern = more[0] if more else "yyyy-MM-dd HH:mm:ss"
+    moment = EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
+    return format_time(moment.astimezone(zone).replace(tzinfo=None), pattern)
+
+
+define("FROM_UNIXTIME", "int text?", STRING, _zoned(_from_unixtime))
+
+
+def _unix_timestamp(*arguments: Any) -> int:
+    *given, zone = arguments
+    if not given:
+        return int(time.time())
+    pattern = given[1] if len(given) > 1 else "yyyy-MM-dd HH:mm:ss"
+    found = parse_time_text(given[0], pattern)
+    if found is None:
+        return -(1 << 63)
+    return int(found.replace(tzinfo=zone).timestamp())
+
+
+define(
+    "UNIX_TIMESTAMP",
+    "text? text?",
+    types.BigIntType(),
+    _zoned(_unix_timestamp),
+    is_deterministic=False,
+)
+
+
+def _convert_tz(text: str, source: str, target: str) -> str | None:
+    try:
+        found = parse_timestamp(text)
+    except CastFailed:
+        return None
+    moved = found.replace(tzinfo=zoneinfo.ZoneInfo(source)).astimezone(zoneinfo.ZoneInfo(target))
+    return moved.strftime("%Y-%m-%d %H:%M:%S")
+
+
+define("CONVERT_TZ", "text text text", nullable_result(STRING), rowwise(_convert_tz))
