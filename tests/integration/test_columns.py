@@ -161,6 +161,25 @@ def test_batches_travel_between_subtasks():
     assert found["Map", "records out"] == COUNT
 
 
+def test_batches_to_several_receivers_are_counted_together(caplog):
+    def sent(*keys):
+        def build(stream):
+            pairs = stream.map(lambda b: (b.auction, b.channel), output_type=PAIR).name("pairs")
+            first, *rest = (pairs.key_by(key).map(lambda t: t[1]) for key in keys)
+            return first.union(*rest)
+
+        return counted(build, parallelism=2)["pairs", "batches out"]
+
+    def auction(pair):
+        return pair[0]
+
+    def channel(pair):
+        return pair[1]
+
+    assert sent(auction, channel) == sent(auction) + sent(channel)
+    assert "numBatchesOut" not in caplog.text
+
+
 class Seen(MapFunction):
     """Sees each record with its timestamp's order intact."""
 

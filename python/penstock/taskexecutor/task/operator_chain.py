@@ -311,10 +311,13 @@ class OperatorChain:
                 target.get_input(chained.input_number),
             )
             self._add(output, chained.tag, chained.selected_names, mains, sides)
+        exchanges: list[BatchExchange] = []
         for leaving in config.network_outputs:
-            writer = self._create_writer(leaving, context)
+            writer = self._create_writer(leaving, context, exchanges)
             self._writers_of.setdefault((index, leaving.tag), []).append(writer)
             self._add(writer, leaving.tag, leaving.selected_names, mains, sides)
+        if exchanges:
+            context.metric_group().gauge("numBatchesOut", lambda: sum(e.batches for e in exchanges))
         context.side_tags = frozenset(sides)
         if any(names for _, names in mains):
             selectors = [bound_function(s, "select") for s in config.output_selectors]
@@ -338,7 +341,9 @@ class OperatorChain:
         else:
             sides.setdefault(tag, []).append(output)
 
-    def _create_writer(self, leaving: NetworkOutput, context: OperatorContext) -> Output:
+    def _create_writer(
+        self, leaving: NetworkOutput, context: OperatorContext, exchanges: list[BatchExchange]
+    ) -> Output:
         partition = self._environment.partitions[leaving.partition]
         spec, declared = leaving.partitioner, cast("Any", leaving.type)
         key_selector = function = None
@@ -373,7 +378,7 @@ class OperatorChain:
             exchange = self._batch_exchange(leaving, context, writer)
             if exchange is not None:
                 cast("Any", writer).batches = exchange
-                context.metric_group().gauge("numBatchesOut", lambda: exchange.batches)
+                exchanges.append(exchange)
         self.writers.append(writer)
         return writer
 
