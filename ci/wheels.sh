@@ -26,11 +26,16 @@ for python; do
         MATURIN_PEP517_ARGS="--zig --compatibility manylinux_$(echo "$glibc" | tr . _)" \
         "$python" -m pip wheel --quiet --no-deps --wheel-dir dist "$tools/source"
 done
+most_bytes=10000000
 wanted=manylinux_$(echo "$glibc" | tr . _)_$machine
 for wheel in dist/*.whl; do
     if ! "$tools/venv/bin/auditwheel" show "$wheel" | tr '\n' ' ' | grep -q "consistent *with the *following platform tag: *\"$wanted\""; then
         "$tools/venv/bin/auditwheel" show "$wheel" >&2
         echo "$wheel is no $wanted wheel" >&2
+        exit 1
+    fi
+    if [ "$(wc -c < "$wheel")" -gt $most_bytes ]; then
+        echo "$wheel has $(wc -c < "$wheel") bytes, more than the budget of $most_bytes" >&2
         exit 1
     fi
     # It imports where nothing but it and its dependencies is installed, and functions have names.

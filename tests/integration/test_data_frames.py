@@ -2,8 +2,6 @@
 
 import datetime
 import math
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -126,15 +124,3 @@ def test_a_frame_of_spark_is_refused() -> None:
 
     with pytest.raises(InvalidProgramError, match=r"pyspark DataFrame are not here.*collect\(\)"):
         collected(DataFrame.__new__(DataFrame))
-
-
-def test_no_library_of_tables_is_imported() -> None:
-    """Programs without tables pay nothing for them."""
-    program = """
-import sys
-from penstock.datastream import StreamExecutionEnvironment
-StreamExecutionEnvironment.get_execution_environment().from_collection([1])
-print(sorted({"pandas", "polars", "pyarrow", "pyspark"} & set(sys.modules)))
-"""
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (run.stdout.strip(), run.stderr) == ("[]", "")
