@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.functions.aggregates import accumulator
+from penstock.table.functions.accumulator_choice import accumulator
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 
 if TYPE_CHECKING:

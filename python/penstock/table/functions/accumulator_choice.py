@@ -1,0 +1,164 @@
+"""The accumulator of a call, also of a function of the user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.errors import TableException
+from penstock.table.functions.accumulators import (
+    Accumulator,
+    ArrayAggregate,
+    Average,
+    Collected,
+    Count,
+    Distinct,
+    Extreme,
+    FirstOrLast,
+    JsonArrayAggregate,
+    JsonObjectAggregate,
+    ListAggregate,
+    RetractableExtreme,
+    RetractableFirstOrLast,
+    SingleValue,
+    Sum,
+    Variance,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.plan.expressions import AggregateCall, Expression
+
+
+class PythonAggregate(Accumulator):
+    """An AggregateFunction of the user's."""
+
+    skips_null = False
+
+    def __init__(self, function: Any) -> None:
+        """Wraps a function object."""
+        self._function = function
+
+    def create(self) -> Any:
+        """Return the function's empty accumulator."""
+        return self._function.create_accumulator()
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Let the function accumulate a row."""
+        self._function.accumulate(accumulator, *values)
+        return accumulator
+
+    def retract(self, accumulator: Any, *values: Any) -> Any:
+        """Let the function take a row out."""
+        self._function.retract(accumulator, *values)
+        return accumulator
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Let the function merge accumulators."""
+        self._function.merge(accumulator, [other])
+        return accumulator
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the function's value."""
+        return self._function.get_value(accumulator)
+
+
+class PandasAggregate(Accumulator):
+    """A pandas function of the user's over all rows of a group, which are kept until its end."""
+
+    skips_null = False
+
+    def __init__(self, wrapper: Any, arguments: Sequence[Expression]) -> None:
+        """Wraps the wrapper that ``udaf`` made."""
+        self._wrapper = wrapper
+        self._types = [argument.type for argument in arguments]
+
+    def create(self) -> list[Any]:
+        """Return no rows."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Keep the arguments of a row."""
+        accumulator.append(values)
+        return accumulator
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Forget the arguments of a row."""
+        accumulator.remove(values)
+        return accumulator
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Keep the rows of both."""
+        return [*accumulator, *other]
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Call the function with a Series, or a DataFrame of rows, for each argument."""
+        from penstock.table.arrow_types import arrow_array
+        from penstock.taskexecutor.operators.relational.python_calls import pandas_column
+
+        columns = [
+            pandas_column(arrow_array([row[i] for row in accumulator], kind))
+            for i, kind in enumerate(self._types)
+        ]
+        function = self._wrapper.function
+        if hasattr(function, "create_accumulator"):
+            made = function.create_accumulator()
+            function.accumulate(made, *columns)
+            return function.get_value(made)
+        return function(*columns)
+
+
+def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+    """Return how the accumulators of a call change.
+
+    Args:
+        call: The call.
+        may_retract: Whether rows may be taken back.
+
+    Raises:
+        TableException: The function cannot be used here.
+    """
+    made = _plain_accumulator(call, may_retract=may_retract)
+    if call.is_distinct and call.function not in ("MIN", "MAX"):
+        return Distinct(made)
+    return made
+
+
+def _plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+    name, kind = call.function, call.type
+    if not isinstance(name, str):
+        if name.func_type == "pandas":
+            return PandasAggregate(name, call.arguments)
+        return PythonAggregate(name.function)
+    match name:
+        case "COUNT":
+            return Count()
+        case "SUM":
+            return Sum(kind)
+        case "$SUM0":
+            return Sum(kind, is_zero_without_rows=True)
+        case "AVG":
+            return Average(kind)
+        case "MIN" | "MAX":
+            is_max = name == "MAX"
+            return RetractableExtreme(is_max) if may_retract else Extreme(is_max)
+        case "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
+            return Variance(
+                kind, is_sample=name.endswith("SAMP"), is_root=name.startswith("STDDEV")
+            )
+        case "SINGLE_VALUE":
+            return SingleValue()
+        case "COLLECT":
+            return Collected()
+        case "ARRAY_AGG":
+            return ArrayAggregate()
+        case "LISTAGG":
+            return ListAggregate(call.options[0] if call.options else ",")
+        case "FIRST_VALUE" | "LAST_VALUE":
+            is_last = name == "LAST_VALUE"
+            return RetractableFirstOrLast(is_last) if may_retract else FirstOrLast(is_last)
+        case "JSON_ARRAYAGG":
+            return JsonArrayAggregate(keeps_null=call.options == ("NULL",))
+        case "JSON_OBJECTAGG":
+            return JsonObjectAggregate(keeps_null=call.options != ("ABSENT",))
+    raise TableException(f"{name} needs OVER")

@@ -1,0 +1,484 @@
+"""Accumulators of aggregate functions: how rows change them, and what they give.
+
+An accumulator is a Python value that keyed state can hold.  ``add`` and ``retract`` return the
+accumulator, which is a new object wherever it is immutable.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table import types
+from penstock.table.errors import TableException
+from penstock.table.functions import type_rules as rules
+
+if TYPE_CHECKING:
+    from penstock.table.types import DataType
+
+_CONTEXT: Final = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
+
+
+class Accumulator:
+    """The changes of the accumulators of one call; arguments are those of a row."""
+
+    #: Whether rows with NULL as their first argument are left out.
+    skips_null = True
+
+    def create(self) -> Any:
+        """Return the accumulator of no rows."""
+        raise NotImplementedError
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Return the accumulator with a row."""
+        raise NotImplementedError
+
+    def retract(self, accumulator: Any, *values: Any) -> Any:
+        """Return the accumulator without a row that was added."""
+        raise NotImplementedError
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Return the accumulator of the rows of both."""
+        raise NotImplementedError
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the value of the aggregate."""
+        raise NotImplementedError
+
+
+class Count(Accumulator):
+    """The number of rows."""
+
+    def create(self) -> int:
+        """Return 0."""
+        return 0
+
+    def add(self, accumulator: int, *values: Any) -> int:
+        """Count a row."""
+        del values
+        return accumulator + 1
+
+    def retract(self, accumulator: int, *values: Any) -> int:
+        """Take a row back."""
+        del values
+        return accumulator - 1
+
+    def merge(self, accumulator: int, other: int) -> int:
+        """Return the sum."""
+        return accumulator + other
+
+    def result(self, accumulator: int) -> int:
+        """Return the number."""
+        return accumulator
+
+
+class Sum(Accumulator):
+    """The sum; integers wrap around, a DECIMAL that does not fit is NULL."""
+
+    def __init__(self, data_type: DataType, *, is_zero_without_rows: bool = False) -> None:
+        """Creates it for a type of results."""
+        self._bound = rules.BOUNDS.get(type(data_type))  # type: ignore[arg-type]
+        self._is_decimal = isinstance(data_type, types.DecimalType)
+        self._zero = is_zero_without_rows
+
+    def create(self) -> list[Any]:
+        """Return a sum of nothing."""
+        return [0, 0]
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Add a value."""
+        return [self._sum(accumulator[0], values[0]), accumulator[1] + 1]
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Subtract a value."""
+        return [self._sum(accumulator[0], -values[0]), accumulator[1] - 1]
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the sum of both."""
+        return [self._sum(accumulator[0], other[0]), accumulator[1] + other[1]]
+
+    def _sum(self, one: Any, other: Any) -> Any:
+        if self._bound is not None:
+            return (one + other + self._bound) % (2 * self._bound) - self._bound
+        if self._is_decimal:
+            return _CONTEXT.add(decimal.Decimal(one), decimal.Decimal(other))
+        return one + other
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the sum, None of no rows."""
+        return accumulator[0] if accumulator[1] or self._zero else None
+
+
+class Average(Sum):
+    """The mean; of integers it is cut to an integer."""
+
+    def __init__(self, data_type: Any) -> None:
+        """Creates it for a type of results."""
+        super().__init__(data_type)
+        self._bound = None
+        self._is_integer = rules.is_integer(data_type)
+        self._type = data_type
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the mean, None of no rows."""
+        total, count = accumulator
+        if not count:
+            return None
+        if self._is_integer:
+            return abs(total) // count * (1 if total >= 0 else -1)
+        if self._is_decimal:
+            return _CONTEXT.divide(decimal.Decimal(total), count)
+        return total / count
+
+
+class SingleValue(Accumulator):
+    """The value of a subquery, which must have one row at most."""
+
+    skips_null = False
+
+    def create(self) -> list[Any]:
+        """Return no values."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Keep the value."""
+        return [*accumulator, values[0]]
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take a value out."""
+        kept = list(accumulator)
+        if values[0] in kept:
+            kept.remove(values[0])
+        return kept
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the value, None of no rows.
+
+        Raises:
+            TableException: There are several.
+        """
+        if len(accumulator) > 1:
+            raise TableException("SingleValueAggFunction received more than one element.")
+        return accumulator[0] if accumulator else None
+
+
+class Extreme(Accumulator):
+    """The smallest or greatest value of rows that are not taken back."""
+
+    def __init__(self, is_max: bool) -> None:
+        """Creates it."""
+        self._is_max = is_max
+
+    def create(self) -> Any:
+        """Return None."""
+        return None
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Compare with a value."""
+        value = values[0]
+        if accumulator is None:
+            return value
+        is_better = value > accumulator if self._is_max else value < accumulator
+        return value if is_better else accumulator
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Return the better of both."""
+        return accumulator if other is None else self.add(accumulator, other)
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the value."""
+        return accumulator
+
+
+class _Counted(Accumulator):
+    """Keeps each value with the number of its rows."""
+
+    def create(self) -> dict[Any, int]:
+        """Return no values."""
+        return {}
+
+    def add(self, accumulator: dict[Any, int], *values: Any) -> dict[Any, int]:
+        """Count a value."""
+        return self._changed(accumulator, hashable(values[0]), 1)
+
+    def retract(self, accumulator: dict[Any, int], *values: Any) -> dict[Any, int]:
+        """Take a value back."""
+        return self._changed(accumulator, hashable(values[0]), -1)
+
+    def merge(self, accumulator: dict[Any, int], other: dict[Any, int]) -> dict[Any, int]:
+        """Count the values of both."""
+        for value, count in other.items():
+            accumulator = self._changed(accumulator, value, count)
+        return accumulator
+
+    @staticmethod
+    def _changed(accumulator: dict[Any, int], value: Any, by: int) -> dict[Any, int]:
+        count = accumulator.get(value, 0) + by
+        changed = dict(accumulator) if len(accumulator) < 8 else accumulator
+        if count:
+            changed[value] = count
+        else:
+            changed.pop(value, None)
+        return changed
+
+
+class RetractableExtreme(_Counted):
+    """The smallest or greatest value, of rows that may be taken back."""
+
+    def __init__(self, is_max: bool) -> None:
+        """Creates it."""
+        self._is_max = is_max
+
+    def result(self, accumulator: dict[Any, int]) -> Any:
+        """Return the value, None of no rows."""
+        present = [value for value, count in accumulator.items() if count > 0]
+        if not present:
+            return None
+        return max(present) if self._is_max else min(present)
+
+
+class Collected(_Counted):
+    """COLLECT: a multiset."""
+
+    def result(self, accumulator: dict[Any, int]) -> Any:
+        """Return values and counts, None of no rows."""
+        return dict(accumulator) or None
+
+
+class Variance(Accumulator):
+    """Variance and standard deviation, of the population or of a sample."""
+
+    def __init__(self, data_type: DataType, *, is_sample: bool, is_root: bool) -> None:
+        """Creates it for a type of results."""
+        self._type = data_type
+        self._is_sample = is_sample
+        self._is_root = is_root
+
+    def create(self) -> list[Any]:
+        """Return sums of nothing."""
+        return [0, 0, 0]
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Add a value and its square."""
+        value, (count, total, squares) = _exact(values[0]), accumulator
+        return [count + 1, total + value, squares + value * value]
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Subtract a value and its square."""
+        value, (count, total, squares) = _exact(values[0]), accumulator
+        return [count - 1, total - value, squares - value * value]
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the sums of both."""
+        return [a + b for a, b in zip(accumulator, other, strict=True)]
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the result, None of too few rows."""
+        count, total, squares = accumulator
+        divisor = count - 1 if self._is_sample else count
+        if divisor <= 0:
+            return None
+        variance = (float(squares) - float(total) * float(total) / count) / divisor
+        variance = max(variance, 0.0)
+        value = math.sqrt(variance) if self._is_root else variance
+        if rules.is_integer(self._type):
+            return int(value)
+        return decimal.Decimal(repr(value)) if self._is_decimal() else value
+
+    def _is_decimal(self) -> bool:
+        return isinstance(self._type, types.DecimalType)
+
+
+def _exact(value: Any) -> Any:
+    return value
+
+
+class FirstOrLast(Accumulator):
+    """FIRST_VALUE and LAST_VALUE in the order of arrival, without NULLs."""
+
+    def __init__(self, is_last: bool) -> None:
+        """Creates it."""
+        self._is_last = is_last
+
+    def create(self) -> list[Any]:
+        """Return no values."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Keep the value if it is the one."""
+        if accumulator and not self._is_last:
+            return accumulator
+        return [values[0]]
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the first or last of both."""
+        if self._is_last:
+            return other or accumulator
+        return accumulator or other
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the value, None of no rows."""
+        return accumulator[0] if accumulator else None
+
+
+class ListAccumulator(Accumulator):
+    """Base of accumulators of all values in the order of arrival."""
+
+    def create(self) -> list[Any]:
+        """Return no values."""
+        return []
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Append a value."""
+        accumulator.append(values[0])
+        return accumulator
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take the first equal value out."""
+        if values[0] in accumulator:
+            accumulator.remove(values[0])
+        return accumulator
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the values of both."""
+        return accumulator + other
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the values, None of none."""
+        return list(accumulator) or None
+
+
+class RetractableFirstOrLast(ListAccumulator):
+    """FIRST_VALUE and LAST_VALUE of rows that may be taken back."""
+
+    def __init__(self, is_last: bool) -> None:
+        """Creates it."""
+        self._is_last = is_last
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the value, None of no rows."""
+        if not accumulator:
+            return None
+        return accumulator[-1 if self._is_last else 0]
+
+
+class ArrayAggregate(ListAccumulator):
+    """ARRAY_AGG, which keeps NULLs."""
+
+    skips_null = False
+
+
+class ListAggregate(ListAccumulator):
+    """LISTAGG."""
+
+    def __init__(self, separator: str) -> None:
+        """Creates it."""
+        self._separator = separator
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the joined texts, None of none."""
+        return self._separator.join(accumulator) if accumulator else None
+
+
+class JsonArrayAggregate(ListAccumulator):
+    """JSON_ARRAYAGG."""
+
+    def __init__(self, *, keeps_null: bool) -> None:
+        """Creates it."""
+        self.skips_null = not keeps_null
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the array as a text."""
+        return json.dumps(
+            [_json_value(v) for v in accumulator], separators=(",", ":"), ensure_ascii=False
+        )
+
+
+class JsonObjectAggregate(ListAccumulator):
+    """JSON_OBJECTAGG."""
+
+    skips_null = False
+
+    def __init__(self, *, keeps_null: bool) -> None:
+        """Creates it."""
+        self._keeps_null = keeps_null
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Append a key and its value."""
+        accumulator.append((values[0], values[1]))
+        return accumulator
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take a key and its value out."""
+        pair = (values[0], values[1])
+        if pair in accumulator:
+            accumulator.remove(pair)
+        return accumulator
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the object as a text."""
+        pairs = {k: _json_value(v) for k, v in accumulator if self._keeps_null or v is not None}
+        return json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
+
+
+class Distinct(Accumulator):
+    """Passes each value on once."""
+
+    def __init__(self, inner: Accumulator) -> None:
+        """Wraps an accumulator."""
+        self._inner = inner
+        self.skips_null = inner.skips_null
+
+    def create(self) -> list[Any]:
+        """Return no values."""
+        return [{}, self._inner.create()]
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Add a value if it is new."""
+        counts, inner = accumulator
+        key = hashable(values)
+        count = counts.get(key, 0)
+        counts[key] = count + 1
+        return [counts, self._inner.add(inner, *values) if count == 0 else inner]
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take a value out when its last row goes."""
+        counts, inner = accumulator
+        key = hashable(values)
+        count = counts.get(key, 0) - 1
+        if count > 0:
+            counts[key] = count
+            return [counts, inner]
+        counts.pop(key, None)
+        return [counts, self._inner.retract(inner, *values)]
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Add the values of the other that are new."""
+        for key, count in other[0].items():
+            for _ in range(count):
+                accumulator = self.add(accumulator, *key)
+        return accumulator
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the inner result."""
+        return self._inner.result(accumulator[1])
+
+
+def hashable(value: Any) -> Any:
+    """Return a value that can be a key: lists and dictionaries become tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(hashable(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((hashable(k), hashable(v)) for k, v in value.items())
+    return value
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat(" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    return value
