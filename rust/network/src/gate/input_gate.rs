@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use penstock_memory::Buffer;
 
-use super::single::{Received, SingleInputGate};
+use super::received::Received;
+use super::single::SingleInputGate;
 use super::union::UnionInputGate;
 use crate::error::Result;
 use crate::sync::Arc;

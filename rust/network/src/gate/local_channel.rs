@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use penstock_memory::DataType;
 
+use super::input_channel::Polled;
 use super::persister::ChannelStatePersister;
-use super::single::{Polled, SingleInputGate};
+use super::single::SingleInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::partition::{

@@ -12,8 +12,9 @@ use penstock_memory::{
 };
 
 use super::credits::{Credits, Due, Occasion};
+use super::input_channel::Polled;
 use super::persister::ChannelStatePersister;
-use super::single::{Polled, SingleInputGate};
+use super::single::SingleInputGate;
 use crate::error::{Error, Result};
 use crate::event;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};

@@ -13,144 +13,16 @@ use std::time::Instant;
 use penstock_memory::{Buffer, DataType, LocalBufferPool};
 
 use super::debloating::Debloating;
+use super::input_channel::InputChannel;
 use super::input_gate::{BufferOrEvent, Next, Wait};
-use super::local_channel::LocalInputChannel;
-use super::remote_channel::RemoteInputChannel;
+use super::received::{Counts, Received};
 use super::union::UnionInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::event::END_OF_CHANNEL_STATE_BYTES;
 use crate::partition::check_task_event;
-use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, Weak};
+use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport, Waiting};
-
-/// A channel of either kind.
-#[derive(Debug)]
-pub(crate) enum InputChannel {
-    /// The producer is in this executor.
-    Local(Arc<LocalInputChannel>),
-    /// The producer is behind a connection.
-    Remote(Arc<RemoteInputChannel>),
-}
-
-impl InputChannel {
-    fn buffers_in_use(&self) -> usize {
-        match self {
-            Self::Local(channel) => channel.buffers_in_use(),
-            Self::Remote(channel) => channel.buffers_in_use(),
-        }
-    }
-
-    fn start_persisting(&self, checkpoint: i64) -> Result<()> {
-        match self {
-            Self::Local(channel) => channel.start_persisting(checkpoint),
-            Self::Remote(channel) => channel.start_persisting(checkpoint),
-        }
-    }
-
-    fn stop_persisting(&self, checkpoint: i64) {
-        match self {
-            Self::Local(channel) => channel.stop_persisting(checkpoint),
-            Self::Remote(channel) => channel.stop_persisting(checkpoint),
-        }
-    }
-
-    fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
-        match self {
-            Self::Local(channel) => channel.take_persisted(),
-            Self::Remote(channel) => channel.take_persisted(),
-        }
-    }
-
-    fn has_priority(&self) -> bool {
-        match self {
-            Self::Local(channel) => channel.has_priority(),
-            Self::Remote(channel) => channel.has_priority(),
-        }
-    }
-
-    fn poll(&self) -> Result<Option<Polled>> {
-        match self {
-            Self::Local(channel) => channel.poll(),
-            Self::Remote(channel) => channel.poll(),
-        }
-    }
-
-    fn prioritize_barrier(&self, checkpoint: i64) -> bool {
-        match self {
-            // What the producer has sent is taken from its own queue, where it times out.
-            Self::Local(_) => false,
-            Self::Remote(channel) => channel.prioritize_barrier(checkpoint),
-        }
-    }
-
-    fn announce_buffer_size(&self, bytes: u32) {
-        match self {
-            Self::Local(channel) => channel.announce_buffer_size(bytes),
-            Self::Remote(channel) => channel.announce_buffer_size(bytes),
-        }
-    }
-}
-
-/// Bytes and buffers that were read, events included, by where their producers are.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes of producers in this executor.
-    pub local_bytes: u64,
-    /// Buffers of producers in this executor.
-    pub local_buffers: u64,
-    /// Bytes that came over connections.
-    pub remote_bytes: u64,
-    /// Buffers that came over connections.
-    pub remote_buffers: u64,
-}
-
-impl std::ops::Add for Received {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            local_bytes: self.local_bytes + other.local_bytes,
-            local_buffers: self.local_buffers + other.local_buffers,
-            remote_bytes: self.remote_bytes + other.remote_bytes,
-            remote_buffers: self.remote_buffers + other.remote_buffers,
-        }
-    }
-}
-
-/// Counts `Received`: the reading thread adds, any thread reads.
-#[derive(Debug, Default)]
-struct Counts {
-    bytes: [AtomicU64; 2],
-    buffers: [AtomicU64; 2],
-}
-
-impl Counts {
-    fn add(&self, is_remote: bool, bytes: usize) {
-        let index = usize::from(is_remote);
-        self.bytes[index].fetch_add(bytes as u64, Ordering::Relaxed);
-        self.buffers[index].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn received(&self) -> Received {
-        let [local_bytes, remote_bytes] = &self.bytes;
-        let [local_buffers, remote_buffers] = &self.buffers;
-        Received {
-            local_bytes: local_bytes.load(Ordering::Relaxed),
-            local_buffers: local_buffers.load(Ordering::Relaxed),
-            remote_bytes: remote_bytes.load(Ordering::Relaxed),
-            remote_buffers: remote_buffers.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// Result of polling a channel.
-#[derive(Debug)]
-pub(crate) struct Polled {
-    pub(crate) buffer: Buffer,
-    /// True if the channel has more right now.
-    pub(crate) more: bool,
-}
 
 /// Barriers for which alone the reader is not woken until all of them have come.
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use super::input_gate::{BufferOrEvent, Next, Wait};
-use super::single::{Received, SingleInputGate, closed};
+use super::received::Received;
+use super::single::{SingleInputGate, closed};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicU8, Mutex, Ordering};
 use crate::transport::Waiting;
