@@ -34,6 +34,7 @@ _CALLED: Final[Mapping[type[OperatorDescriptor], str]] = {
     operators.SinkWriter: "as sinks are",
     operators.SinkCommitter: "as committers are",
     operators.FunctionSource: "as sources are",
+    operators.Transform: "as operators are",
 }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.operators import StreamOperator
+from penstock.datastream.shipping import shipped
+from penstock.graph import operators
 from penstock.graph.job_graph import OperatorConfig
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.registry import create_operator
@@ -31,7 +34,7 @@ class _OperatorTestHarness:
 
     def __init__(
         self,
-        descriptor: OperatorDescriptor,
+        descriptor: OperatorDescriptor | StreamOperator,
         *,
         key_selectors: tuple[Any, ...] = (),
         configuration: Mapping[str, str] | None = None,
@@ -44,7 +47,7 @@ class _OperatorTestHarness:
         """Builds the operator.
 
         Args:
-            descriptor: What the operator does.
+            descriptor: The operator: one of your own, or the description of a built-in one.
             key_selectors: Per input, record → key; empty when nothing is keyed.
             configuration: The job's configuration.
             key_type: Declared type of the key.
@@ -53,8 +56,11 @@ class _OperatorTestHarness:
             max_parallelism: Number of key groups.
             coordinator: Takes what a source sends to its part beside the JobMaster.
         """
+        name = type(descriptor).__name__
+        if isinstance(descriptor, StreamOperator):
+            descriptor = operators.Transform(shipped(descriptor, name))
         self._task = VirtualTask(
-            type(descriptor).__name__,
+            name,
             configuration,
             subtask=subtask,
             parallelism=parallelism,
@@ -65,7 +71,7 @@ class _OperatorTestHarness:
             OperatorConfig(
                 id=bytes(16),
                 uid=None,
-                name=type(descriptor).__name__,
+                name=name,
                 descriptor=descriptor,
                 key_selectors=key_selectors,
                 key_type=key_type,
@@ -199,7 +205,10 @@ class KeyedOneInputStreamOperatorTestHarness(OneInputStreamOperatorTestHarness):
     """Runs an operator with one keyed input."""
 
     def __init__(
-        self, descriptor: OperatorDescriptor, key_selector: Callable[[Any], Any], **options: Any
+        self,
+        descriptor: OperatorDescriptor | StreamOperator,
+        key_selector: Callable[[Any], Any],
+        **options: Any,
     ) -> None:
         """Builds the operator; ``options`` are those of the other harnesses."""
         super().__init__(descriptor, key_selectors=(key_selector,), **options)
@@ -265,7 +274,7 @@ class KeyedTwoInputStreamOperatorTestHarness(TwoInputStreamOperatorTestHarness):
 
     def __init__(
         self,
-        descriptor: OperatorDescriptor,
+        descriptor: OperatorDescriptor | StreamOperator,
         key_selector1: Callable[[Any], Any] | None,
         key_selector2: Callable[[Any], Any] | None,
         **options: Any,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.operators import TwoInputStreamOperator
 
 
 #: By the call that adds an operator: the methods of a function, and if they return any number.
@@ -96,6 +97,31 @@ class ConnectedStreams(MissingMethods):
         check_function(func, CoProcessFunction, "ConnectedStreams.process", or_callable=False)
         return self._two_input(operators.CoProcess, "co_process", "Co-Process", func, output_type)
 
+    def transform(
+        self, name: str, output_type: TypeArgument, operator: TwoInputStreamOperator
+    ) -> DataStream[Any]:
+        """Adds an operator of your own with two inputs (beyond PyFlink).
+
+        Args:
+            name: The name of the operator.
+            output_type: The type of the results; any Python value when None.
+            operator: The operator; each subtask runs a copy.  If both streams are keyed it has
+                keyed state and timers.
+
+        Raises:
+            WrongArgumentError: It is no `TwoInputStreamOperator`.
+            InvalidProgramError: It cannot be pickled, or only one of the streams is keyed.
+        """
+        from penstock.datastream.operators import TwoInputStreamOperator
+
+        where = "ConnectedStreams.transform"
+        check_function(operator, TwoInputStreamOperator, where, or_callable=False)
+        return self._connected(
+            name,
+            operators.Transform(shipped(operator, where)),
+            type_argument(output_type, where),
+        )
+
     def _is_keyed(self) -> bool:
         keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
         if keyed[0] != keyed[1]:
@@ -110,20 +136,31 @@ class ConnectedStreams(MissingMethods):
         func: Any,
         output_type: TypeArgument,
     ) -> DataStream[Any]:
-        self._is_keyed()
-        selector1, key_type1 = self.stream1._keys()
-        selector2, key_type2 = self.stream2._keys()
         called, elements = _RESULTS[method]
         annotation = of_all(
             of_results(func, f"{called}{side}", elements=elements) for side in (1, 2)
         )
+        return self._connected(
+            name, kind(shipped(func, method)), type_argument(output_type, method), annotation
+        )
+
+    def _connected(
+        self,
+        name: str,
+        operator: operators.OperatorDescriptor,
+        output_type: TypeInformation | None,
+        annotation: Annotation = NOTHING,
+    ) -> DataStream[Any]:
+        self._is_keyed()
+        selector1, key_type1 = self.stream1._keys()
+        selector2, key_type2 = self.stream2._keys()
         return add_two_input(
             TwoInputTransformation,
             self.stream1,
             self.stream2,
             name,
-            kind(shipped(func, method)),
-            type_argument(output_type, method),
+            operator,
+            output_type,
             selector1,
             selector2,
             common_key_type(key_type1, key_type2),

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.split import SplitStream
     from penstock.datastream.data_stream.typed_functions import FlatMaps, Maps, Processes
     from penstock.datastream.data_stream.windowed import AllWindowedStream
+    from penstock.datastream.operators import OneInputStreamOperator
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
 
@@ -186,6 +187,27 @@ class DataStream(StreamSettings, Generic[T]):
         """Makes any number of records of each, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
+
+    def transform(
+        self, name: str, output_type: TypeArgument, operator: OneInputStreamOperator
+    ) -> DataStream[Any]:
+        """Adds an operator of your own (beyond PyFlink).
+
+        Args:
+            name: The name of the operator.
+            output_type: The type of the results; any Python value when None.
+            operator: The operator; each subtask runs a copy.  On a keyed stream it has keyed state
+                and timers.
+
+        Raises:
+            WrongArgumentError: It is no `OneInputStreamOperator`.
+            InvalidProgramError: It cannot be pickled.
+        """
+        from penstock.datastream.operators import OneInputStreamOperator
+
+        check_function(operator, OneInputStreamOperator, "transform", or_callable=False)
+        descriptor = operators.Transform(shipped(operator, "transform"))
+        return self._typed_one_input(descriptor, name, type_argument(output_type, "transform"))
 
     def as_records(self, record_class: type[OUT]) -> DataStream[OUT]:
         """Makes instances of a class of rows, dictionaries or tuples (beyond PyFlink).

@@ -48,6 +48,7 @@ from penstock.graph.operators.several_inputs import (
     KeyedCoProcess,
     KeyedMultipleInputProcess,
     MultipleInputProcess,
+    Transform,
 )
 from penstock.graph.operators.sinks import (
     CollectSink,
@@ -125,6 +126,7 @@ __all__ = [
     "SocketTextSource",
     "SourceDescriptor",
     "SplitSource",
+    "Transform",
     "Watermarks",
     "Window",
     "WindowFunctionKind",

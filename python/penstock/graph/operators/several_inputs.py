@@ -65,6 +65,11 @@ class MultipleInputProcess(FunctionDescriptor):
     num_inputs: int
 
 
+@dataclass(frozen=True)
+class Transform(FunctionDescriptor):
+    """An operator of the user's own, with one or two inputs, that may be keyed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KeyedMultipleInputProcess(MultipleInputProcess):
     """A KeyedMultipleInputProcessFunction, of keyed streams."""

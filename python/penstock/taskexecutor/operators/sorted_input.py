@@ -32,6 +32,7 @@ SORTED: Final = (
     operators.KeyedBroadcastProcess,
     operators.IntervalJoin,
     operators.MatchPattern,
+    operators.Transform,
 )
 
 

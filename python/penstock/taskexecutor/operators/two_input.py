@@ -108,7 +108,7 @@ class OperatorInput(Input):
         if operator.combined.update_status(self.number, idle):
             operator.process_watermark(operator.combined.watermark)
         if operator.combined.all_idle != was_idle:
-            operator.output.emit_status(not was_idle)
+            operator.process_status(not was_idle)
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
@@ -154,8 +154,8 @@ class TwoInputOperator(MultipleInputOperator):
         raise NotImplementedError(type(self).__name__ + ".process2")
 
 
-class _CoFunctionOperator(MultipleInputOperator):
-    """Sets the current key before the function, when the inputs are keyed."""
+class KeyedInputsOperator(MultipleInputOperator):
+    """Sets the current key before the function of an input, if the inputs are keyed."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
         numbers = range(len(functions))
@@ -181,7 +181,7 @@ class _CoFunctionOperator(MultipleInputOperator):
         raise NotImplementedError(type(self).__name__ + ".call")
 
 
-class CoMapOperator(_CoFunctionOperator):
+class CoMapOperator(KeyedInputsOperator):
     """One record or none for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
@@ -191,7 +191,7 @@ class CoMapOperator(_CoFunctionOperator):
             self.output.collect(result, timestamp)
 
 
-class CoFlatMapOperator(_CoFunctionOperator):
+class CoFlatMapOperator(KeyedInputsOperator):
     """Any number of records for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
@@ -202,7 +202,7 @@ class CoFlatMapOperator(_CoFunctionOperator):
                 self.output.collect(element, timestamp)
 
 
-class CoProcessOperator(_CoFunctionOperator):
+class CoProcessOperator(KeyedInputsOperator):
     """Any number of records and side outputs for each, and timers on keyed streams."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
