@@ -1,7 +1,12 @@
 """Tables in files of columns: what is written is read again, by partitions and in each format."""
 
+from datetime import UTC, datetime
+
 import pytest
+from penstock.datastream.connectors.file_system import PartitionCommitPolicy
+from penstock.errors import SinkError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.connectors import partition_commits
 from penstock.table.exceptions import ValidationException
 
 
@@ -98,16 +103,109 @@ def test_partitions_are_marked_when_their_files_are_there(tables, tmp_path):
     assert rows_of(tables, "SELECT n, `day` FROM f") == [(1, "mo"), (2, "tu")]
 
 
+class Manifest(PartitionCommitPolicy):
+    """Writes the path and the values of a partition into its folder."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def commit(self, context):
+        """Write them."""
+        context.write_file(self.name, repr(context.partition_spec).encode())
+
+
+def test_partitions_are_committed_by_their_time(tables, tmp_path):
+    """The partition whose time the watermark cannot reach is committed at the end of the input."""
+    declare(
+        tables,
+        "f",
+        tmp_path,
+        "(n INT, `day` STRING, `hour` STRING) PARTITIONED BY (`day`, `hour`)",
+        format="csv",
+        **{
+            "partition.time-extractor.timestamp-pattern": "$day $hour:00:00",
+            "sink.partition-commit.trigger": "partition-time",
+            "sink.partition-commit.delay": "1 h",
+            "sink.partition-commit.policy.kind": "custom,success-file",
+            "sink.partition-commit.policy.class": f"{__name__}.Manifest",
+            "sink.partition-commit.policy.class.parameters": "_manifest",
+        },
+    )
+    tables.execute_sql("INSERT INTO f VALUES (1, '2024-01-02', '10')").wait()
+    folder = tmp_path / "day=2024-01-02" / "hour=10"
+    assert (folder / "_manifest").read_text() == "{'day': '2024-01-02', 'hour': '10'}"
+    assert (folder / "_SUCCESS").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "formatter", "zone", "folder", "time"),
+    [
+        (None, None, "UTC", "d=2024-01-02", "2024-01-02T00:00+00:00"),
+        ("$d $h:00:00", None, "Asia/Tokyo", "d=2024-01-02/h=3", "2024-01-02T03:00+09:00"),
+        ("$d_h", None, "UTC", "d=x/d_h=2024-01-02 10%3A00%3A00", "2024-01-02T10:00+00:00"),
+        ("$d-$h", "yyyyMMdd-HH", "UTC", "d=20240102/h=10", "2024-01-02T10:00+00:00"),
+    ],
+)
+def test_the_time_of_a_partition_is_read_off_its_folder(pattern, formatter, zone, folder, time):
+    given = {key: spec.default for key, spec in partition_commits.OPTIONS.items()} | {
+        "partition.time-extractor.timestamp-pattern": pattern,
+        "partition.time-extractor.timestamp-formatter": formatter,
+        "sink.partition-commit.trigger": "partition-time",
+        "sink.partition-commit.watermark-time-zone": zone,
+        "sink.partition-commit.policy.kind": ("success-file",),
+    }
+    keys = [part.partition("=")[0] for part in folder.split("/")]
+    trigger, _ = partition_commits.partition_commit(given, keys)
+    assert trigger.time_of(folder) == datetime.fromisoformat(time).timestamp() * 1000
+    with pytest.raises(SinkError, match="timestamp-pattern"):
+        trigger.time_of("/".join(f"{key}=__DEFAULT_PARTITION__" for key in keys))
+
+
+class OfFixedTime:
+    """An extractor that knows one time."""
+
+    def extract(self, partition_keys, partition_values):
+        """Return it."""
+        assert (list(partition_keys), list(partition_values)) == (["day"], ["mo"])
+        return datetime(2024, 1, 2, tzinfo=UTC)
+
+
+def test_classes_of_partition_commit_are_imported():
+    given = {key: spec.default for key, spec in partition_commits.OPTIONS.items()} | {
+        "partition.time-extractor.kind": "custom",
+        "partition.time-extractor.class": f"{__name__}:OfFixedTime",
+        "sink.partition-commit.trigger": "partition-time",
+        "sink.partition-commit.policy.kind": ("success-file",),
+    }
+    trigger, _ = partition_commits.partition_commit(given, ["day"])
+    assert trigger.time_of("day=mo") == datetime(2024, 1, 2, tzinfo=UTC).timestamp() * 1000
+    for changed, words in (
+        ({"sink.partition-commit.policy.kind": ("custom",)}, "policy.class' is missing"),
+        ({"partition.time-extractor.class": "org.acme.Times"}, "cannot construct org.acme.Times"),
+        ({"partition.time-extractor.class": "builtins.object"}, "no method extract"),
+        (
+            {
+                "sink.partition-commit.policy.kind": ("custom",),
+                "sink.partition-commit.policy.class": "builtins.object",
+            },
+            "no subclass of",
+        ),
+    ):
+        with pytest.raises(ValidationException, match=words):
+            partition_commits.partition_commit(given | changed, ["day"])
+
+
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("sink.partition-commit.policy.kind", "metastore,success-file", "neither a metastore"),
-        ("sink.partition-commit.trigger", "partition-time", "does not wait for partition-time"),
-        ("sink.partition-commit.delay", "1 h", "without delay"),
+        ("sink.partition-commit.policy.kind", "metastore,success-file", "no metastore"),
+        ("sink.partition-commit.trigger", "event-time", "process-time or partition-time"),
+        ("sink.partition-commit.delay", "soon", "delay"),
+        ("sink.partition-commit.watermark-time-zone", "Mars", "unknown time zone"),
         ("auto-compaction", "true", "enable_compact"),
     ],
 )
-def test_what_partitions_do_not_wait_for_is_told(tables, tmp_path, option, value, words):
+def test_invalid_options_are_told(tables, tmp_path, option, value, words):
     declare(tables, "f", tmp_path, "(n INT)", format="csv", **{option: value})
     with pytest.raises(ValidationException, match=words):
         tables.execute_sql("INSERT INTO f VALUES (1)")

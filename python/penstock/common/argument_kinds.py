@@ -55,6 +55,7 @@ _CLASSES: Final = frozenset(
         "JdbcConnectionOptions",
         "JdbcExecutionOptions",
         "OutputFileConfig",
+        "PartitionCommitTrigger",
         "RollingPolicy",
         "RuntimeExecutionMode",
         "StateTtlConfig.StateVisibility",

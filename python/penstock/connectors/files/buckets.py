@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, SinkError
 
 
 @checks_arguments
@@ -44,11 +45,24 @@ class BucketAssigner:
             InvalidProgramError: The pattern has other letters, or the zone is unknown.
         """
         if timezone_id is not None:
-            try:
-                ZoneInfo(timezone_id)
-            except (KeyError, ValueError, OSError):
-                raise InvalidProgramError(f"unknown time zone {timezone_id!r}") from None
-        return BucketAssigner(_strftime_format(format_str), timezone_id)
+            check_zone(timezone_id)
+        return BucketAssigner(strftime_format(format_str), timezone_id)
+
+    @staticmethod
+    def event_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str = "UTC"
+    ) -> BucketAssigner:
+        """Puts records into a folder named after their timestamps (beyond PyFlink).
+
+        Args:
+            format_str: A pattern, as for `date_time_bucket_assigner`.
+            timezone_id: As "Europe/Berlin".
+
+        Raises:
+            InvalidProgramError: The pattern has other letters, or the zone is unknown.
+        """
+        check_zone(timezone_id)
+        return EventTimeBucketAssigner(strftime_format(format_str), timezone_id)
 
     def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:  # noqa: ARG002
         """Return the folder of a record, relative to the sink's; empty for that itself."""
@@ -67,13 +81,51 @@ class BucketAssigner:
         requires_jvm("BucketAssigner.get_java_object", "use the assigner itself")
 
 
+class EventTimeBucketAssigner(BucketAssigner):
+    """Names folders after the timestamps of records."""
+
+    def get_bucket_id(self, element: Any, timestamp_ms: int) -> str:
+        """Return the folder of a record.
+
+        Args:
+            element: The record.
+            timestamp_ms: Its timestamp, in ms.
+
+        Raises:
+            SinkError: The record has no timestamp.
+        """
+        if timestamp_ms == MIN_LONG_VALUE:
+            raise SinkError(
+                "event_time_bucket_assigner needs records with timestamps: call "
+                "assign_timestamps_and_watermarks before sink_to"
+            )
+        return super().get_bucket_id(element, timestamp_ms)
+
+
+def check_zone(timezone_id: str) -> None:
+    """Refuse an unknown time zone.
+
+    Raises:
+        InvalidProgramError: It is unknown.
+    """
+    try:
+        ZoneInfo(timezone_id)
+    except (KeyError, ValueError, OSError):
+        raise InvalidProgramError(f"unknown time zone {timezone_id!r}") from None
+
+
 _PATTERN = re.compile(r"'[^']*'|y+|M+|d+|H+|m+|s+|[^A-Za-z']+|.")
 _FIELDS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
 }  # fmt: skip
 
 
-def _strftime_format(pattern: str) -> str:
+def strftime_format(pattern: str) -> str:
+    """Return Python's format for Java's pattern of a date.
+
+    Raises:
+        InvalidProgramError: The pattern has unknown letters.
+    """
     parts = []
     for part in _PATTERN.findall(pattern):
         if part in _FIELDS:

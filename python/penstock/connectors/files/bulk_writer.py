@@ -45,9 +45,8 @@ class BulkFileSinkOperator(FileSinkOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
-        del timestamp
         now_ms = self.now()
-        bucket = self.assigner.get_bucket_id(value, now_ms)
+        bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         writer = self._writer(bucket, now_ms)
         try:
             writer.add_element(value)

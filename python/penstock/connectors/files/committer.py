@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.checkpoint_storage.file_systems import FileSystems
-    from penstock.connectors.committer import CommitRequest
+    from penstock.connectors.committer import CommitRequest, CommitterInitContext
     from penstock.connectors.files.part_file import PendingFile
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
@@ -30,36 +30,35 @@ def create_file_committer(
     context: OperatorContext, descriptor: operators.FileCommitter
 ) -> StreamOperator:
     """Commits the pending files of FileSink."""
-    success_file, replaced = descriptor.success_file, descriptor.replaced
-    return CommitterOperator(
-        lambda _: FileCommitter(context.environment.files, success_file, replaced)
-    )
+    replaced = descriptor.replaced
+
+    def create(_: CommitterInitContext) -> FileCommitter:
+        return FileCommitter(context.environment.files, replaced)
+
+    if descriptor.partition_commit is None:
+        return CommitterOperator(create)
+    from penstock.connectors.files.partition_committer import PartitionCommitterOperator
+
+    return PartitionCommitterOperator(context, create, descriptor.partition_commit)
 
 
 class FileCommitter(Committer["PendingFile"]):
     """Renames pending files; one that has its name already is left alone."""
 
-    def __init__(
-        self,
-        files: FileSystems,
-        success_file: str | None = None,
-        replaced: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, files: FileSystems, replaced: Sequence[str] = ()) -> None:
         """Finds the files of stores in ``files``.
 
         Args:
             files: The file systems.
-            success_file: The name of the file that marks a folder whose files have their names.
             replaced: Files that are deleted once others in their folder have their names.
         """
         self._replaced: dict[str, list[str]] = {}
         for path in replaced:
             self._replaced.setdefault(path.rpartition("/")[0], []).append(path)
         self._files = files
-        self._success_file = success_file
 
     def commit(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
-        """Gives the files their names, which are durable afterwards, and marks their folders.
+        """Gives the files their names, which are durable afterwards.
 
         Raises:
             SinkError: A file cannot be renamed, or is not as long as it was.
@@ -69,14 +68,6 @@ class FileCommitter(Committer["PendingFile"]):
         for folder in dict.fromkeys(path.rpartition("/")[0] for path in finals):
             for path in self._replaced.pop(folder, ()):
                 self._files.of(path).delete_file(path)
-            if self._success_file is not None:
-                self._mark(f"{folder}/{self._success_file}")
-
-    def _mark(self, path: str) -> None:
-        try:
-            self._files.of(path).publish(path, b"")
-        except OSError as error:
-            raise SinkError(f"the file sink cannot write {path}: {error}") from error
 
     def _commit_files(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
         folders: set[Path] = set()

@@ -16,10 +16,16 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
+    from penstock.connectors.files.partition_commit import (
+        PartitionCommit,
+        PartitionCommitContext,
+        PartitionCommitPolicy,
+        PartitionCommitTrigger,
+    )
 
 
 class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
@@ -30,13 +36,16 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
     """
 
     def __init__(
-        self, operator: operators.FileSink, compactor: operators.FileCompactor | None = None
+        self,
+        operator: operators.FileSink,
+        compactor: operators.FileCompactor | None = None,
+        partition_commit: PartitionCommit | None = None,
     ) -> None:
         """Makes a sink; use `for_row_format` and `for_bulk_format`."""
         super().__init__(None)
         self._operator = operator
         self._compactor = compactor
-        self._success_file: str | None = None
+        self._partition_commit = partition_commit
         self._replaced: tuple[str, ...] = ()
 
     @staticmethod
@@ -71,17 +80,6 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         """None: the stream is written as it is."""
         return None
 
-    def with_success_files(self, name: str) -> FileSink:
-        """Return a sink that marks the folders of buckets (beyond PyFlink).
-
-        Args:
-            name: The name of the empty file that is put into the folder of a bucket once files in
-                it have their names; it is written again when more files follow.
-        """
-        made = copy(self)
-        made._success_file = name
-        return made
-
     def replacing(self, paths: Sequence[str]) -> FileSink:
         """Return a sink that replaces files (beyond PyFlink).
 
@@ -99,11 +97,15 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     def committer_operator(self) -> operators.FileCommitter:
         """Gives the files their names."""
-        return operators.FileCommitter(self._success_file, self._replaced)
+        return operators.FileCommitter(self._partition_commit, self._replaced)
 
     def compactor_operator(self) -> operators.FileCompactor | None:
         """Puts the files together."""
         return self._compactor
+
+    def has_global_committer(self) -> bool:
+        """Return whether one committer serves all writers: a partition has files of several."""
+        return self._partition_commit is not None
 
     @checks_arguments
     class BaseBuilder(NoJavaMembers):
@@ -118,6 +120,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
             self._output_file_config = OutputFileConfig.builder().build()
             self._compaction: tuple[Any, Any] | None = None
+            self._partition_commit: PartitionCommit | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
             """Sets how often files are checked for age and inactivity, in ms."""
@@ -173,6 +176,29 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             self._compaction = (None, None)
             return self
 
+        def with_partition_commit(
+            self,
+            trigger: PartitionCommitTrigger,
+            *policies: PartitionCommitPolicy | Callable[[PartitionCommitContext], object],
+        ) -> Self:
+            """Commits folders that are complete (beyond PyFlink).
+
+            Args:
+                trigger: When a folder is committed.
+                policies: Actions that commit it, in their order: `PartitionCommitPolicy` objects,
+                    or functions of a `PartitionCommitContext`; without any, a success file.
+
+            Raises:
+                InvalidProgramError: One of the arguments is of another kind.
+            """
+            from penstock.connectors.files import partition_commit
+
+            chosen = policies or (partition_commit.PartitionCommitPolicy.success_file(),)
+            self._partition_commit = partition_commit.PartitionCommit(
+                self._base_path, trigger, tuple(map(partition_commit.policy_of, chosen))
+            )
+            return self
+
         @abstractmethod
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Sets when a new file begins."""
@@ -181,7 +207,13 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             """The sink."""
             operator = self._operator()
             if self._compaction is None:
-                return FileSink(operator)
+                return FileSink(operator, None, self._partition_commit)
+            if self._partition_commit is not None:
+                raise InvalidProgramError(
+                    "with_partition_commit and enable_compact exclude each other: the compactor "
+                    "holds files back after their folder is due; take a rolling policy with larger "
+                    "files instead"
+                )
             strategy, compactor = self._compaction
             return FileSink(
                 operator,
@@ -205,6 +237,9 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
                 part_prefix=self._output_file_config.get_part_prefix(),
                 part_suffix=self._part_suffix(),
                 named_by_subtask=named_by_subtask,
+                commit_trigger=None
+                if self._partition_commit is None
+                else self._partition_commit.trigger,
             )
 
     @checks_arguments

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint_storage.file_systems import is_lasting
 from penstock.common.serialization import Encoder
 from penstock.common.typeinfo import Types
-from penstock.connectors.files.buckets import OnCheckpointRollingPolicy
+from penstock.connectors.files.buckets import EventTimeBucketAssigner, OnCheckpointRollingPolicy
 from penstock.connectors.files.part_folders import folder_of
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import ConfigurationError, FormatError, SinkError
 from penstock.formats.misfit import note_place
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.sinks.element_text import text_of_elements
 from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
 
@@ -58,6 +59,7 @@ class FileSinkOperator(CommittableEmitter):
         self.base_path = descriptor.base_path
         self.folder = folder_of(descriptor.base_path, context.environment)
         self.assigner = descriptor.bucket_assigner
+        self.by_event_time = isinstance(self.assigner, EventTimeBucketAssigner)
         self.policy = descriptor.rolling_policy
         size: int | None = self.policy.part_size_bytes
         self.limit_bytes = min(self.folder.max_part_bytes, sys.maxsize if size is None else size)
@@ -75,6 +77,9 @@ class FileSinkOperator(CommittableEmitter):
         self.state: Any = None
         self.counter_state: Any = None
         self.is_restored = False
+        self.commit_trigger = descriptor.commit_trigger
+        self.watermark = MIN_TIMESTAMP
+        self.is_idle = False
 
     def initialize_state(self, context: StateInitializationContext) -> None:
         """Takes over the files that were open when the checkpoint was taken."""
@@ -122,8 +127,18 @@ class FileSinkOperator(CommittableEmitter):
         """Ends the files that a checkpoint, or the end of the input, ends."""
         always = end_of_input or isinstance(self.policy, OnCheckpointRollingPolicy)
         for bucket, part in list(self.parts.items()):
-            if always or part.size_bytes > self.limit_bytes:
+            if always or part.size_bytes > self.limit_bytes or self._is_due(bucket, part):
                 self._end_part(bucket)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Notes the event time that decides which folders are due."""
+        self.watermark = timestamp
+        super().process_watermark(timestamp)
+
+    def process_status(self, idle: bool) -> None:
+        """Notes whether other writers alone decide which folders are due."""
+        self.is_idle = idle
+        super().process_status(idle)
 
     def prepare_commit(self) -> Iterable[PendingFile]:
         """The files that have ended."""
@@ -165,6 +180,14 @@ class FileSinkOperator(CommittableEmitter):
             held.size_bytes,
         )
         return True
+
+    def _is_due(self, bucket: str, part: PartFile) -> bool:
+        """Return whether the folder of a part is committed with the next checkpoint."""
+        trigger = self.commit_trigger
+        if trigger is None:
+            return False
+        # The watermark of the committer passes an idle writer.
+        return self.is_idle or trigger.is_due(bucket, part.created_ms, self.now(), self.watermark)
 
     def _end_part(self, bucket: str) -> None:
         # One that cannot be ended stays, so that ``close`` gives it up.
@@ -225,9 +248,8 @@ class RowFileSinkOperator(FileSinkOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
-        del timestamp
         now_ms = self.now()
-        bucket = self.assigner.get_bucket_id(value, now_ms)
+        bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         part = self.parts.get(bucket)
         if part is None:
             part = self.parts[bucket] = self._new_part(bucket, now_ms)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
         RollingPolicy,
     )
     from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
+    from penstock.connectors.files.partition_commit import (
+        PartitionCommitContext,
+        PartitionCommitPolicy,
+        PartitionCommitTrigger,
+    )
     from penstock.connectors.files.sink import FileSink
     from penstock.connectors.files.source import (
         FileEnumeratorProvider,
@@ -37,6 +42,9 @@ __all__ = [
     "FileSplitAssignerProvider",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
+    "PartitionCommitContext",
+    "PartitionCommitPolicy",
+    "PartitionCommitTrigger",
     "RollingPolicy",
     "StreamFormat",
     "StreamingFileSink",
@@ -52,6 +60,9 @@ __getattr__, __dir__ = lazy_exports(
         "RollingPolicy": "penstock.connectors.files.buckets",
         "FileCompactor": "penstock.connectors.files.compaction",
         "FileCompactStrategy": "penstock.connectors.files.compaction",
+        "PartitionCommitContext": "penstock.connectors.files.partition_commit",
+        "PartitionCommitPolicy": "penstock.connectors.files.partition_commit",
+        "PartitionCommitTrigger": "penstock.connectors.files.partition_commit",
         "FileSink": "penstock.connectors.files.sink",
         "StreamingFileSink": "penstock.connectors.files.streaming_sink",
         "BulkFormat": "penstock.formats.file_format",

@@ -72,6 +72,8 @@ class FileSink(OperatorDescriptor):
         part_prefix: What names of files begin with.
         part_suffix: What they end with.
         named_by_subtask: Whether the subtask's number stands in them, as in the older form.
+        commit_trigger: The PartitionCommitTrigger of a sink with partition commit: files of folders
+            that are due end with the checkpoint.
     """
 
     base_path: str
@@ -83,6 +85,7 @@ class FileSink(OperatorDescriptor):
     part_prefix: str = "part"
     part_suffix: str = ""
     named_by_subtask: bool = False
+    commit_trigger: Any = None
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,12 @@ class FileCommitter(OperatorDescriptor):
     """Gives the files of a `FileSink` their names.
 
     Attributes:
-        success_file: The name of an empty file that is put into the folder of each bucket once
-            files in it have their names; None for no such file.
+        partition_commit: The PartitionCommit of the sink: what follows once the files of a folder
+            have their names; None for nothing.
         replaced: Files that are deleted once files of the job in the same folder have their names.
     """
 
-    success_file: str | None = None
+    partition_commit: Any = None
     replaced: tuple[str, ...] = ()
 
 

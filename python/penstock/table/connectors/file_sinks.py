@@ -15,10 +15,11 @@ from penstock.errors import InvalidProgramError
 from penstock.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import INSERT_ONLY, TableSink, stream_of
+from penstock.table.connectors.partition_commits import partition_commit
 from penstock.table.connectors.printing import value_text
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.avro_types import AvroMapping, is_legacy
-from penstock.table.options import boolean, duration_ms
+from penstock.table.options import boolean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,47 +34,6 @@ def memory_bytes(given: str) -> int:
     """Return a size such as ``128 MB`` in bytes."""
     parsed: int = MemorySizeType().parse(given)
     return parsed
-
-
-def commit_policy(given: str) -> str:
-    """Return the policy of committing partitions.
-
-    Raises:
-        ValueError: It is another one than success files.
-    """
-    if given.strip().lower() != "success-file":
-        raise ValueError(
-            "penstock commits partitions by success-file; there is neither a metastore nor a class "
-            "of Java"
-        )
-    return "success-file"
-
-
-def commit_trigger(given: str) -> str:
-    """Return the trigger of committing partitions.
-
-    Raises:
-        ValueError: It is another one than process-time.
-    """
-    if given.strip().lower() != "process-time":
-        raise ValueError(
-            "penstock commits a partition with each checkpoint that has files of it, which is "
-            "process-time; it does not wait for partition-time"
-        )
-    return "process-time"
-
-
-def commit_delay(given: str) -> int:
-    """Return the delay of committing partitions, which is 0.
-
-    Raises:
-        ValueError: It is longer.
-    """
-    if duration_ms(given) != 0:
-        raise ValueError(
-            "penstock commits a partition with each checkpoint that has files of it, without delay"
-        )
-    return 0
 
 
 def auto_compaction(given: str) -> bool:
@@ -344,11 +304,11 @@ class FilesystemSink(TableSink):
 
         stream = stream_of(transformation, context).flat_map(elements)
         builder = writer.builder(self._path, self._values).with_bucket_assigner(_Folders())
+        commit = partition_commit(self._values, [names[i] for i in partition])
+        if commit is not None:
+            trigger, policies = commit
+            builder = builder.with_partition_commit(trigger, *policies)
         files = builder.build()
-        if partition and self._values["sink.partition-commit.policy.kind"]:
-            files = files.with_success_files(
-                self._values["sink.partition-commit.success-file.name"]
-            )
         if self._overwrites:
             files = files.replacing(_visible_files(Path(self._path)))
         sink = stream.sink_to(files)

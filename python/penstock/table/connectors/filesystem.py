@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.connectors.files.source import FileSource, path_of_files
 from penstock.table import types
-from penstock.table.connectors import file_formats, file_sinks
+from penstock.table.connectors import file_formats, file_sinks, partition_commits
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
@@ -53,10 +53,7 @@ class FilesystemFactory(ConnectorFactory):
         "sink.rolling-policy.inactivity-interval": OptionSpec(duration_ms, 30 * 60_000),
         "sink.rolling-policy.check-interval": OptionSpec(duration_ms, 60_000),
         "sink.shuffle-by-partition.enable": OptionSpec(boolean, False),
-        "sink.partition-commit.trigger": OptionSpec(file_sinks.commit_trigger, "process-time"),
-        "sink.partition-commit.delay": OptionSpec(file_sinks.commit_delay, 0),
-        "sink.partition-commit.policy.kind": OptionSpec(file_sinks.commit_policy),
-        "sink.partition-commit.success-file.name": OptionSpec(text, "_SUCCESS"),
+        **partition_commits.OPTIONS,
         "auto-compaction": OptionSpec(file_sinks.auto_compaction, False),
         "sink.parallelism": SINK_PARALLELISM,
     }

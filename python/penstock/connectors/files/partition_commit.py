@@ -1,0 +1,236 @@
+"""Partition commit: the moment from which readers may rely on a folder of a FileSink.
+
+As in Flink's filesystem connector, a folder is committed when the trigger fires and all of its
+files have their names.  Files that follow later commit their folder again.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.files.buckets import check_zone, strftime_format
+from penstock.errors import InvalidProgramError, SinkError, WrongArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.common.time import Duration, Time
+
+
+@dataclass(frozen=True)
+class PartitionTimes:
+    """Reads the time of a partition off its folder.
+
+    Attributes:
+        pattern: Java's pattern of the folder, for messages.
+        strptime_format: The same for Python.
+        timezone_id: The zone of the times.
+    """
+
+    pattern: str
+    strptime_format: str
+    timezone_id: str
+
+    def __call__(self, partition: str) -> int:
+        """Return the time of a partition, in ms since the epoch.
+
+        Raises:
+            SinkError: The folder does not match the pattern.
+        """
+        try:
+            local = datetime.datetime.strptime(partition, self.strptime_format)
+        except ValueError:
+            raise SinkError(
+                f"the folder {partition!r} does not match the pattern {self.pattern!r} of the "
+                "partition time: pass partition_time the pattern of the bucket assigner"
+            ) from None
+        # An hour that a clock shows twice begins, for a commit, the second time.
+        moment = local.replace(tzinfo=ZoneInfo(self.timezone_id), fold=1)
+        return round(moment.timestamp() * 1000)
+
+
+@checks_arguments
+class PartitionCommitTrigger:
+    """Condition under which a partition is committed; evaluated at each complete checkpoint.
+
+    Attributes:
+        delay_ms: The delay.
+        time_of: Returns the time of a partition in ms; None for processing time.
+    """
+
+    def __init__(self, delay_ms: int, time_of: Callable[[str], int] | None = None) -> None:
+        """Makes a trigger; use the static methods."""
+        self.delay_ms = delay_ms
+        self.time_of = time_of
+
+    @staticmethod
+    def process_time(delay: Duration | Time | None = None) -> PartitionCommitTrigger:
+        """Commits a partition when the machine's time reaches that of its first file plus a delay.
+
+        Args:
+            delay: The delay; none by default, so that each checkpoint with files of a partition
+                commits it.
+
+        Raises:
+            InvalidProgramError: The delay is negative.
+        """
+        return PartitionCommitTrigger(0 if delay is None else _delay_ms(delay, "process_time"))
+
+    @staticmethod
+    def partition_time(
+        time_of_partition: str | Callable[[str], int],
+        delay: Duration | Time,
+        timezone_id: str = "UTC",
+    ) -> PartitionCommitTrigger:
+        """Commits a partition when the watermark reaches the partition's time plus a delay.
+
+        Args:
+            time_of_partition: The pattern of folders, as `BucketAssigner` takes it, or a function
+                that returns the time of a folder in ms since the epoch.
+            delay: The length of a partition, as one hour for folders of hours.
+            timezone_id: The zone of a pattern's times.
+
+        Raises:
+            InvalidProgramError: The pattern has unknown letters, the zone is unknown, or the delay
+                is negative.
+        """
+        if callable(time_of_partition):
+            time_of = time_of_partition
+        else:
+            check_zone(timezone_id)
+            format_str = strftime_format(time_of_partition)
+            time_of = PartitionTimes(time_of_partition, format_str, timezone_id)
+        return PartitionCommitTrigger(_delay_ms(delay, "partition_time"), time_of)
+
+    def is_due(self, partition: str, since_ms: int, now_ms: int, watermark: int) -> bool:
+        """Return whether a partition may be committed.
+
+        Args:
+            partition: Its folder, relative to the sink's.
+            since_ms: The time of its first file, in ms.
+            now_ms: The time of the machine, in ms.
+            watermark: The watermark, in ms.
+        """
+        if self.time_of is None:
+            return now_ms >= since_ms + self.delay_ms
+        return watermark >= self.time_of(partition) + self.delay_ms
+
+
+def _delay_ms(delay: Duration | Time, place: str) -> int:
+    given = delay.to_milliseconds()
+    if given < 0:
+        raise InvalidProgramError(f"{place} takes a delay of at least 0 ms, got {given} ms")
+    return given
+
+
+@dataclass(frozen=True)
+class PartitionCommitContext:
+    """A partition that is committed.
+
+    Attributes:
+        partition: Its folder, relative to the sink's, as ``day=2020-01-31/hour=10``.
+        path: The path or URL of the folder.
+    """
+
+    partition: str
+    path: str
+    _files: FileSystems
+
+    @property
+    def partition_spec(self) -> dict[str, str]:
+        """The values of a partition whose folders are named ``key=value``, in their order."""
+        pairs = [part.partition("=") for part in self.partition.split("/")]
+        return {unquote(key): unquote(value) for key, sign, value in pairs if sign}
+
+    def write_file(self, name: str, data: bytes = b"") -> None:
+        """Put a small file into the folder; it replaces one of the same name.
+
+        Args:
+            name: The name.  Readers of files skip names that begin with a dot or an underscore.
+            data: The content.
+
+        Raises:
+            SinkError: The file cannot be written.
+        """
+        path = f"{self.path}/{name}"
+        try:
+            self._files.of(path).publish(path, data)
+        except OSError as error:
+            raise SinkError(f"the file sink cannot write {path}: {error}") from error
+
+
+class PartitionCommitPolicy:
+    """Action that commits a partition; subclasses have a `commit`."""
+
+    @staticmethod
+    def success_file(name: str = "_SUCCESS") -> PartitionCommitPolicy:
+        """Put an empty file into the folder.
+
+        Raises:
+            InvalidProgramError: The name is empty or contains a slash.
+        """
+        if not name or "/" in name or "\0" in name:
+            raise InvalidProgramError(f"a success file has a name without /, got {name!r}")
+        return _SuccessFile(name)
+
+    def commit(self, context: PartitionCommitContext) -> None:
+        """Commit a partition.
+
+        A partition is committed again if more files follow, or if the job fails before the next
+        checkpoint: the action must be repeatable.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.commit")
+
+
+class _SuccessFile(PartitionCommitPolicy):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def commit(self, context: PartitionCommitContext) -> None:
+        """Write the file."""
+        context.write_file(self._name)
+
+
+class _Callback(PartitionCommitPolicy):
+    def __init__(self, function: Callable[[PartitionCommitContext], object]) -> None:
+        self._function = function
+
+    def commit(self, context: PartitionCommitContext) -> None:
+        """Call the function."""
+        self._function(context)
+
+
+def policy_of(given: Any) -> PartitionCommitPolicy:
+    """Return the policy for a policy or a function of the context.
+
+    Raises:
+        WrongArgumentError: It is neither.
+    """
+    if isinstance(given, PartitionCommitPolicy):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return _Callback(given)
+    raise WrongArgumentError(
+        f"with_partition_commit takes PartitionCommitPolicy objects and functions, got {given!r}"
+    )
+
+
+@dataclass(frozen=True)
+class PartitionCommit:
+    """Partition commit of a sink.
+
+    Attributes:
+        base_path: The folder of the sink.
+        trigger: The condition of a commit.
+        policies: The actions of a commit, in their order.
+    """
+
+    base_path: str
+    trigger: PartitionCommitTrigger
+    policies: tuple[PartitionCommitPolicy, ...]
