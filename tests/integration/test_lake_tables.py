@@ -142,7 +142,7 @@ def test_changes_of_postgres(tables, server):
 @pytest.mark.parametrize(
     ("connector", "words"),
     [
-        ("elasticsearch-7", "no connector for Elasticsearch"),
+        ("elasticsearch-6", "no connector for Elasticsearch 6"),
         ("mongodb", "no connector for MongoDB"),
         ("kinesis-legacy", "no connector for Amazon Kinesis"),
         ("kafkaa", "Cannot discover a connector"),

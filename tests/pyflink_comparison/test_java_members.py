@@ -7,7 +7,7 @@ import pytest
 from pyflink_comparison.pyflink_oracle.java_members import RECORDED
 
 # Classes that cannot be constructed, since penstock lacks what they stand for.
-WITHOUT_COUNTERPART = ("cassandra", "elasticsearch", "kinesis", "pulsar")
+WITHOUT_COUNTERPART = ("cassandra", "kinesis", "pulsar")
 # Classes of PyFlink that nobody constructs: their counterparts have other names, or need none.
 OTHERWISE_NAMED = {
     "ExternalTypeInfo",  # between PyFlink and its Table API

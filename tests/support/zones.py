@@ -33,6 +33,7 @@ OF_OTHER_ZONES = (
     "integration/test_data_frames.py",
     "integration/test_delta.py",
     "integration/test_delta_changes.py",
+    "integration/test_elasticsearch.py",
     "integration/test_formats.py",
     "integration/test_frames.py",
     "integration/test_http_sink.py",

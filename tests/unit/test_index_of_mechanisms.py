@@ -19,6 +19,7 @@ CONNECTORS = {
     "datagen": "generated elements",
     "delta": "Delta Lake",
     "dynamic_kafka": "Kafka, streams over several clusters",
+    "elasticsearch": "Elasticsearch",
     "files": "files, as a source",
     "http": "HTTP, as a source",
     "hybrid": "hybrid sources",

@@ -393,7 +393,7 @@ def to_json(declared: TypeInformation) -> Callable[[Any], Any]:
         def write(value: Any) -> Any:
             return {key: of_value(each) for key, each in value.items()}
     elif isinstance(declared, PickledBytesTypeInfo):
-        write = _any_writer
+        write = plain_json
     elif isinstance(declared, LocalTimeTypeInfo):
         raise InvalidProgramError(f"JSON cannot represent {declared!r}")
     else:
@@ -519,17 +519,18 @@ def _exact_number(value: Any) -> msgspec.Raw:
     return msgspec.Raw(f"{read_decimal(value):f}".encode())
 
 
-def _any_writer(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """Return a value of no declared type as `msgspec.json.encode` takes it; records are objects."""
     if isinstance(value, Row):
-        return {name: _any_writer(each) for name, each in value.as_dict().items()}
+        return {name: plain_json(each) for name, each in value.as_dict().items()}
     if (names := names_in(value)) is not None:
-        return dict(zip(names, map(_any_writer, plain_fields(value, names)), strict=True))
+        return dict(zip(names, map(plain_json, plain_fields(value, names)), strict=True))
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, dict):
-        return {key: _any_writer(each) for key, each in value.items()}
+        return {key: plain_json(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_any_writer(each) for each in value]
+        return [plain_json(each) for each in value]
     return value
 
 

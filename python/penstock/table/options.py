@@ -6,7 +6,12 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.options.value_types import BooleanType, DurationType, IntegerType
+from penstock.common.options.value_types import (
+    BooleanType,
+    DurationType,
+    IntegerType,
+    MemorySizeType,
+)
 from penstock.table.exceptions import ValidationException
 
 if TYPE_CHECKING:
@@ -67,6 +72,16 @@ def duration_ms(given: str) -> int:
         ValueError: The text is malformed.
     """
     parsed: int = DurationType().parse(given)
+    return parsed
+
+
+def memory_bytes(given: str) -> int:
+    """Return a size such as ``128 MB`` in bytes.
+
+    Raises:
+        ValueError: The text is malformed.
+    """
+    parsed: int = MemorySizeType().parse(given)
     return parsed
 
 

@@ -4,6 +4,10 @@ import sys
 
 import pytest
 from penstock.common import SimpleStringSchema, Types
+from penstock.datastream.connectors.elasticsearch import (
+    Elasticsearch7SinkBuilder,
+    ElasticsearchEmitter,
+)
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
@@ -18,6 +22,11 @@ def rabbitmq():
     return made.set_user_name("ann").set_password("secret").build()
 
 
+def elasticsearch():
+    builder = Elasticsearch7SinkBuilder().set_hosts("h:9200")
+    return builder.set_emitter(ElasticsearchEmitter.static_index("users")).build()
+
+
 @pytest.mark.parametrize(
     ("package", "message", "make"),
     [
@@ -25,6 +34,7 @@ def rabbitmq():
         ("paho.mqtt.client", r"paho-mqtt: .*\[mqtt\]", lambda: MqttSource("mqtt://h", "a", "job")),
         ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSource(rabbitmq(), "q", True, TEXT)),
         ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSink(rabbitmq(), "q", TEXT)),
+        ("elastic_transport", r"elastic-transport: .*\[elasticsearch\]", elasticsearch),
         ("redis", r"\[redis\]", lambda: RedisSink("redis://localhost", str)),
         (
             "psycopg",

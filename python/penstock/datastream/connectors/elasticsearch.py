@@ -1,22 +1,24 @@
-"""Elasticsearch: PyFlink's classes wrap a Java library and are refused here."""
+"""Elasticsearch: documents by bulk requests, with PyFlink's names."""
 
 from penstock.connectors.base import DeliveryGuarantee as DeliveryGuarantee
 from penstock.connectors.base import Sink as Sink
-from penstock.datastream.refused import refused_class
+from penstock.connectors.elasticsearch.actions import ElasticsearchEmitter
+from penstock.connectors.elasticsearch.sink import (
+    Elasticsearch6SinkBuilder,
+    Elasticsearch7SinkBuilder,
+    Elasticsearch8SinkBuilder,
+    ElasticsearchSink,
+    FlushBackoffType,
+)
+from penstock.connectors.elasticsearch.sink import (
+    ElasticsearchSinkBuilderBase as ElasticsearchSinkBuilderBase,
+)
 
 __all__ = [
     "Elasticsearch6SinkBuilder",
     "Elasticsearch7SinkBuilder",
+    "Elasticsearch8SinkBuilder",
     "ElasticsearchEmitter",
     "ElasticsearchSink",
     "FlushBackoffType",
 ]
-
-_INSTEAD = "write a SinkFunction with the elasticsearch package"
-
-Elasticsearch6SinkBuilder = refused_class("Elasticsearch6SinkBuilder", _INSTEAD)
-Elasticsearch7SinkBuilder = refused_class("Elasticsearch7SinkBuilder", _INSTEAD)
-ElasticsearchEmitter = refused_class("ElasticsearchEmitter", _INSTEAD)
-ElasticsearchSink = refused_class("ElasticsearchSink", _INSTEAD)
-ElasticsearchSinkBuilderBase = refused_class("ElasticsearchSinkBuilderBase", _INSTEAD)
-FlushBackoffType = refused_class("FlushBackoffType", _INSTEAD)

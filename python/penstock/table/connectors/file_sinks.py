@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from penstock.common.options.value_types import MemorySizeType
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from penstock.connectors.files.buckets import BucketAssigner, RollingPolicy
 from penstock.connectors.files.sink import FileSink
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.formats.row_format import RowFormat
     from penstock.table.types import RowType
-
-
-def memory_bytes(given: str) -> int:
-    """Return a size such as ``128 MB`` in bytes."""
-    parsed: int = MemorySizeType().parse(given)
-    return parsed
 
 
 def auto_compaction(given: str) -> bool:

@@ -19,7 +19,7 @@ from penstock.table.connectors.interfaces import (
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import row_format_class, row_format_names
-from penstock.table.options import OptionSpec, boolean, duration_ms, text
+from penstock.table.options import OptionSpec, boolean, duration_ms, memory_bytes, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class FilesystemFactory(ConnectorFactory):
         "partition.default-name": OptionSpec(text, "__DEFAULT_PARTITION__"),
         "source.monitor-interval": OptionSpec(duration_ms),
         "source.path.regex-pattern": OptionSpec(text),
-        "sink.rolling-policy.file-size": OptionSpec(file_sinks.memory_bytes, 128 << 20),
+        "sink.rolling-policy.file-size": OptionSpec(memory_bytes, 128 << 20),
         "sink.rolling-policy.rollover-interval": OptionSpec(duration_ms, 30 * 60_000),
         "sink.rolling-policy.inactivity-interval": OptionSpec(duration_ms, 30 * 60_000),
         "sink.rolling-policy.check-interval": OptionSpec(duration_ms, 60_000),

@@ -16,6 +16,8 @@ _FACTORIES: Final = {
     "blackhole": "printing.BlackholeFactory",
     "datagen": "datagen.DatagenFactory",
     "delta": "lakes.DeltaFactory",
+    "elasticsearch-7": "elasticsearch.Elasticsearch7Factory",
+    "elasticsearch-8": "elasticsearch.Elasticsearch8Factory",
     "filesystem": "filesystem.FilesystemFactory",
     "iceberg": "lakes.IcebergFactory",
     "jdbc": "jdbc.factory.JdbcFactory",
@@ -28,7 +30,7 @@ _FACTORIES: Final = {
 
 
 _ELSEWHERE: Final = {
-    "elasticsearch": "Elasticsearch",
+    "elasticsearch": "Elasticsearch 6",
     "opensearch": "OpenSearch",
     "mongodb": "MongoDB",
     "kinesis": "Amazon Kinesis",

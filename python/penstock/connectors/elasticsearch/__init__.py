@@ -1,0 +1,1 @@
+"""Elasticsearch: documents by bulk requests."""

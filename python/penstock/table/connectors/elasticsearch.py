@@ -1,0 +1,314 @@
+"""elasticsearch-7 and elasticsearch-8: tables as indices, written by bulk requests."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from penstock.connectors.batching import BatchLimits
+from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter, upsert
+from penstock.connectors.elasticsearch.cluster import Cluster, hosts_of
+from penstock.connectors.elasticsearch.sink import ElasticsearchSink
+from penstock.errors import DependencyError, InvalidProgramError
+from penstock.table import types
+from penstock.table.connectors.batches import rows_of
+from penstock.table.connectors.interfaces import (
+    ALL_KINDS,
+    INSERT_ONLY,
+    SINK_PARALLELISM,
+    ConnectorFactory,
+    TableContext,
+    TableSink,
+    stream_of,
+)
+from penstock.table.exceptions import ValidationException
+from penstock.table.options import (
+    OptionSpec,
+    boolean,
+    choice,
+    duration_ms,
+    memory_bytes,
+    natural,
+    positive,
+    text,
+)
+from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.table_options import LOCAL_TIME_ZONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from penstock.graph.transformations import Transformation
+    from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import RowFormat
+
+#: A part of the option ``index``: a column, or the current time, and the form of a time.
+_PLACEHOLDER: Final = re.compile(r"\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}")
+
+_NOW: Final = ("now()", "NOW()", "now", "current_timestamp", "CURRENT_TIMESTAMP")
+
+_TIMES: Final = (
+    types.DateType,
+    types.TimeType,
+    types.TimestampType,
+    types.LocalZonedTimestampType,
+)
+
+#: The types of columns whose values have no text that could be an id.
+_NO_KEYS: Final = (
+    types.ArrayType,
+    types.BinaryType,
+    types.MapType,
+    types.MultisetType,
+    types.RowType,
+    types.VarBinaryType,
+)
+
+
+class Elasticsearch7Factory(ConnectorFactory):
+    """Creates sinks of indices of Elasticsearch 7."""
+
+    identifier = "elasticsearch-7"
+    options: ClassVar[Mapping[str, OptionSpec]] = {
+        "hosts": OptionSpec(text, is_required=True),
+        "index": OptionSpec(text, is_required=True),
+        "document-id.key-delimiter": OptionSpec(text, "_"),
+        "username": OptionSpec(text),
+        "password": OptionSpec(text),
+        "ssl.certificate-fingerprint": OptionSpec(text),
+        "connection.path-prefix": OptionSpec(text, ""),
+        "connection.request-timeout": OptionSpec(duration_ms),
+        "connection.timeout": OptionSpec(duration_ms, 5_000),
+        "socket.timeout": OptionSpec(duration_ms, 60_000),
+        "sink.delivery-guarantee": OptionSpec(choice("none", "at-least-once"), "at-least-once"),
+        "sink.flush-on-checkpoint": OptionSpec(boolean, True),
+        "sink.bulk-flush.max-actions": OptionSpec(natural, 1000),
+        "sink.bulk-flush.max-size": OptionSpec(memory_bytes, 2 << 20),
+        "sink.bulk-flush.interval": OptionSpec(duration_ms, 1000),
+        "sink.bulk-flush.backoff.strategy": OptionSpec(
+            choice("NONE", "DISABLED", "CONSTANT", "EXPONENTIAL"), "NONE"
+        ),
+        "sink.bulk-flush.backoff.max-retries": OptionSpec(positive, 8),
+        "sink.bulk-flush.backoff.delay": OptionSpec(duration_ms, 50),
+        "sink.parallelism": SINK_PARALLELISM,
+    }
+
+    def sink(self, context: TableContext) -> TableSink:
+        """Return the sink of an index."""
+        named = {"format": "json", **context.options}
+        context = TableContext(**{**vars(context), "options": named})
+        values = self.read_options(context, format_keys=("format",))
+        row_type = context.schema.to_sink_row_data_type()
+        try:
+            cluster = Cluster(
+                hosts_of(re.split(r"\s*;\s*", values["hosts"].strip()), f"Table {context.name}"),
+                values["username"],
+                values["password"],
+                values["connection.path-prefix"],
+                values["connection.timeout"],
+                values["socket.timeout"],
+                values["ssl.certificate-fingerprint"],
+            )
+            emitter = RowEmitter(
+                row_type,
+                self.row_format(context, row_type),
+                _index_of(context, values["index"], row_type),
+                _keys_of(context, row_type),
+                values["document-id.key-delimiter"],
+            )
+            sink = ElasticsearchSink.of(cluster, _limits(values), emitter)
+        except (InvalidProgramError, DependencyError) as error:
+            raise ValidationException(f"Table {context.name}: {error}") from error
+        return ElasticsearchTableSink(
+            self.identifier, sink, emitter.key, values["sink.parallelism"]
+        )
+
+
+class Elasticsearch8Factory(Elasticsearch7Factory):
+    """Creates sinks of indices of Elasticsearch 8, whose bulk requests are the same."""
+
+    identifier = "elasticsearch-8"
+
+
+def _limits(values: Mapping[str, Any]) -> BatchLimits:
+    strategy = values["sink.bulk-flush.backoff.strategy"]
+    guarantee = values["sink.delivery-guarantee"] == "at-least-once"
+    return BatchLimits(
+        values["sink.bulk-flush.max-actions"],
+        values["sink.bulk-flush.max-size"],
+        values["sink.bulk-flush.interval"],
+        0 if strategy in ("NONE", "DISABLED") else values["sink.bulk-flush.backoff.max-retries"],
+        values["sink.bulk-flush.backoff.delay"],
+        strategy == "EXPONENTIAL",
+        guarantee and values["sink.flush-on-checkpoint"],
+    )
+
+
+def _keys_of(context: TableContext, row_type: types.RowType) -> tuple[int, ...]:
+    """Return the positions of the primary key.
+
+    Raises:
+        ValidationException: A column of it has no text.
+    """
+    for name in context.key_names:
+        kind = row_type.field_types()[row_type.field_names().index(name)]
+        if isinstance(kind, _NO_KEYS):
+            raise ValidationException(
+                f"The PRIMARY KEY of table {context.name} has the column '{name}' of type "
+                f"{kind.summary()}, which cannot be part of the id of a document"
+            )
+    return tuple(row_type.field_names().index(name) for name in context.key_names)
+
+
+class IndexPart:
+    """A part of an index's name that depends on the row or on the time.
+
+    Args:
+        position: The position of the column; None for the current time.
+        pattern: The form of a time; None for the value's text.
+        zone: The time zone of the session.
+    """
+
+    def __init__(self, position: int | None, pattern: str | None, zone: str) -> None:
+        self._position = position
+        self._pattern = pattern
+        self._zone = zone
+
+    def __call__(self, row: Sequence[Any]) -> str:
+        """Return the part's text for a row."""
+        from zoneinfo import ZoneInfo
+
+        from penstock.table.functions.time_texts import format_time
+
+        value = (
+            datetime.datetime.now(datetime.UTC) if self._position is None else row[self._position]
+        )
+        if self._pattern is None:
+            return key_text(value)
+        if isinstance(value, datetime.datetime):
+            if value.tzinfo is not None:
+                value = value.astimezone(ZoneInfo(self._zone)).replace(tzinfo=None)
+        elif isinstance(value, datetime.time):
+            value = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
+        elif value is not None:
+            value = datetime.datetime.combine(value, datetime.time())
+        return "null" if value is None else format_time(value, self._pattern)
+
+
+def _index_of(
+    context: TableContext, given: str, row_type: types.RowType
+) -> list[str | Callable[[Sequence[Any]], str]]:
+    """Return the parts of an index's name: texts, and functions of a row.
+
+    Raises:
+        ValidationException: A placeholder names no column, or one of no time with a form.
+    """
+    names = row_type.field_names()
+    zone = context.settings.get(LOCAL_TIME_ZONE, "UTC")
+    parts: list[str | Callable[[Sequence[Any]], str]] = []
+    end = 0
+    for found in _PLACEHOLDER.finditer(given):
+        parts.append(given[end : found.start()])
+        end = found.end()
+        name, pattern = found.groups()
+        if name in _NOW:
+            parts.append(IndexPart(None, pattern or "yyyy_MM_dd", zone))
+            continue
+        if name not in names:
+            raise ValidationException(
+                f"Unknown column '{name}' in 'index'='{given}' of table {context.name}. Its "
+                f"columns are {', '.join(names)}"
+            )
+        position = names.index(name)
+        kind = row_type.field_types()[position]
+        if pattern is not None and not isinstance(kind, _TIMES):
+            raise ValidationException(
+                f"Column '{name}' in 'index'='{given}' of table {context.name} is of type "
+                f"{kind.summary()}: only a date, time or timestamp has the form '{pattern}'"
+            )
+        parts.append(IndexPart(position, pattern, zone))
+    parts.append(given[end:])
+    return [part for part in parts if part != ""]
+
+
+def key_text(value: Any) -> str:
+    """Return a value as text, as Java writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime | datetime.time):
+        text_of = value.isoformat(timespec="auto")
+        return text_of.replace("+00:00", "Z")
+    return "null" if value is None else str(value)
+
+
+class RowEmitter(ElasticsearchEmitter):
+    """Converts record batches to actions.
+
+    Args:
+        row_type: The columns.
+        encoder: The format of documents.
+        index: The parts of the index's name.
+        key: The positions of the primary key; empty for new documents only.
+        delimiter: The text between the columns of a key.
+    """
+
+    def __init__(
+        self,
+        row_type: types.RowType,
+        encoder: RowFormat,
+        index: Sequence[str | Callable[[Sequence[Any]], str]],
+        key: Sequence[int],
+        delimiter: str,
+    ) -> None:
+        super().__init__()
+        self._row_type = row_type
+        self._encoder = encoder
+        self._index = list(index)
+        self.key = tuple(key)
+        self._delimiter = delimiter
+
+    def actions(self, record: Any) -> Iterable[BulkAction]:
+        """Yield an action for each row; old rows of updates are left out."""
+        return self._actions(record)
+
+    def _actions(self, batch: Any) -> Iterator[BulkAction]:
+        for kind, row in rows_of(batch, self._row_type):
+            if kind == UPDATE_BEFORE:
+                continue
+            index = "".join(part if isinstance(part, str) else part(row) for part in self._index)
+            document_id = self._delimiter.join(key_text(row[i]) for i in self.key)
+            if kind == DELETE:
+                yield BulkAction("delete", index, document_id)
+                continue
+            document = self._encoder.encode(kind, row)
+            if self.key:
+                yield upsert(index, document_id, document)
+            else:
+                yield BulkAction("index", index, None, document)
+
+
+class ElasticsearchTableSink(TableSink):
+    """Writes an index.
+
+    Args:
+        name: The name of the operator.
+        sink: The sink, which accepts record batches.
+        key: The positions of the primary key; empty for a table that only gets insertions.
+        parallelism: The number of subtasks; None for that of the query.
+    """
+
+    def __init__(
+        self, name: str, sink: ElasticsearchSink, key: Sequence[int], parallelism: int | None
+    ) -> None:
+        self._name = name
+        self._sink = sink
+        self.upsert_key = tuple(key)
+        self.kinds = ALL_KINDS if key else INSERT_ONLY
+        self.parallelism = parallelism
+
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operator that writes the index."""
+        sink = stream_of(transformation, context).sink_to(self._sink).name(self._name)
+        if self.parallelism is not None:
+            sink.set_parallelism(self.parallelism)
