@@ -212,11 +212,11 @@ def test_properties_of_records_hold_for_results():
     keyed = PipelineTestHarness().source("in", BID).key_by("item")
     plain = ["item", "price", "number"]
     assert keyed.top_n(1, "price", results="final").get_type() == BID
-    assert keyed.top_n(1, "price")._record_type().get_field_names() == plain
-    ranks = keyed.top_n(1, "price", rank="place")._record_type()
+    assert keyed.top_n(1, "price").get_type().get_field_names() == plain
+    ranks = keyed.top_n(1, "price", rank="place").get_type()
     assert ranks.get_field_names() == [*plain, "place"]
     assert keyed.deduplicate().get_type() == BID
-    assert keyed.deduplicate("last")._record_type().get_field_names() == plain
+    assert keyed.deduplicate("last").get_type().get_field_names() == plain
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from penstock.expressions.functions import bound_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from penstock.common.typeinfo import RowTypeInfo
     from penstock.datastream.data_stream.keyed import KeyedStream
     from penstock.datastream.data_stream.stream import DataStream
     from penstock.datastream.functions import RuntimeContext
@@ -65,14 +66,12 @@ def ranked(
     function = TopN(order, results, rank, ttl_config(ttl, "top_n"))
     if results == "final":
         return _same_records(keyed, function, "TopN")
-    stream = keyed.process(function).name("TopN")
     row = type_of_changes(keyed._plain()._record_type())
     if row is not None and rank is not None:
         row = Types.ROW_NAMED(
             [*row.get_field_names(), rank], [*row.get_field_types(), Types.LONG()]
         )
-    stream.transformation.annotated_type = row
-    return stream
+    return _changes(keyed, function, "TopN", row)
 
 
 def deduplicated(
@@ -86,8 +85,18 @@ def deduplicated(
         return _same_records(keyed, First(config), "Deduplicate")
     if results == "final":
         return _same_records(keyed, Last(results, config), "Deduplicate")
-    stream = keyed.process(Last(results, config)).name("Deduplicate")
-    stream.transformation.annotated_type = type_of_changes(keyed._plain()._record_type())
+    row = type_of_changes(keyed._plain()._record_type())
+    return _changes(keyed, Last(results, config), "Deduplicate", row)
+
+
+def _changes(
+    keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str, row: RowTypeInfo | None
+) -> DataStream[Any]:
+    """Return a stream of rows of a type, which is declared if the type of the records is."""
+    if keyed.transformation.output_type is not None:
+        return keyed.process(function, row).name(name)
+    stream = keyed.process(function).name(name)
+    stream.transformation.annotated_type = row
     return stream
 
 
