@@ -11,7 +11,7 @@ WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -132,6 +132,7 @@ bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
 	$(BIN)/python benchmarks/network.py --smoke
 	$(BIN)/python benchmarks/checkpoints.py --smoke
+	$(BIN)/python benchmarks/sorting.py --smoke
 	$(BIN)/python benchmarks/nexmark/run.py --smoke
 
 bench: $(STAMP)  ## the micro benchmarks, measured
@@ -142,6 +143,9 @@ bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost a keyed sum with two million keys
 	$(BIN)/python benchmarks/checkpoints.py
+
+bench-sorting: $(STAMP)  ## the sorting of keyed BATCH inputs: CPU time and peak memory, native and pure
+	$(BIN)/python benchmarks/sorting.py
 
 bench-connectors: $(STAMP) build/kafka/jars  ## what connectors read and write: Kafka, Parquet, CSV
 	$(BIN)/python benchmarks/connectors.py

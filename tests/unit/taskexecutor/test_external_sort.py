@@ -1,6 +1,7 @@
 """BATCH mode sorts keyed inputs within managed memory, and on disk beyond it.
 
-Method: random elements sorted with little memory are compared with Python's own sorting.
+Method: random elements sorted with little memory, by the native sorter and by its twin, are
+compared with what Python sorts.
 """
 
 import random
@@ -13,7 +14,9 @@ from penstock.datastream.functions import BroadcastProcessFunction, KeyedProcess
 from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import IllegalStateError, SerializationError
 from penstock.graph import operators
-from penstock.taskexecutor.operators.external_sort import ExternalSorter
+from penstock.runtime import runtime
+from penstock.taskexecutor.compiled import Input
+from penstock.taskexecutor.operators import external_sort
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
@@ -21,8 +24,37 @@ from penstock.testing import (
 )
 
 
-def sorter(memory_bytes, folder):
-    return ExternalSorter(MemoryManager(memory_bytes), lambda: str(folder))
+def sorters():
+    """The pure sorter, and the native one where its extension is in use."""
+    yield external_sort.ExternalSorter
+    if runtime() == "native":
+        from penstock._native.external_sorter import ExternalSorter
+
+        yield ExternalSorter
+
+
+@pytest.fixture(params=sorters(), ids=lambda kind: kind.__module__.split(".")[1])
+def kind(request):
+    return request.param
+
+
+class Collector(Input):
+    """One input of an operator, whose records go to the group of the current key."""
+
+    def __init__(self, number, groups):
+        self.number = number
+        self.groups = groups
+
+    def process(self, value, timestamp):
+        self.groups[-1].append((timestamp, self.number, value))
+
+
+def drained(under_test):
+    """Return what a sorter emits, by key."""
+    groups = [[]]
+    under_test.drain([Collector(n, groups) for n in range(2)], lambda: groups.append([]))
+    assert groups.pop() == []
+    return groups
 
 
 def elements(count, seed=1):
@@ -35,54 +67,81 @@ def elements(count, seed=1):
 
 
 def expected(given):
-    """By key the elements in the order of time, those of a time as they came."""
+    """Return the elements in the order of keys, then of time; those of a time as they came."""
     groups = {}
     for key, *element in given:
         groups.setdefault(key, []).append(tuple(element))
-    return sorted(sorted(group, key=lambda element: element[0]) for group in groups.values())
+    return [sorted(groups[key], key=lambda element: element[0]) for key in sorted(groups)]
 
 
 @pytest.mark.parametrize(("memory_bytes", "count", "spills"), [
-    (1 << 30, 3000, False), (4 << 20, 8000, True), (0, 8000, True), (0, 10, False),
+    (1 << 30, 3000, False), (4 << 20, 16_000, True), (0, 8000, True), (0, 10, False),
 ])  # fmt: skip
-def test_elements_come_key_by_key_in_the_order_of_time(tmp_path, memory_bytes, count, spills):
+def test_elements_come_key_by_key_in_the_order_of_time(tmp_path, kind, memory_bytes, count, spills):
     keys = network.KeyReader(lambda element: element, -1, str, None)
-    under_test = sorter(memory_bytes, tmp_path)
+    under_test = kind(MemoryManager(memory_bytes), lambda: str(tmp_path))
     for key, *element in (given := elements(count)):
         under_test.add(keys.identity(key), *element)
     assert (under_test.num_runs > 0) is spills
-    found = [[tuple(element) for element in group] for group in under_test.groups()]
-    assert sorted(found) == expected(given)
+    assert drained(under_test) == expected(given)
     under_test.close()
     assert not list(tmp_path.iterdir())
 
 
-def test_many_runs_are_merged_on_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.taskexecutor.operators.external_sort._MOST_RUNS", 3)
-    under_test = sorter(0, tmp_path)
+def test_many_runs_are_merged_on_the_way(tmp_path, kind):
+    under_test = kind(MemoryManager(0), lambda: str(tmp_path), 3)
     for key, *element in (given := elements(12_000)):
         under_test.add(key, *element)
         assert under_test.num_runs <= 3
     assert len(list(tmp_path.rglob("*.channel"))) == under_test.num_runs
-    found = [[tuple(element) for element in group] for group in under_test.groups()]
-    assert sorted(found) == expected(given)
+    assert drained(under_test) == expected(given)
     under_test.close()
 
 
-def test_one_that_is_given_up_leaves_no_files(tmp_path):
+KEYS = [
+    *(-(2**63), -1, 0, 1, 255, 256, 2**40, 2**63 - 1),
+    *("", "a", "a\0", "a\0b", "aaaaaaa", "aaaaaaa\0", "aaaaaaaa", "aaaaaaaab", "é", "\ud800"),
+    *(True, 1.5, None, (1, "x"), 2**63, -(2**70), b"a"),
+]
+
+
+@pytest.mark.parametrize("first", ["a", "aaaaaaaab", 5])
+def test_keys_of_all_kinds_have_one_order_in_memory_and_on_disk(tmp_path, kind, first):
+    """The first keys decide about the prefix that normalised keys leave out."""
+    given = [(first, n, 0, (n, "y" * 500)) for n in range(3000)]
+    given += [(key, -n, 1, repr(key)) for n in range(2) for key in KEYS]
+    under_test = kind(MemoryManager(0), lambda: str(tmp_path))
+    for key, *element in given:
+        under_test.add(network.identity_of(key), *element)
+    assert under_test.num_runs > 0
+    assert drained(under_test) == expected(
+        (external_sort.key_bytes(network.identity_of(key)), *element) for key, *element in given
+    )
+    under_test.close()
+
+
+class Failing(Input):
+    """Gives up at the first record."""
+
+    def process(self, value, timestamp):
+        raise InterruptedError
+
+
+def test_one_that_is_given_up_leaves_no_files(tmp_path, kind):
     memory = MemoryManager(8 << 20)
-    under_test = ExternalSorter(memory, lambda: str(tmp_path))
-    for key, *element in elements(8000):
+    under_test = kind(memory, lambda: str(tmp_path))
+    for key, *element in elements(24_000):
         under_test.add(key, *element)
-    next(iter(next(under_test.groups())))
+    with pytest.raises(InterruptedError):
+        under_test.drain([Failing()] * 2, lambda: None)
     assert list(tmp_path.rglob("*.channel"))
     under_test.close()
     assert not list(tmp_path.iterdir())
     assert memory.available_bytes == 8 << 20
 
 
-def test_failed_writes_are_named(tmp_path):
-    under_test = sorter(0, tmp_path)
+def test_failed_writes_are_named(tmp_path, kind):
+    under_test = kind(MemoryManager(0), lambda: str(tmp_path))
     with pytest.raises((SerializationError, TypeError), match="generator"):
         for n in range(100):
             under_test.add(1, 0, 0, (n for n in range(3)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, Input, StreamOperator
 from penstock.taskexecutor.operators.sorted_input import BoundedInput, KeepingOperator
 
 if TYPE_CHECKING:
@@ -12,6 +12,19 @@ if TYPE_CHECKING:
 
 #: The sorter groups by keys, which there are none of here.
 _NO_KEY: Final = 0
+
+
+class KeptInput(Input):
+    """Receives kept records, each with its timestamp, and passes them on."""
+
+    def __init__(self, target: Input) -> None:
+        """Passes records on to ``target``."""
+        self.target = target
+
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+        """Receives a record with its own timestamp; the other one is its number."""
+        own_timestamp, record = value
+        self.target.process(record, own_timestamp)
 
 
 class ElementInput(BoundedInput):
@@ -78,9 +91,7 @@ class BroadcastFirstOperator(KeepingOperator):
         """All broadcast records have come: gives what was kept, in its order."""
         self.has_all = True
         elements = self.elements
-        for group in self.sorter.groups():
-            for _, _, (timestamp, value) in group:
-                elements.target.process(value, timestamp)
+        self.sorter.drain([KeptInput(elements.target)], lambda: None)
         if elements.kept_watermark > MIN_TIMESTAMP:
             elements.target.process_watermark(elements.kept_watermark)
         if elements.has_ended:

@@ -1,8 +1,13 @@
-"""Sorts records by key and time within managed memory; what exceeds it is sorted on disk.
+"""Sorts records by key and time within managed memory; the rest is sorted on disk.
 
-Records are grouped in memory until no more can be reserved for them.  Then they are written as a
-run: in the order of their keys' bytes, those of a key by time.  In the end the runs and what is in
+Records are kept in memory until no more can be reserved for them.  Then they are written as a run:
+in the order of their keys' bytes, those of a key by time.  In the end the runs and the records in
 memory are merged, so that a key may have more records than fit into memory.
+
+The native sorter (``native/penstock/_native/external_sorter.pyx``) keeps serialised records in
+segments, with an index of normalised keys.  Its twin here groups the records themselves.  Keys are
+in the same order in both: integers, then texts, each in their own order, then other keys by their
+serialised form.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.network import IOManager, key_of
 from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.compiled import LOADED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 #: The size of a reservation.  The first one needs no managed memory: with a few KiB of it, every
@@ -34,9 +41,6 @@ _OBJECTS: Final = 3
 #: About how many bytes a block of a run has.
 _BLOCK_BYTES: Final = 128 << 10
 
-#: Runs that are merged at a time: each has an open file.
-_MOST_RUNS: Final = 64
-
 #: Of a record in a run: the bytes of its key, its time, the number of its input, its value.
 _Record = tuple[bytes, int, int, Any]
 
@@ -44,16 +48,38 @@ _BY_TIME: Final = itemgetter(0)
 _BY_KEY_AND_TIME: Final = itemgetter(0, 1)
 
 
-class ExternalSorter:
-    """Takes records, then gives them key by key."""
+def create_sorter(memory: MemoryManager, temp_directory: Callable[[], str]) -> ExternalSorter:
+    """Create the sorter of the runtime in use; arguments as of `ExternalSorter`."""
+    if LOADED == "native":
+        from penstock._native.external_sorter import ExternalSorter as NativeSorter
 
-    def __init__(self, memory: MemoryManager, temp_directory: Callable[[], str]) -> None:
+        return NativeSorter(memory, temp_directory)
+    return ExternalSorter(memory, temp_directory)
+
+
+def key_bytes(identity: Any) -> bytes:
+    """Return the bytes by which a key is sorted, given its identity in state."""
+    if type(identity) is str:
+        return b"\2" + identity.encode("utf-8", "surrogatepass")
+    if type(identity) is int and -(2**63) <= identity < 2**63:
+        return b"\1" + (identity + 2**63).to_bytes(8, "big")
+    return b"\3" + TypeSerializer[Any]().serialize(key_of(identity))
+
+
+class ExternalSorter:
+    """Takes records, then emits them key by key, each in the order of time."""
+
+    def __init__(
+        self, memory: MemoryManager, temp_directory: Callable[[], str], most_runs: int = 64
+    ) -> None:
         """Starts without records.
 
         Args:
-            memory: What records are kept in, besides a first block.
+            memory: The memory for records, besides a first block.
             temp_directory: Makes the folder of the runs.
+            most_runs: Runs that are merged at a time: each has an open file.
         """
+        self._most_runs = most_runs
         self._memory = memory
         self._temp_directory = temp_directory
         self._groups: dict[Any, list[tuple[int, int, Any]]] = {}
@@ -72,10 +98,10 @@ class ExternalSorter:
         """Takes a record.
 
         Args:
-            identity: What stands for its key.
-            timestamp: Its time.
-            input_number: The input that it came by.
-            value: It.
+            identity: The identity of its key, as a ``KeyReader`` returns it.
+            timestamp: Its time, in ms.
+            input_number: The input by which it arrived.
+            value: The record.
 
         Raises:
             OSError: The disk does not take it.
@@ -94,20 +120,19 @@ class ExternalSorter:
             if self._used_bytes > self._reserved_bytes:
                 self._grow()
 
-    def groups(self) -> Iterator[Iterable[tuple[int, int, Any]]]:
-        """The records of each key in the order of time: time, number of the input, value.
+    def drain(self, targets: Sequence[Input], end_key: Callable[[], object]) -> None:
+        """Emits all records: key by key, those of a key in the order of time; called once.
 
-        Each is to be read before the next one; to be asked for once.
+        Records of a key and a time are emitted in the order in which they were added.
+
+        Args:
+            targets: The receivers, by the number of the input.
+            end_key: Called after the last record of each key.
         """
-        if not self._runs:
-            while self._groups:
-                # Taken out one by one, so that the memory of a key is free once it is done.
-                group = self._groups.pop(next(iter(self._groups)))
-                group.sort(key=_BY_TIME)
-                yield group
-            return
         for _, records in itertools.groupby(self._merged(), itemgetter(0)):
-            yield (record[1:] for record in records)
+            for _, timestamp, input_number, value in records:
+                targets[input_number].process(value, timestamp)
+            end_key()
 
     def close(self) -> None:
         """Gives back memory and removes files."""
@@ -126,7 +151,7 @@ class ExternalSorter:
         if self._memory.reserve(self, wanted):
             self._reserved_bytes += wanted
             return
-        if len(self._runs) == _MOST_RUNS:
+        if len(self._runs) == self._most_runs:
             merged = self._write(heapq.merge(*self._runs, key=_BY_KEY_AND_TIME))
             for run in self._runs:
                 run.delete()
@@ -142,8 +167,7 @@ class ExternalSorter:
 
     def _sorted(self) -> Iterator[_Record]:
         """Yield the records in memory in order, and release them."""
-        encode = TypeSerializer[Any]().serialize
-        keys = [(encode(key_of(identity)), identity) for identity in self._groups]
+        keys = [(key_bytes(identity), identity) for identity in self._groups]
         keys.sort(key=itemgetter(0))
         for key, identity in keys:
             group = self._groups.pop(identity)

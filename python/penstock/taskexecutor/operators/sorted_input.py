@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.graph import operators
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
-from penstock.taskexecutor.operators.external_sort import ExternalSorter
+from penstock.taskexecutor.operators.external_sort import create_sorter
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class KeepingOperator(StreamOperator):
         super().__init__()
         self.inner = inner
         environment = context.environment
-        self.sorter = ExternalSorter(environment.memory, environment.temp_directory)
+        self.sorter = create_sorter(environment.memory, environment.temp_directory)
 
     def setup(self, context: Any, output: Output) -> None:
         """Both operators have the same context and output."""
@@ -146,10 +146,6 @@ class SortedInputOperator(KeepingOperator):
 
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""
-        targets = [each.target for each in self.inputs]
-        for group in self.sorter.groups():
-            for timestamp, number, value in group:
-                targets[number].process(value, timestamp)
-            self.context.end_key()
+        self.sorter.drain([each.target for each in self.inputs], self.context.end_key)
         for number in range(self.num_inputs):
             self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)

@@ -1,0 +1,115 @@
+"""Sorting (string, integer) records by key, as BATCH execution does with keyed inputs.
+
+    python benchmarks/sorting.py [--records N] [--keys K] [--managed-mib M] [--smoke]
+
+A process for each sorter: the native one, which keeps serialised records and an index of normalised
+keys in segments, and its pure twin, which keeps the records themselves.  CPU time is that of the
+sorter; memory is the peak of the process beyond its start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from workloads.harness import commit, machine
+
+RESULTS = Path(__file__).parent / "results" / "sorting.json"
+STEP = 10_000
+
+
+def measure(sorter: str, records: int, keys: int, managed_mib: int) -> dict[str, object]:
+    """Sort in this process, and return its CPU time, peak memory and runs."""
+    from penstock.network import KeyReader
+    from penstock.taskexecutor.compiled import Input
+    from penstock.taskexecutor.operators.external_sort import ExternalSorter, create_sorter
+    from penstock.taskexecutor.worker.memory_manager import MemoryManager
+
+    class Counter(Input):
+        """Counts what is emitted."""
+
+        count = 0
+
+        def process(self, value: object, timestamp: int) -> None:
+            """Count a record."""
+            self.count += 1
+
+    chance = random.Random(1)
+    counter, ends = Counter(), [0]
+
+    def end_key() -> None:
+        ends[0] += 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        make = create_sorter if sorter == "native" else ExternalSorter
+        under_test = make(MemoryManager(managed_mib << 20), lambda: folder)
+        read = KeyReader(lambda record: record[0], 0, str, None).read
+        start, spent = peak_mib(), 0.0
+        for first in range(0, records, STEP):
+            batch = [(f"key-{chance.randrange(keys):08d}", n) for n in range(first, first + STEP)]
+            began = time.process_time()
+            for record in batch:
+                under_test.add(read(record), record[1], 0, record)
+            spent += time.process_time() - began
+        runs = under_test.num_runs
+        began = time.process_time()
+        under_test.drain([counter], end_key)
+        spent += time.process_time() - began
+        under_test.close()
+    assert counter.count == records
+    return {
+        "cpu_s": round(spent, 2),
+        "peak_mib": peak_mib() - start,
+        "runs": runs,
+        "keys": ends[0],
+    }
+
+
+def peak_mib() -> int:
+    """Return the highest memory of this process so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def main() -> None:
+    """Measure both sorters by turns."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=5_000_000)
+    parser.add_argument("--keys", type=int, default=500_000)
+    parser.add_argument("--managed-mib", type=int, default=2048)
+    parser.add_argument("--smoke", action="store_true", help="few records, no result file")
+    parser.add_argument("--sorter", choices=("native", "pure"), help="measure it in this process")
+    options = parser.parse_args()
+    if options.smoke:
+        options.records, options.keys = 2 * STEP, 1000
+    if options.sorter:
+        found = measure(options.sorter, options.records, options.keys, options.managed_mib)
+        print(json.dumps(found))
+        return
+    arguments = [f"--{name}={getattr(options, name)}" for name in ("records", "keys")]
+    arguments.append(f"--managed-mib={options.managed_mib}")
+    rows = {}
+    for sorter in ("native", "pure"):
+        command = [sys.executable, __file__, *arguments, "--sorter", sorter]
+        rows[sorter] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        print(f"{sorter:8}", rows[sorter], flush=True)
+    for name in ("cpu_s", "peak_mib"):
+        print(f"{name}: pure / native = {rows['pure'][name] / rows['native'][name]:.1f}")
+    if not options.smoke:
+        document = {
+            "machine": machine(),
+            "commit": commit(),
+            "command": "python benchmarks/sorting.py " + " ".join(arguments),
+            "rows": rows,
+        }
+        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

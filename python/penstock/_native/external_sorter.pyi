@@ -1,0 +1,1 @@
+from penstock.taskexecutor.operators.external_sort import ExternalSorter as ExternalSorter
