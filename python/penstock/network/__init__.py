@@ -1,7 +1,10 @@
-"""The data plane: the native one, or its twin in plain Python.
+"""Records between processes through memory segments: the data plane, as a library.
 
-``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  The classes are looked up on
-first access, so importing this package starts and loads nothing::
+`from penstock.network import X` gets the native class and `from penstock.network.pure import X` the
+same one in plain Python, with the same members, signatures, exceptions and results.  The docstrings
+are those of the plain classes.  ``PENSTOCK_RUNTIME=pure`` makes this package choose them, too.
+
+The classes are looked up on first access, so importing this package starts and loads nothing::
 
     from penstock.network import NetworkEnvironment
 
@@ -15,6 +18,20 @@ from typing import TYPE_CHECKING, Any
 from penstock.runtime import load, runtime
 
 if TYPE_CHECKING:
+    from penstock.network.data_type import DataType
+    from penstock.network.element_handler import ElementHandler
+    from penstock.network.events import (
+        CancelCheckpointMarker,
+        CheckpointBarrier,
+        EndOfData,
+        EndOfPartition,
+        EndOfSuperstep,
+        TaskEvent,
+        data_type_of,
+        parse_event,
+        serialize_event,
+    )
+    from penstock.network.identifiers import InputChannelId, PartitionId
     from penstock.network.legacy.readers import BufferReader, MutableRecordReader, RecordReader
     from penstock.network.legacy.spanning import (
         DeserializationResult,
@@ -22,15 +39,29 @@ if TYPE_CHECKING:
         SpanningRecordSerializer,
         SpillingAdaptiveSpanningRecordDeserializer,
     )
-    from penstock.network.pure.channel_selector import make_selector
+    from penstock.network.legacy.task_events import TaskEventDispatcher
+    from penstock.network.pure.channel_selector import ChannelSelector, make_selector
     from penstock.network.pure.environment import NetworkEnvironment
     from penstock.network.pure.framing.deserializer import RecordDeserializer
     from penstock.network.pure.framing.serializer import RecordSerializer
     from penstock.network.pure.gate.input_gate import InputGate
     from penstock.network.pure.input_processor import StreamInputProcessor
-    from penstock.network.pure.memory.io_manager import IOManager
+    from penstock.network.pure.memory.availability import AvailabilityFuture
+    from penstock.network.pure.memory.buffer import Buffer
+    from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferConsumer
+    from penstock.network.pure.memory.file_channel import (
+        BlockChannelReader,
+        BlockChannelWriter,
+        BufferFileReader,
+        BufferFileWriter,
+    )
+    from penstock.network.pure.memory.io_manager import (
+        FileChannelEnumerator,
+        FileChannelId,
+        IOManager,
+    )
     from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
-    from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
+    from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool, PooledSegment
     from penstock.network.pure.memory.segment import MemorySegment
     from penstock.network.pure.partition.result_partition import ResultPartition
     from penstock.network.pure.record_writer import RecordWriter
@@ -43,12 +74,33 @@ if TYPE_CHECKING:
         identity_of,
         key_of,
     )
+    from penstock.taskexecutor.compiled.operator_loop import Input
 
 __all__ = [
+    "AvailabilityFuture",
+    "BlockChannelReader",
+    "BlockChannelWriter",
+    "Buffer",
+    "BufferBuilder",
+    "BufferConsumer",
+    "BufferFileReader",
+    "BufferFileWriter",
     "BufferReader",
+    "CancelCheckpointMarker",
+    "ChannelSelector",
+    "CheckpointBarrier",
+    "DataType",
     "DeserializationResult",
+    "ElementHandler",
+    "EndOfData",
+    "EndOfPartition",
+    "EndOfSuperstep",
     "ExactType",
+    "FileChannelEnumerator",
+    "FileChannelId",
     "IOManager",
+    "Input",
+    "InputChannelId",
     "InputGate",
     "KeyConversion",
     "KeyReader",
@@ -57,6 +109,8 @@ __all__ = [
     "MutableRecordReader",
     "NetworkBufferPool",
     "NetworkEnvironment",
+    "PartitionId",
+    "PooledSegment",
     "RecordDeserializer",
     "RecordReader",
     "RecordSerializer",
@@ -66,13 +120,18 @@ __all__ = [
     "SpanningRecordSerializer",
     "SpillingAdaptiveSpanningRecordDeserializer",
     "StreamInputProcessor",
+    "TaskEvent",
+    "TaskEventDispatcher",
     "codec_for",
+    "data_type_of",
     "identity_of",
     "key_hash",
     "key_of",
     "load",
     "make_selector",
+    "parse_event",
     "runtime",
+    "serialize_event",
 ]
 
 

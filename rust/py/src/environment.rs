@@ -57,7 +57,13 @@ impl NetworkEnvironment {
         compression_codec = "none",
         temp_directories = Vec::new(),
         spill_threshold_bytes = 5 << 20,
-    ))]
+    ), text_signature = "(*, executor_id, token, bind_host='127.0.0.1', num_segments=2048, \
+        segment_size=32768, exclusive_buffers_per_channel=2, floating_buffers_per_gate=8, \
+        request_timeout_ms=30000, partition_request_timeout_ms=10000, connect_timeout_ms=120000, \
+        handshake_timeout_ms=10000, same_host_path=True, tls_identity=None, \
+        debloat_target_ms=None, debloat_threshold_percent=25, debloat_samples=20, \
+        min_segment_size=256, starting_segment_size=1024, compression_codec='none', \
+        temp_directories=(), spill_threshold_bytes=5242880)")]
     #[allow(
         clippy::too_many_arguments,
         reason = "they are Python keyword arguments"

@@ -21,7 +21,7 @@ def test_event_buffer():
     """A2: events are unpooled and of an event's type."""
     buffer = event_buffer(b"event", DataType.EVENT_BUFFER)
     assert bytes(buffer.view()) == b"event"
-    segment = buffer.segment
+    segment = buffer._segment
     buffer.recycle()
     assert segment.is_freed
     with pytest.raises(ValueError, match="DATA_BUFFER"):

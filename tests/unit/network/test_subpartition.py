@@ -24,7 +24,7 @@ class Parent:
     def __init__(self):
         self.consumed = []
 
-    def on_consumed_subpartition(self, index):
+    def _on_consumed_subpartition(self, index):
         self.consumed.append(index)
 
 

@@ -6,7 +6,7 @@ reading, task events go to listeners, anything else is an error.  Both runtimes 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 
 from penstock.errors import CorruptStreamError, IllegalStateError, NetworkError
 from penstock.network.data_type import DataType
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
-    from penstock.network.api import InputGate
     from penstock.network.events import Event
     from penstock.network.legacy.task_events import TaskEventListener
+    from penstock.network.pure.gate.input_gate import InputGate
 
 _WAIT_FOREVER = -1
 
@@ -155,13 +155,14 @@ class BufferReader(AbstractReader):
 class AbstractRecordReader(AbstractReader):
     """Splits the buffers of a gate into records, channel by channel."""
 
+    _deserializer_class: ClassVar = SpillingAdaptiveSpanningRecordDeserializer
+
     def __init__(
         self, gate: InputGate, temp_directories: Sequence[str | PathLike[str]] = ()
     ) -> None:
         super().__init__(gate)
         self._deserializers = [
-            SpillingAdaptiveSpanningRecordDeserializer(temp_directories)
-            for _ in range(gate.num_channels)
+            self._deserializer_class(temp_directories) for _ in range(gate.num_channels)
         ]
         self._current: SpillingAdaptiveSpanningRecordDeserializer | None = None
 

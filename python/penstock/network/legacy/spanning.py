@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.errors import IllegalStateError
 from penstock.runtime import load
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from penstock.network.api import RecordDeserializer, RecordSerializer
+    from penstock.network.pure.framing.deserializer import RecordDeserializer
+    from penstock.network.pure.framing.serializer import RecordSerializer
+    from penstock.runtime import Runtime
 
 SPILL_THRESHOLD_BYTES = 5 << 20
 """Longest record that a deserializer gathers in memory."""
@@ -77,8 +79,11 @@ class DeserializationResult(enum.Enum):
 class SpanningRecordSerializer:
     """Writes one record after the other into buffers that the caller provides."""
 
+    _runtime: ClassVar[Runtime | None] = None
+    """The runtime that frames the records; None for the selected one."""
+
     def __init__(self) -> None:
-        self._serializer: RecordSerializer = load("RecordSerializer")()
+        self._serializer: RecordSerializer = load("RecordSerializer", self._runtime)()
         self._target: memoryview | None = None
         self._written = 0
 
@@ -129,12 +134,15 @@ class SpanningRecordSerializer:
 class SpillingAdaptiveSpanningRecordDeserializer:
     """Splits the buffers of one channel into records; long ones are assembled in a file."""
 
+    _runtime: ClassVar[Runtime | None] = None
+    """The runtime that splits the buffers; None for the selected one."""
+
     def __init__(
         self,
         temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
-        self._deserializer: RecordDeserializer = load("RecordDeserializer")(
+        self._deserializer: RecordDeserializer = load("RecordDeserializer", self._runtime)(
             temp_directories, spill_threshold_bytes
         )
         self._records: deque[bytes | memoryview] = deque()

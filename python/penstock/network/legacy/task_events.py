@@ -17,7 +17,7 @@ from penstock.errors import CorruptStreamError, IllegalStateError
 from penstock.network.events import TaskEvent, parse_event
 
 if TYPE_CHECKING:
-    from penstock.network.api import ResultPartition
+    from penstock.network.pure.partition.result_partition import ResultPartition
 
 TaskEventListener = Callable[[TaskEvent], None]
 

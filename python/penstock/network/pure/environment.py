@@ -30,7 +30,6 @@ from penstock.network.pure.wire.messages import PARTITION_ID_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.network import api
     from penstock.network.pure.gate.input_channel import InputChannel
     from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
 
@@ -180,7 +179,7 @@ class NetworkEnvironment:
         return self._pool.available_segments
 
     @property
-    def buffer_pool(self) -> NetworkBufferPool:
+    def _buffer_pool(self) -> NetworkBufferPool:
         """The pool of all segments."""
         return self._pool
 
@@ -314,7 +313,7 @@ class NetworkEnvironment:
     def _start_timer(self, delay: float, call: Callable[[], None]) -> None:
         self._loop.call_later(delay, call)
 
-    def create_union_gate(self, gates: Sequence[api.InputGate]) -> InputGate:
+    def create_union_gate(self, gates: Sequence[InputGate]) -> InputGate:
         """Read several gates of this environment as one.
 
         Raises:
@@ -323,10 +322,10 @@ class NetworkEnvironment:
                 already, or the environment is closed.
         """
         self._check_open()
-        own = [gate for gate in gates if isinstance(gate, InputGate)]
-        if len(own) != len(gates):
-            raise TypeError("a union is made of gates of one runtime")
-        return UnionInputGate(own, self._temp_directories, self._spill_threshold_bytes)
+        for gate in gates:
+            if not isinstance(gate, InputGate):
+                raise TypeError("a union is made of gates of one runtime")
+        return UnionInputGate(gates, self._temp_directories, self._spill_threshold_bytes)
 
     # -- end ------------------------------------------------------------------------------
 
@@ -403,10 +402,3 @@ def _resolve(address: tuple[str, int]) -> tuple[str, int]:
         ) from error
     name = info[0][4]
     return str(name[0]), int(name[1])
-
-
-if TYPE_CHECKING:
-    # The type checker compares the pure classes with the interface here, and the stubs of the
-    # native ones where they are declared.
-    def _conforms(environment: NetworkEnvironment) -> api.NetworkEnvironment:
-        return environment

@@ -68,7 +68,7 @@ class StreamInputProcessor:
     @property
     def idle_ns(self) -> int:
         """Nanoseconds for which reading has waited."""
-        return self.gate.idle_ns
+        return self.gate._idle_ns
 
     def process_next(self, timeout_ms: int) -> int:
         """Process at most one buffer, and events that overtake it between its records.
@@ -82,12 +82,12 @@ class StreamInputProcessor:
             NetworkError: a channel failed.
             CancelTaskError: the gate was closed.
         """
-        kind, channel, data_type, parts = self.gate.next_records(timeout_ms)
+        kind, channel, data_type, parts = self.gate._next_records(timeout_ms)
         if kind == DATA:
             codec, target = self.codecs[channel], self.inputs[channel]
             gate = self.gate
             for index, payload in enumerate(parts):
-                if index and gate.is_urgent:
+                if index and gate._is_urgent:
                     self._overtaken(channel, parts[index:])
                 self._process(payload, channel, codec, target)
             return PROCESSED
@@ -101,7 +101,7 @@ class StreamInputProcessor:
     @property
     def is_urgent(self) -> bool:
         """Return whether `process_urgent` may have something to do."""
-        return self.gate.is_urgent
+        return self.gate._is_urgent
 
     def process_urgent(self) -> bool:
         """Process arrived events that overtake data, and nothing else.
@@ -114,7 +114,7 @@ class StreamInputProcessor:
             CancelTaskError: the gate was closed.
         """
         found = False
-        while (taken := self.gate.next_urgent()) is not None:
+        while (taken := self.gate._next_urgent()) is not None:
             channel, data_type, event = taken
             found = True
             self.bytes_in += len(event)

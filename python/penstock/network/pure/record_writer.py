@@ -29,6 +29,7 @@ class RecordWriter(Output):
     """Writes to one partition; used by the task's thread only.
 
     Attributes:
+        batches: Always None: only the native runtime writes batches of records.
         records_out: Records given to :meth:`collect`.
         records_computed: Always 0: only the native runtime writes records without creating objects.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
@@ -45,12 +46,13 @@ class RecordWriter(Output):
         self.partition = partition
         self.selector = selector
         self.codec = codec
+        self.batches: None = None
         self.num_channels = partition.num_subpartitions
         self.records_out = 0
         self.records_computed = 0
         self.bytes_out = 0
         self.last_watermark = MIN_TIMESTAMP
-        partition.attach(self)
+        partition._attach(self)
 
     def collect(self, value: Any, timestamp: int) -> None:
         """Writes a record to the channel that the selector chooses.
@@ -84,7 +86,7 @@ class RecordWriter(Output):
         if len(out) - 4 > MAX_RECORD_BYTES:
             raise SerializationError(f"a record of more than {MAX_RECORD_BYTES} bytes")
         I32.pack_into(out, 0, len(out) - 4)
-        self.partition.append(channel, out)
+        self.partition._append_framed(channel, out)
         self.records_out += 1
         self.bytes_out += len(out) * self.num_channels if channel == ALL_CHANNELS else len(out)
 
@@ -106,7 +108,7 @@ class RecordWriter(Output):
         for channel in range(self.num_channels):
             payload = encode_internal_watermark(timestamp, channel)
             framed = I32.pack(len(payload)) + payload
-            self.partition.append(channel, framed)
+            self.partition._append_framed(channel, framed)
             self.bytes_out += len(framed)
 
     def emit_latency_marker(
@@ -115,7 +117,7 @@ class RecordWriter(Output):
         """Writes a latency marker to a channel chosen at random."""
         payload = encode_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
         framed = I32.pack(len(payload)) + payload
-        self.partition.append(random.randrange(self.num_channels), framed)
+        self.partition._append_framed(random.randrange(self.num_channels), framed)
         self.bytes_out += len(framed)
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
@@ -141,9 +143,9 @@ class RecordWriter(Output):
     def _broadcast(self, payload: bytes) -> None:
         framed = I32.pack(len(payload)) + payload
         if self.selector.is_broadcast:
-            self.partition.append(ALL_CHANNELS, framed)
+            self.partition._append_framed(ALL_CHANNELS, framed)
         else:
             # Keep the open buffers of the channels: a shared buffer would finish all of them.
             for channel in range(self.num_channels):
-                self.partition.append(channel, framed)
+                self.partition._append_framed(channel, framed)
         self.bytes_out += len(framed) * self.num_channels

@@ -127,7 +127,7 @@ class ExactType:
         """
         self.kind = kind
         self.bits = bits
-        self.limit = 0 if bits in (0, 64) else 1 << bits - 1
+        self._limit = 0 if bits in (0, 64) else 1 << bits - 1
         self.fields = fields
 
     def has(self, value: Any) -> bool:
@@ -136,18 +136,18 @@ class ExactType:
             return False
         if self.kind is tuple:
             items: Any = value
-            return self.has_items(items)
+            return self._has_items(items)
         if self.bits:
             try:
                 number: Any = value
             except OverflowError:  # when compiled, the number has 64 bits
                 return False
-            if self.limit:
-                return bool(-self.limit <= number < self.limit)
+            if self._limit:
+                return bool(-self._limit <= number < self._limit)
             return bool(-0x8000000000000000 <= number <= 0x7FFFFFFFFFFFFFFF)
         return True
 
-    def has_items(self, items: tuple[Any, ...]) -> bool:
+    def _has_items(self, items: tuple[Any, ...]) -> bool:
         """Return whether a tuple's items are None or certainly of the types of the fields."""
         if len(items) != len(self.fields):
             return False
@@ -174,27 +174,27 @@ class KeyConversion:
             exact: Recognises keys that stay unchanged; None always does.
             convert: Converts any other key, or raises a SerializationError.
         """
-        self.exact = exact
-        self.convert = convert
+        self._exact = exact
+        self._convert = convert
         self.conversions = 0
 
     def __call__(self, key: Any) -> Any:
         """Return the key as one of the declared type."""
-        return self.converted(key)
+        return self._converted(key)
 
-    def converted(self, key: Any) -> Any:
+    def _converted(self, key: Any) -> Any:
         """Return the key as one of the declared type, without the cost of a Python call."""
-        if key is None or self.exact.has(key):
+        if key is None or self._exact.has(key):
             return key
         self.conversions += 1
-        return self.convert(key)
+        return self._convert(key)
 
 
 def converted(convert: Callable[[Any], Any], key: Any) -> Any:
     """Return the converted key."""
     if type(convert) is KeyConversion:
         conversion: KeyConversion = convert
-        return conversion.converted(key)
+        return conversion._converted(key)
     return convert(key)
 
 
@@ -242,10 +242,10 @@ class KeyReader:
                 if type(key) is self.plain or type(key) is self.other:
                     return key
                 return self.identity(key)
-        key = self.taken(value)
+        key = self._taken(value)
         return key if type(key) is self.plain or type(key) is self.other else self.identity(key)
 
-    def taken(self, value: Any) -> Any:
+    def _taken(self, value: Any) -> Any:
         """Return the key of a record as the selector returns it."""
         try:
             if self.attribute is not None:

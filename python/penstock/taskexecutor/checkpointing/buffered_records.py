@@ -23,7 +23,7 @@ class BufferedRecords:
     """
 
     #: Nothing overtakes anything here.
-    is_urgent = False
+    _is_urgent = False
 
     def __init__(self, gate: InputGate, buffer: BarrierBuffer, temp_directory: str) -> None:
         """Reads from ``buffer``, which reads from ``gate``.
@@ -40,11 +40,11 @@ class BufferedRecords:
         ]
 
     @property
-    def idle_ns(self) -> int:
+    def _idle_ns(self) -> int:
         """Nanoseconds for which reading has waited."""
         return self._buffer.idle_ns
 
-    def next_records(self, timeout_ms: int) -> RecordBatch:
+    def _next_records(self, timeout_ms: int) -> RecordBatch:
         """The records that end in the next buffer, or the next event.
 
         Raises:
@@ -65,7 +65,7 @@ class BufferedRecords:
             )
         return EVENT, channel, data_type, [data]
 
-    def next_urgent(self) -> None:
+    def _next_urgent(self) -> None:
         """Nothing overtakes anything here."""
 
     def unconsumed(self, channel: int) -> bytes:

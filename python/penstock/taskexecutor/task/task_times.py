@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping, Sequence
 
-    from penstock.network.api import ResultPartition
+    from penstock.network import ResultPartition
 
 _SECOND_MS: Final = 1000
 _LEAST_WINDOW_NS: Final = 1_000_000_000

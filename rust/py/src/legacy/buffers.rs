@@ -1,4 +1,4 @@
-//! `penstock._core.Buffer`, `BufferBuilder` and `BufferConsumer`, for contract tests.
+//! `penstock._core.Buffer`, `BufferBuilder` and `BufferConsumer`.
 
 mod buffer;
 
@@ -53,6 +53,13 @@ fn buffer_error(py: Python<'_>, error: &BufferError) -> PyErr {
             exception(py, "IllegalStateError", &message)
         }
     }
+}
+
+/// The member of Python's `DataType` for a kind of content.
+fn data_type_object(py: Python<'_>, kind: DataType) -> PyResult<Bound<'_, PyAny>> {
+    py.import("penstock.network.data_type")?
+        .getattr("DataType")?
+        .call1((kind.ordinal(),))
 }
 
 fn position(value: i64) -> PyResult<usize> {
@@ -246,11 +253,18 @@ impl BufferConsumer {
         self.held.with(py, |held| Ok(held.consumer.written_bytes()))
     }
 
-    /// The ordinal of the data type.
+    /// The kind of the content.
     #[getter]
-    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
+    fn data_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let kind = self.held.with(py, |held| Ok(held.consumer.data_type()))?;
+        data_type_object(py, kind)
+    }
+
+    /// Returns whether it carries records.
+    #[getter]
+    fn is_buffer(&self, py: Python<'_>) -> PyResult<bool> {
         self.held
-            .with(py, |held| Ok(held.consumer.data_type() as u8))
+            .with(py, |held| Ok(held.consumer.data_type().is_buffer()))
     }
 
     /// Returns a handle on what was published since the last call, perhaps nothing.

@@ -1,13 +1,15 @@
-//! `penstock._core.MemorySegment`, for contract tests.
+//! `penstock._core.MemorySegment`.
 
 mod scalars;
 
-use std::ptr::NonNull;
+use std::ffi::c_int;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use penstock_memory::{ForeignKind, SegmentError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyEOFError};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PySlice};
@@ -319,6 +321,34 @@ impl MemorySegment {
         part(&view, offset, length)
     }
 
+    /// Exports the bytes of a segment that gives views; they outlive `free`.
+    ///
+    /// # Safety
+    ///
+    /// `view` is null or points to a buffer structure that the caller owns.
+    unsafe fn __getbuffer__(
+        slf: &Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        if view.is_null() {
+            return Err(PyBufferError::new_err(
+                "there is no buffer structure to fill",
+            ));
+        }
+        // SAFETY: `view` points to the caller's structure; a failed export has no object.
+        unsafe { (*view).obj = null_mut() };
+        let check = |segment: &mut penstock_memory::MemorySegment| segment.wrap(0, 0).map(drop);
+        let shared = slf.get().give(py, check, |memory| &memory.view)?;
+        // SAFETY: `view` is the caller's.  The export is that of the shared view, which becomes
+        // the structure's object, keeps the bytes in place and is released in its stead.
+        match unsafe { ffi::PyObject_GetBuffer(shared.as_ptr(), view, flags) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+
     /// Copies `length` bytes at `index` to `target[offset:]`.
     fn get_bytes(
         &self,
@@ -411,11 +441,11 @@ impl MemorySegment {
     fn put_from_input(
         &self,
         py: Python<'_>,
-        input: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
         index: i64,
         length: i64,
     ) -> PyResult<()> {
-        let read = input.call_method1("read", (length,))?;
+        let read = source.call_method1("read", (length,))?;
         let mut bytes = read.extract::<&[u8]>()?;
         self.lock()
             .put_from_input(&mut bytes, position(index), position(length))

@@ -1,4 +1,4 @@
-//! `penstock._core.NetworkBufferPool` and `LocalBufferPool`, for contract tests.
+//! `penstock._core.NetworkBufferPool` and `LocalBufferPool`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -342,7 +342,7 @@ impl LocalBufferPool {
     }
 
     /// Returns a builder or None; `channel` names the subpartition whose quota it counts against.
-    #[pyo3(signature = (channel = -1))]
+    #[pyo3(signature = (channel = -1), text_signature = "($self, channel=-1)")]
     fn request_builder(&self, py: Python<'_>, channel: i64) -> PyResult<Option<BufferBuilder>> {
         let buffer = match self.subpartition(channel)? {
             Some(channel) => self.pool.request_buffer_for(channel),
@@ -353,7 +353,7 @@ impl LocalBufferPool {
     }
 
     /// Returns a builder, waiting for one.
-    #[pyo3(signature = (channel = -1))]
+    #[pyo3(signature = (channel = -1), text_signature = "($self, channel=-1)")]
     fn request_builder_blocking(&self, py: Python<'_>, channel: i64) -> PyResult<BufferBuilder> {
         let channel = self.subpartition(channel)?;
         loop {

@@ -3,14 +3,26 @@
 //! The record path of tasks does not come through here; the readers and writers of the older
 //! interface in `penstock.network` do.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use penstock_network::framing::{self, FramingLimits, LENGTH_BYTES, SpillDirectories};
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::errors::network_error;
+
+/// The bytes of an object: in place if they cannot change meanwhile, else a copy of them.
+fn contents<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Cow::Borrowed(bytes.as_bytes())),
+        Err(_) => Ok(Cow::Owned(
+            PyBuffer::<u8>::get(object)?.to_vec(object.py())?,
+        )),
+    }
+}
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,9 +51,9 @@ impl RecordSerializer {
     }
 
     /// Takes the next record; IllegalStateError while the one before it is pending.
-    fn add_record(&self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
+    fn add_record(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<()> {
         locked(&self.state)
-            .add_record(payload)
+            .add_record(&contents(payload)?)
             .map_err(|error| network_error(py, &error))
     }
 
@@ -65,7 +77,10 @@ pub(crate) struct RecordDeserializer {
 #[pymethods]
 impl RecordDeserializer {
     #[new]
-    #[pyo3(signature = (temp_directories = Vec::new(), spill_threshold_bytes = 5 << 20))]
+    #[pyo3(
+        signature = (temp_directories = Vec::new(), spill_threshold_bytes = 5 << 20),
+        text_signature = "(temp_directories=(), spill_threshold_bytes=5242880)"
+    )]
     fn new(temp_directories: Vec<PathBuf>, spill_threshold_bytes: usize) -> Self {
         let limits = FramingLimits {
             spill_directories: SpillDirectories::new(temp_directories),
@@ -84,7 +99,12 @@ impl RecordDeserializer {
     }
 
     /// Returns the payloads that end in `buffer`; keeps the bytes of one that does not.
-    fn records_of<'py>(&self, py: Python<'py>, buffer: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    fn records_of<'py>(
+        &self,
+        py: Python<'py>,
+        buffer: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let buffer: &[u8] = &contents(buffer)?;
         let records = PyList::empty(py);
         let mut state = locked(&self.state);
         let whole = state

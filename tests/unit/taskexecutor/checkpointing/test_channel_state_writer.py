@@ -28,7 +28,7 @@ class Channels:
         self.capture = ChannelStateWriter([self.gate], lambda channel: self.begun[channel])
 
     def send(self, channel, data):
-        self.producers[channel].append(0, data)
+        self.producers[channel]._append_framed(0, data)
         self.producers[channel].flush_all()
 
     def overtake(self, channel, number):

@@ -118,7 +118,7 @@ class Task:
 
     def write(self, data):
         for partition in self.partitions:
-            partition.append(0, data)
+            partition._append_framed(0, data)
 
     def snapshot(self, number, **fields):
         barrier = CheckpointBarrier(number, fields.pop("timestamp_ms", now_ms()), **fields)
@@ -177,7 +177,7 @@ def in_flight(state, field):
 def test_overtaken_data(task):
     """An edge that allows it is overtaken, the other one gets a barrier that aligns."""
     task.write(b"data")
-    task.producers[0].append(0, b"waiting")
+    task.producers[0]._append_framed(0, b"waiting")
     task.producers[0].flush_all()
     task.snapshot(1, **UNALIGNED)
     assert task.gate.next_buffer(PATIENCE_S * 1000)[2] == b"waiting"
@@ -260,7 +260,7 @@ def test_given_up_while_its_barrier_waits(task, how):
 
 def test_given_up_while_channels_bring_more(task):
     """The stored data is dropped; the next checkpoint starts anew."""
-    task.producers[0].append(0, b"first")
+    task.producers[0]._append_framed(0, b"first")
     task.producers[0].flush_all()
     task.snapshot(1, **UNALIGNED)
     task.gate.next_buffer(PATIENCE_S * 1000)
@@ -278,7 +278,7 @@ def test_the_driver_gives_it_up_while_channels_bring_more(task):
     """Nothing is kept any more: a barrier that never comes would let it grow without end."""
     task.snapshot(1, **UNALIGNED)
     task.coordinator.notify_aborted(1, -1)
-    task.producers[0].append(0, b"later")
+    task.producers[0]._append_framed(0, b"later")
     task.producers[0].flush_all()
     assert task.gate.next_buffer(PATIENCE_S * 1000)[2] == b"later"
     assert task.gate.take_persisted(0) == ([], True)

@@ -52,13 +52,19 @@ class RecordDeserializer:
         """Return whether a record is incomplete."""
         return self._length >= 0 or bool(self._head)
 
-    def records_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:
+    def records_of(self, buffer: bytes | memoryview) -> list[bytes]:
         """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
-
-        Views into ``buffer`` are valid as long as the caller keeps the buffer.
 
         Raises:
             CorruptStreamError: a length is negative.
+            NetworkError: a long record cannot be written to a file.
+        """
+        return [bytes(record) for record in self._views_of(buffer)]
+
+    def _views_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:
+        """Return the payloads as `records_of`, as views if they lie in ``buffer``.
+
+        The views are valid as long as the caller keeps the buffer.
         """
         records: list[bytes | memoryview] = []
         offset = self._continue(buffer, records) if self.has_pending_bytes else 0

@@ -66,7 +66,7 @@ class BufferManager:
 
     def request_exclusive(self, count: int) -> None:
         """Take the exclusive segments; they are credited by the partition request."""
-        segments = self._network_pool.request_unpooled_segments(count)
+        segments = self._network_pool._request_exclusive(count)
         with self._lock:
             self.num_exclusive += count
             self._exclusive.extend(Buffer(segment, self) for segment in segments)
@@ -137,7 +137,7 @@ class BufferManager:
                 if self.available > self._required and self._floating:
                     surplus = self._floating.popleft()
         if released:
-            self._network_pool.recycle_unpooled_segments([segment])
+            self._network_pool._recycle_exclusive([segment])
         elif surplus is not None:
             surplus.recycle()
         else:
@@ -176,4 +176,4 @@ class BufferManager:
             exclusive, self._exclusive = self._exclusive, deque()
         for buffer in floating:
             buffer.recycle()
-        self._network_pool.recycle_unpooled_segments([buffer.segment for buffer in exclusive])
+        self._network_pool._recycle_exclusive([buffer._segment for buffer in exclusive])

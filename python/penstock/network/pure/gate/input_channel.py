@@ -97,7 +97,7 @@ class InputChannel:
             waiting = [buffer.retain() for buffer in data[of_interest.start : of_interest.stop]]
         kept, self._kept = self._kept, []
         for buffer in waiting:
-            kept.append(bytes(buffer.view()))
+            kept.append(bytes(buffer._readable()))
             buffer.recycle()
         return kept, is_complete
 

@@ -47,7 +47,7 @@ class InputGate:
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
         self.num_channels = num_channels
-        self.idle_ns = 0
+        self._idle_ns = 0
         """Nanoseconds for which reading has waited."""
         self._lock = threading.Condition()
         self._woken = False
@@ -84,7 +84,7 @@ class InputGate:
         channel, buffer = taken
         return channel, int(buffer.data_type), _contents(buffer)
 
-    def next_records(self, timeout_ms: int) -> RecordBatch:
+    def _next_records(self, timeout_ms: int) -> RecordBatch:
         """Return the records that end in the next buffer, or the next event.
 
         Raises:
@@ -101,7 +101,7 @@ class InputGate:
             data = _contents(buffer)
             deserializer = self._deserializers[channel]
             if data_type.is_buffer:
-                records = deserializer.records_of(memoryview(data))
+                records = deserializer._views_of(memoryview(data))
                 self._bytes += sum(map(len, records)) + 4 * len(records)
                 return DATA, channel, data_type, records
             # Recovered data may end within a record, which later data completes.
@@ -142,14 +142,14 @@ class InputGate:
         self._gathered.append(channel)
         return True
 
-    def next_urgent(self) -> tuple[int, int, bytes] | None:
+    def _next_urgent(self) -> tuple[int, int, bytes] | None:
         """Return channel, data type and bytes of the next event that overtakes data, or None.
 
         Raises:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        if not self.is_urgent:
+        if not self._is_urgent:
             return None
         with self._lock:
             self._check_open()
@@ -157,9 +157,10 @@ class InputGate:
         if taken is None:
             return None
         channel, buffer = taken
+        data_type = int(buffer.data_type)
         data = _contents(buffer)
         self._bytes += len(data)
-        return channel, int(buffer.data_type), data
+        return channel, data_type, data
 
     def _take(self, deadline: float | None) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer of any channel."""
@@ -184,7 +185,7 @@ class InputGate:
                     return False
                 began = time.monotonic_ns()
                 self._lock.wait(left)
-                self.idle_ns += time.monotonic_ns() - began
+                self._idle_ns += time.monotonic_ns() - began
 
     def _check_open(self) -> None:
         if self._closed:
@@ -266,7 +267,7 @@ class InputGate:
         raise NotImplementedError
 
     @property
-    def is_urgent(self) -> bool:
+    def _is_urgent(self) -> bool:
         """Return whether `_poll_urgent` may return something."""
         raise NotImplementedError
 
@@ -348,7 +349,7 @@ def _deadline(timeout_ms: int) -> float | None:
 def _contents(buffer: AnyBuffer) -> bytes:
     """Copy a buffer and recycle it."""
     try:
-        return bytes(buffer.view())
+        return bytes(buffer._readable())
     finally:
         buffer.recycle()
 
@@ -438,12 +439,12 @@ class SingleInputGate(InputGate):
         return bool(self._ready or self._recovered)
 
     @property
-    def is_urgent(self) -> bool:
+    def _is_urgent(self) -> bool:
         """Return whether a channel with something that overtakes data is queued."""
         return self._num_priority > 0
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
-        while self.is_urgent:
+        while self._is_urgent:
             with self._lock:
                 if not self._num_priority:
                     return None
@@ -529,7 +530,7 @@ class SingleInputGate(InputGate):
         self._kept = [[] for _ in range(self.num_channels)]
         for index, buffer in self._recovered:
             if buffer.data_type.is_buffer:
-                self._kept[index].append(bytes(buffer.view()))
+                self._kept[index].append(bytes(buffer._readable()))
         for channel in self.channels:
             channel.start_persisting(checkpoint_id)
 

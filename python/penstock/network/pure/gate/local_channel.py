@@ -52,7 +52,7 @@ class LocalInputChannel(InputChannel):
 
     def _open(self, partition: ResultPartition) -> None:
         try:
-            view = partition.create_subpartition_view(self.subpartition, self)
+            view = partition._create_subpartition_view(self.subpartition, self)
         except (PartitionNotFoundError, ProducerFailedError, IllegalStateError) as error:
             self.fail(error)
             return
@@ -100,7 +100,7 @@ class LocalInputChannel(InputChannel):
             self._persister.on_arrival(result.buffer, ())
             belongs = self._persister.on_taken(result.buffer)
         if belongs:
-            self._kept.append(bytes(result.buffer.view()))
+            self._kept.append(bytes(result.buffer._readable()))
         return ChannelBuffer(result.buffer, result.next_data_type is not DataType.NONE)
 
     def _raise_released(self, view: AnySubpartitionView) -> None:

@@ -99,7 +99,7 @@ def _count_data(buffers: Iterable[AnyBuffer]) -> int:
 
 def barrier_id(event: AnyBuffer) -> int | None:
     """Return the checkpoint of a serialized barrier; None for another event."""
-    view = event.view()
+    view = event._readable()
     if len(view) < _BARRIER_HEAD.size:
         return None
     kind, checkpoint_id = _BARRIER_HEAD.unpack_from(view)

@@ -70,7 +70,7 @@ class RemoteInputChannel(InputChannel):
             belongs = self._persister.on_taken(buffer)
             more = bool(self._received)
         if belongs:
-            self._kept.append(bytes(buffer.view()))
+            self._kept.append(bytes(buffer._readable()))
         return ChannelBuffer(buffer, more)
 
     def resume_consumption(self) -> None:
@@ -93,7 +93,7 @@ class RemoteInputChannel(InputChannel):
             if buffer is None:
                 return False
             self._received.remove(buffer)
-            buffer.data_type = DataType.PRIORITIZED_EVENT_BUFFER
+            buffer._data_type = DataType.PRIORITIZED_EVENT_BUFFER
             self._received.insert(self._num_priority, buffer)
             self._num_priority += 1
         self._gate.notify_channel_non_empty(self.index, priority=True)
@@ -193,17 +193,19 @@ class RemoteInputChannel(InputChannel):
                 f"no buffer available for channel {self.index}: the producer exceeded its credit"
             )
         try:
-            buffer.data_type = data_type
+            buffer._data_type = data_type
             buffer.size = header.size
         except IndexError as error:
+            capacity = buffer.capacity
             buffer.recycle()
             raise CorruptStreamError(
-                f"buffer of {header.size} bytes for segments of {buffer.capacity}"
+                f"buffer of {header.size} bytes for segments of {capacity}"
             ) from error
         return buffer
 
     def on_buffer(self, buffer: AnyBuffer, sequence_number: int, backlog: int) -> None:
         """Queue a received buffer."""
+        data_type = buffer.data_type  # the reader may recycle the buffer as soon as it is queued
         announcement = self._announcement_of(buffer, sequence_number)
         with self._lock:
             released = self._released
@@ -225,11 +227,10 @@ class RemoteInputChannel(InputChannel):
             if not released:
                 self._fail_order(sequence_number)
             return
-        blocking = buffer.data_type.is_blocking_upstream
-        priority = buffer.data_type.has_priority or announcement is not None
+        priority = data_type.has_priority or announcement is not None
         if was_empty or priority:
             self._gate.notify_channel_non_empty(self.index, priority=priority)
-        if blocking:
+        if data_type.is_blocking_upstream:
             if backlog != 0:
                 self.fail(CorruptStreamError(f"a blocking event with a backlog of {backlog}"))
             elif self.initial_credit == 0 and self.buffers is not None:
@@ -267,5 +268,5 @@ class RemoteInputChannel(InputChannel):
     def _announcement_of(buffer: AnyBuffer, sequence_number: int) -> AnyBuffer | None:
         if not buffer.data_type.requires_announcement:
             return None
-        event = EventAnnouncement(parse_event(buffer.view()), sequence_number)
+        event = EventAnnouncement(parse_event(buffer._readable()), sequence_number)
         return event_buffer(serialize_event(event), DataType.PRIORITIZED_EVENT_BUFFER)

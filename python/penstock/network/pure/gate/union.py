@@ -66,9 +66,9 @@ class UnionInputGate(InputGate):
         gate.recover(channel, buffers)
 
     @property
-    def is_urgent(self) -> bool:
+    def _is_urgent(self) -> bool:
         """Return whether a gate has something that overtakes data."""
-        return any(gate.is_urgent for gate in self._gates)
+        return any(gate._is_urgent for gate in self._gates)
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
         for offset, gate in zip(self._offsets, self._gates, strict=True):

@@ -39,7 +39,7 @@ class AvailabilityFuture:
                 return
         callback()
 
-    def complete(self) -> None:
+    def _complete(self) -> None:
         """Wake the waiters and run the callbacks; a second call does nothing."""
         with self._lock:
             self._event.set()
@@ -60,7 +60,7 @@ class AvailabilityHelper:
     def __init__(self, *, available: bool) -> None:
         self.future = AvailabilityFuture()
         if available:
-            self.future.complete()
+            self.future._complete()
 
     @property
     def is_available(self) -> bool:
@@ -77,5 +77,5 @@ class AvailabilityHelper:
         if self.future.is_done:
             return None
         old, self.future = self.future, AvailabilityFuture()
-        self.future.complete()
+        self.future._complete()
         return old

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from typing import Protocol
+import weakref
+from typing import Protocol, Self
 
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
@@ -27,24 +29,120 @@ class FreeingBufferRecycler:
 
 FREEING_RECYCLER = FreeingBufferRecycler()
 
+_WRITABLE = 1
+"""The flag of an export through which the consumer wants to write (``inspect.BufferFlags``)."""
 
-class Buffer:
+
+class _ViewsInUse:
+    """Views of a buffer's bytes that somebody still holds.
+
+    Each view, and whatever is made of it, keeps an exporter of its own alive.  Asking which of them
+    are left, instead of being called by the garbage collector, needs no lock.
+    """
+
+    __slots__ = ("_exporters",)
+
+    def __init__(self) -> None:
+        self._exporters: list[weakref.ref[ctypes.Array[ctypes.c_ubyte]]] = []
+
+    def add(self, view: memoryview) -> memoryview:
+        """Return a read-only view of the same bytes and count it."""
+        self._exporters = [exporter for exporter in self._exporters if exporter() is not None]
+        exporter = (ctypes.c_ubyte * len(view)).from_buffer(view)
+        self._exporters.append(weakref.ref(exporter))
+        return memoryview(exporter).cast("B").toreadonly()
+
+    def __len__(self) -> int:
+        return sum(exporter() is not None for exporter in self._exporters)
+
+
+class _Counted:
+    """A count of references, which starts at 1, and the views of the bytes that it keeps."""
+
+    __slots__ = ("_lock", "_references", "_views")
+
+    def __init__(self) -> None:
+        self._references = 1
+        self._views = _ViewsInUse()
+        self._lock = threading.Lock()
+
+    @property
+    def references(self) -> int:
+        """Number of references held."""
+        return self._references
+
+    @property
+    def is_recycled(self) -> bool:
+        """Return whether the last reference was dropped."""
+        return self._references == 0
+
+    def retain(self) -> Self:
+        """Add a reference.
+
+        Raises:
+            IllegalStateError: the buffer was recycled.
+        """
+        with self._lock:
+            self._check_alive()
+            self._references += 1
+        return self
+
+    def recycle(self) -> None:
+        """Drop a reference; the last one returns the segment to its recycler.
+
+        Raises:
+            BufferError: it is the last reference and a view of the bytes is in use.
+            IllegalStateError: the buffer was recycled.
+        """
+        with self._lock:
+            self._check_alive()
+            if self._references == 1 and (views := len(self._views)):
+                raise BufferError(
+                    f"{views} views of the buffer are in use; release them before you recycle it"
+                )
+            self._references -= 1
+            is_last = self._references == 0
+        if is_last:
+            self._release()
+
+    def _release(self) -> None:
+        """Give back what the references held."""
+        raise NotImplementedError
+
+    def _check_alive(self) -> None:
+        if self._references == 0:
+            raise IllegalStateError("buffer has been recycled")
+
+
+class SharedReference(_Counted):
+    """One reference of a buffer, counted by itself: that of a slice which a consumer has built."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__()
+        self._buffer = buffer
+
+    def _release(self) -> None:
+        self._buffer.recycle()
+
+
+class Buffer(_Counted):
     """A segment, its recycler, reader and writer index, and a count of references.
 
     The count starts at 1.  The segment returns to the recycler exactly once, when the count reaches
-    0; any later access raises IllegalStateError.
+    0; any later access raises IllegalStateError.  While a view of the bytes is in use, the last
+    reference cannot be dropped.
     """
 
     __slots__ = (
         "_capacity",
-        "_lock",
+        "_data_type",
+        "_is_compressed",
         "_reader_index",
         "_recycler",
-        "_references",
+        "_segment",
         "_size",
-        "data_type",
-        "is_compressed",
-        "segment",
     )
 
     def __init__(
@@ -54,46 +152,20 @@ class Buffer:
         data_type: DataType = DataType.DATA_BUFFER,
         size: int = 0,
     ) -> None:
-        self.segment = segment
-        self.data_type = data_type
-        self.is_compressed = False
+        super().__init__()
+        self._segment = segment
+        self._data_type = data_type
+        self._is_compressed = False
         self._recycler = recycler
         self._capacity = segment.size
-        self._references = 1
         self._reader_index = 0
         self._size = 0
-        self._lock = threading.Lock()
         self.size = size
 
-    @property
-    def references(self) -> int:
-        """Number of references held."""
-        return self._references
+    def _release(self) -> None:
+        self._recycler.recycle(self._segment)
 
-    @property
-    def is_recycled(self) -> bool:
-        """Return whether the segment was recycled."""
-        return self._references == 0
-
-    def retain(self) -> Buffer:
-        """Add a reference."""
-        with self._lock:
-            if self._references == 0:
-                raise IllegalStateError("buffer has been recycled")
-            self._references += 1
-        return self
-
-    def recycle(self) -> None:
-        """Drop a reference."""
-        with self._lock:
-            if self._references == 0:
-                raise IllegalStateError("buffer has been recycled")
-            self._references -= 1
-            last = self._references == 0
-        if last:
-            self._recycler.recycle(self.segment)
-
-    def exchange(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
+    def _exchange(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
         """Give the recycler another segment now; its own one goes to ``recycler`` at the end.
 
         Raises:
@@ -107,20 +179,22 @@ class Buffer:
     @property
     def capacity(self) -> int:
         """Most bytes it may hold; may be lowered, never raised beyond the segment."""
+        self._check_alive()
         return self._capacity
 
     @capacity.setter
     def capacity(self, capacity: int) -> None:
         self._check_alive()
-        if not self._size <= capacity <= self.segment.size:
+        if not self._size <= capacity <= self._segment.size:
             raise IndexError(
-                f"capacity {capacity} of a segment of {self.segment.size} with {self._size} bytes"
+                f"capacity {capacity} of a segment of {self._segment.size} with {self._size} bytes"
             )
         self._capacity = capacity
 
     @property
     def size(self) -> int:
         """The writer index."""
+        self._check_alive()
         return self._size
 
     @size.setter
@@ -135,6 +209,7 @@ class Buffer:
     @property
     def reader_index(self) -> int:
         """Position of the next byte to read."""
+        self._check_alive()
         return self._reader_index
 
     @reader_index.setter
@@ -147,28 +222,59 @@ class Buffer:
     @property
     def memory_segment_offset(self) -> int:
         """Offset of the buffer in its segment."""
+        self._check_alive()
         return 0
 
     @property
     def readable_bytes(self) -> int:
         """Bytes between the two indexes."""
+        self._check_alive()
         return self._size - self._reader_index
 
-    def view(self) -> memoryview:
-        """Return an independent view of the readable bytes."""
+    @property
+    def data_type(self) -> DataType:
+        """Kind of the content."""
         self._check_alive()
-        return self.segment.view[self._reader_index : self._size]
+        return self._data_type
+
+    @property
+    def is_compressed(self) -> bool:
+        """Return whether the content is one LZ4 block."""
+        self._check_alive()
+        return self._is_compressed
+
+    @is_compressed.setter
+    def is_compressed(self, compressed: bool) -> None:
+        self._check_alive()
+        self._is_compressed = compressed
+
+    def view(self) -> memoryview:
+        """Return a read-only view of the readable bytes, without copying them.
+
+        The buffer cannot be recycled before the view, and whatever is made of it, is gone.
+
+        Raises:
+            IllegalStateError: the buffer was recycled.
+        """
+        return self._views.add(self._readable())
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Export the readable bytes, read-only; Python calls it from 3.12 on."""
+        if flags & _WRITABLE:
+            raise BufferError("the bytes of a buffer are read-only")
+        return self.view()
+
+    def _readable(self) -> memoryview:
+        """Return the readable bytes; the caller keeps a reference while it uses them."""
+        self._check_alive()
+        return self._segment._view[self._reader_index : self._size]
 
     def slice(self, offset: int, length: int) -> BufferSlice:
         """Return a read-only slice that shares the reference count (none is added)."""
         self._check_alive()
         if self.is_compressed:
             raise IllegalStateError("part of a compressed buffer means nothing")
-        return BufferSlice(self, offset, length)
-
-    def _check_alive(self) -> None:
-        if self._references == 0:
-            raise IllegalStateError("buffer has been recycled")
+        return BufferSlice(self, offset, length, self)
 
 
 class BufferSlice:
@@ -176,21 +282,23 @@ class BufferSlice:
 
     __slots__ = (
         "_capacity",
+        "_data_type",
+        "_held",
+        "_is_compressed",
         "_length",
         "_limit",
         "_offset",
         "_reader_index",
-        "data_type",
-        "is_compressed",
         "parent",
     )
 
-    def __init__(self, parent: Buffer, offset: int, length: int) -> None:
+    def __init__(self, parent: Buffer, offset: int, length: int, held: _Counted) -> None:
         if offset < 0 or length < 0 or offset > parent.capacity - length:
             raise IndexError(f"slice of {length} bytes at {offset} of {parent.capacity}")
+        self._held = held
         self.parent = parent
-        self.data_type = parent.data_type
-        self.is_compressed = parent.is_compressed
+        self._data_type = parent._data_type
+        self._is_compressed = parent._is_compressed
         self._offset = offset
         self._length = self._capacity = self._limit = length
         self._reader_index = 0
@@ -198,16 +306,18 @@ class BufferSlice:
     @property
     def memory_segment_offset(self) -> int:
         """Offset of the buffer in its segment."""
+        self._held._check_alive()
         return self._offset
 
     @property
     def capacity(self) -> int:
         """Most bytes it may hold; never raised beyond its initial value."""
+        self._held._check_alive()
         return self._capacity
 
     @capacity.setter
     def capacity(self, capacity: int) -> None:
-        self.parent._check_alive()
+        self._held._check_alive()
         if not self._length <= capacity <= self._limit:
             raise IndexError(
                 f"capacity {capacity} of a slice of {self._limit} with {self._length} bytes"
@@ -217,11 +327,12 @@ class BufferSlice:
     @property
     def size(self) -> int:
         """Length in bytes; it can only get fewer, since nobody writes through a slice."""
+        self._held._check_alive()
         return self._length
 
     @size.setter
     def size(self, size: int) -> None:
-        self.parent._check_alive()
+        self._held._check_alive()
         if not self._reader_index <= size <= self._length:
             raise IndexError(
                 f"size {size} with reader index {self._reader_index}, {self._length} bytes"
@@ -231,15 +342,17 @@ class BufferSlice:
     @property
     def is_recycled(self) -> bool:
         """Return whether the segment was recycled."""
-        return self.parent.is_recycled
+        return self._held.is_recycled
 
     @property
     def reader_index(self) -> int:
         """Position of the next byte to read."""
+        self._held._check_alive()
         return self._reader_index
 
     @reader_index.setter
     def reader_index(self, index: int) -> None:
+        self._held._check_alive()
         if not 0 <= index <= self._length:
             raise IndexError(f"reader index {index} of {self._length} bytes")
         self._reader_index = index
@@ -247,22 +360,58 @@ class BufferSlice:
     @property
     def readable_bytes(self) -> int:
         """Bytes not yet read."""
+        self._held._check_alive()
         return self._length - self._reader_index
 
+    @property
+    def data_type(self) -> DataType:
+        """Kind of the content."""
+        self._held._check_alive()
+        return self._data_type
+
+    @property
+    def is_compressed(self) -> bool:
+        """Return whether the content is one LZ4 block."""
+        self._held._check_alive()
+        return self._is_compressed
+
+    @is_compressed.setter
+    def is_compressed(self, compressed: bool) -> None:
+        self._held._check_alive()
+        self._is_compressed = compressed
+
+    @property
+    def references(self) -> int:
+        """Number of references held on the buffer."""
+        return self._held.references
+
     def view(self) -> memoryview:
-        """Return an independent read-only view of the readable bytes."""
-        self.parent._check_alive()
+        """Return a read-only view of the readable bytes, as `Buffer.view` does."""
         start = self._offset + self._reader_index
-        return self.parent.segment.view[start : self._offset + self._length].toreadonly()
+        self._held._check_alive()
+        readable = self.parent._segment._view[start : self._offset + self._length]
+        return self._held._views.add(readable)
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Export the readable bytes, read-only; Python calls it from 3.12 on."""
+        if flags & _WRITABLE:
+            raise BufferError("the bytes of a buffer are read-only")
+        return self.view()
+
+    def _readable(self) -> memoryview:
+        """Return the readable bytes; the caller keeps a reference while it uses them."""
+        self._held._check_alive()
+        start = self._offset + self._reader_index
+        return self.parent._segment._view[start : self._offset + self._length].toreadonly()
 
     def retain(self) -> BufferSlice:
-        """Add a reference to the parent."""
-        self.parent.retain()
+        """Add a reference."""
+        self._held.retain()
         return self
 
     def recycle(self) -> None:
-        """Drop a reference of the parent."""
-        self.parent.recycle()
+        """Drop a reference; see `Buffer.recycle`."""
+        self._held.recycle()
 
     def slice(self, offset: int, length: int) -> BufferSlice:
         """Return a slice of the slice."""
@@ -270,7 +419,8 @@ class BufferSlice:
             raise IllegalStateError("part of a compressed buffer means nothing")
         if offset < 0 or length < 0 or offset > self._length - length:
             raise IndexError(f"slice of {length} bytes at {offset} of {self._length}")
-        return self.parent.slice(self._offset + offset, length)
+        self._held._check_alive()
+        return BufferSlice(self.parent, self._offset + offset, length, self._held)
 
 
 AnyBuffer = Buffer | BufferSlice

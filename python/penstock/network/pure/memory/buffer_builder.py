@@ -8,20 +8,17 @@ it, so no lock is needed: a store of one attribute is atomic.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from penstock.errors import IllegalStateError
+from penstock.network.data_type import DataType
 from penstock.network.pure.memory.buffer import (
     FREEING_RECYCLER,
     Buffer,
     BufferRecycler,
     BufferSlice,
+    SharedReference,
     event_buffer,
 )
 from penstock.network.pure.memory.segment import MemorySegment
-
-if TYPE_CHECKING:
-    from penstock.network.data_type import DataType
 
 FINISHED_EMPTY = -(2**31)
 
@@ -56,40 +53,46 @@ class BufferBuilder:
     @property
     def max_capacity(self) -> int:
         """The largest number of bytes that it accepts."""
+        self._check_open()
         return self._buffer.capacity
 
     @property
     def written_bytes(self) -> int:
         """Bytes appended, committed or not."""
+        self._check_open()
         return self._written
 
     @property
     def writable_bytes(self) -> int:
         """Bytes that still fit."""
+        self._check_open()
         return self._buffer.capacity - self._written
 
     @property
     def is_full(self) -> bool:
         """Return whether nothing more fits."""
+        self._check_open()
         return self._written == self._buffer.capacity
 
     @property
     def is_finished(self) -> bool:
         """Return whether ``finish`` was called."""
+        self._check_open()
         return self._finished
 
     def append(self, data: bytes | bytearray | memoryview) -> int:
         """Copy the bytes that fit, invisible until ``commit``; return their number."""
+        self._check_open()
         if self._finished:
             raise IllegalStateError("the buffer builder is finished")
         count = min(len(data), self._buffer.capacity - self._written)
         if count:
             start = self._written
-            self._buffer.segment.view[start : start + count] = data[:count]
+            self._buffer._segment._view[start : start + count] = data[:count]
             self._written = start + count
         return count
 
-    def append_record(self, data: bytes | bytearray | memoryview) -> bool:
+    def _append_record(self, data: bytes | bytearray | memoryview) -> bool:
         """Append and publish a whole record if room remains after it; else do nothing.
 
         Most records are far smaller than a buffer, so this path must be short.
@@ -97,12 +100,13 @@ class BufferBuilder:
         end = self._written + len(data)
         if end >= self._buffer.capacity or self._finished:
             return False
-        self._buffer.segment.view[self._written : end] = data
+        self._buffer._segment._view[self._written : end] = data
         self._written = self._marker.value = end
         return True
 
     def commit(self) -> None:
         """Publish the appended bytes."""
+        self._check_open()
         self._marker.value = self._written
 
     def append_and_commit(self, data: bytes | bytearray | memoryview) -> int:
@@ -113,6 +117,7 @@ class BufferBuilder:
 
     def finish(self) -> int:
         """Publish everything and close for writing, once; return the total of written bytes."""
+        self._check_open()
         if not self._finished:
             self._finished = True
             self._marker.value = -self._written if self._written else FINISHED_EMPTY
@@ -120,7 +125,8 @@ class BufferBuilder:
 
     def trim(self, size: int) -> None:
         """Lower the capacity to ``size`` bytes, but not below the number of written bytes."""
-        self._buffer.capacity = min(max(size, self._written), self._buffer.segment.size)
+        self._check_open()
+        self._buffer.capacity = min(max(size, self._written), self._buffer._segment.size)
 
     def create_buffer_consumer(self) -> BufferConsumer:
         """Create the reading end, starting at the writer's current position."""
@@ -137,9 +143,12 @@ class BufferBuilder:
             self._closed = self._finished = True
             self._buffer.recycle()
 
-    def _make_consumer(self, position: int) -> BufferConsumer:
+    def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateError("buffer has been recycled")
+
+    def _make_consumer(self, position: int) -> BufferConsumer:
+        self._check_open()
         if self._consumer_made:
             raise IllegalStateError("two consumers of one builder; copy the first")
         self._consumer_made = True
@@ -153,11 +162,10 @@ class BufferConsumer:
         "_buffer",
         "_cached_marker",
         "_closed",
+        "_data_type",
         "_marker",
+        "_partial_record_length",
         "_reader_position",
-        "data_type",
-        "is_buffer",
-        "partial_record_length",
     )
 
     def __init__(self, buffer: Buffer, marker: PositionMarker, reader_position: int) -> None:
@@ -166,18 +174,20 @@ class BufferConsumer:
         self._cached_marker = 0
         self._reader_position = reader_position
         self._closed = False
-        self.data_type = buffer.data_type
-        self.is_buffer = buffer.data_type.is_buffer
-        self.partial_record_length = 0
-        """Leading bytes that belong to a record begun in an earlier buffer."""
+        self._data_type = buffer._data_type
+        self._partial_record_length = 0
 
     @classmethod
-    def of_event(cls, event: bytes, data_type: DataType) -> BufferConsumer:
-        """Create the finished consumer of an event."""
-        return cls._finished(event_buffer(event, data_type))
+    def of_event(cls, event: bytes, data_type: int) -> BufferConsumer:
+        """Create the finished consumer of an event.
+
+        Raises:
+            ValueError: the data type is not an event's.
+        """
+        return cls._finished(event_buffer(event, DataType(data_type)))
 
     @classmethod
-    def of_bytes(cls, data: bytes, data_type: DataType) -> BufferConsumer:
+    def _of_bytes(cls, data: bytes, data_type: DataType) -> BufferConsumer:
         """Create the finished consumer of data outside of any pool."""
         segment = MemorySegment(bytearray(data))
         return cls._finished(Buffer(segment, FREEING_RECYCLER, data_type, len(data)))
@@ -191,21 +201,49 @@ class BufferConsumer:
     @property
     def is_finished(self) -> bool:
         """Return whether the writer had finished when ``build`` was last called."""
+        self._check_open()
         return self._cached_marker < 0
 
     @property
-    def is_recycled(self) -> bool:
+    def data_type(self) -> DataType:
+        """Kind of the content."""
+        self._check_open()
+        return self._data_type
+
+    @property
+    def is_buffer(self) -> bool:
+        """Return whether it carries records."""
+        self._check_open()
+        return self._data_type.is_buffer
+
+    @property
+    def partial_record_length(self) -> int:
+        """Leading bytes that belong to a record begun in an earlier buffer."""
+        self._check_open()
+        return self._partial_record_length
+
+    @partial_record_length.setter
+    def partial_record_length(self, length: int) -> None:
+        self._check_open()
+        if length < 0:
+            raise IndexError(f"position {length} of a buffer")
+        self._partial_record_length = length
+
+    @property
+    def _is_recycled(self) -> bool:
         """Return whether the segment went back."""
         return self._buffer.is_recycled
 
     @property
     def is_data_available(self) -> bool:
         """Return whether published bytes wait to be built."""
+        self._check_open()
         return self._reader_position < absolute_position(self._marker.value)
 
     @property
     def written_bytes(self) -> int:
         """Bytes published so far."""
+        self._check_open()
         return absolute_position(self._marker.value)
 
     def build(self) -> BufferSlice:
@@ -218,12 +256,15 @@ class BufferConsumer:
         marker = self._cached_marker = self._marker.value
         end = absolute_position(marker)
         start = self._reader_position
-        piece = self._buffer.retain().slice(start, end - start)
+        piece = BufferSlice(
+            self._buffer, start, end - start, SharedReference(self._buffer.retain())
+        )
         self._reader_position = end
         return piece
 
     def skip(self, count: int) -> int:
         """Skip up to ``count`` published bytes; return the number of skipped bytes."""
+        self._check_open()
         if count < 0:
             raise IndexError(f"skip of {count} bytes")
         marker = self._cached_marker = self._marker.value
@@ -237,7 +278,7 @@ class BufferConsumer:
         if length == 0 or self._reader_position != 0 or not self.is_buffer:
             return True
         self.skip(length)
-        return length < self._buffer.segment.size
+        return length < self._buffer._segment.size
 
     def copy(self) -> BufferConsumer:
         """Return a retained twin at the same position, independent from then on."""

@@ -13,7 +13,7 @@ import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ConfigurationError
 from penstock.network.pure.memory.file_channel import (
@@ -38,6 +38,19 @@ class FileChannelId:
 
     path: str
     directory: int
+
+
+class FileChannelEnumerator:
+    """Names of related files, without end."""
+
+    def __init__(self, names: Iterator[FileChannelId]) -> None:
+        self._names = names
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> FileChannelId:
+        return next(self._names)
 
 
 class IOThread:
@@ -117,11 +130,11 @@ class IOManager:
         index = next(self._next_directory) % len(directories)
         return self._channel(index, f"{next(self._next_file):016x}.channel")
 
-    def create_channel_enumerator(self) -> Iterator[FileChannelId]:
+    def create_channel_enumerator(self) -> FileChannelEnumerator:
         """Return the names of related files: a counter, with directories in turn."""
         count = len(self._open())
         first, number = next(self._next_directory), next(self._next_file)
-        return (
+        return FileChannelEnumerator(
             self._channel((first + counter) % count, f"{number:016x}.{counter:06}.channel")
             for counter in itertools.count()
         )

@@ -33,7 +33,7 @@ class BufferListener(Protocol):
 
 
 class _SubpartitionRecycler:
-    """Remembers the subpartition for which a segment was counted."""
+    """Remembers the subpartition for which a segment was counted, if for one."""
 
     __slots__ = ("_channel", "_pool")
 
@@ -42,7 +42,7 @@ class _SubpartitionRecycler:
         self._channel = channel
 
     def recycle(self, segment: MemorySegment) -> None:
-        self._pool.recycle_segment(segment, self._channel)
+        self._pool._recycle_segment(segment, self._channel)
 
 
 class LocalBufferPool:
@@ -62,11 +62,12 @@ class LocalBufferPool:
         max_buffers_per_channel: int,
         max_overdraft: int,
     ) -> None:
-        self.min_segments = min_segments
-        self.max_segments = max_segments
+        self._min_segments = min_segments
+        self._max_segments = max_segments
         self._network_pool = network_pool
         self._pool_size = min_segments
         self._max_overdraft = max_overdraft
+        self._uncounted: BufferRecycler = _SubpartitionRecycler(self, UNKNOWN_CHANNEL)
         self._recyclers: list[BufferRecycler] = [
             _SubpartitionRecycler(self, channel) for channel in range(num_subpartitions)
         ]
@@ -88,9 +89,9 @@ class LocalBufferPool:
     # -- state ----------------------------------------------------------------------------
 
     @property
-    def segment_size(self) -> int:
+    def _segment_size(self) -> int:
         """Bytes of each segment."""
-        return self._network_pool.segment_size
+        return self._network_pool._segment_size
 
     @property
     def num_buffers(self) -> int:
@@ -131,7 +132,7 @@ class LocalBufferPool:
 
     # -- requests -------------------------------------------------------------------------
 
-    def request_segment(self, channel: int = UNKNOWN_CHANNEL) -> MemorySegment | None:
+    def _request_segment(self, channel: int = UNKNOWN_CHANNEL) -> MemorySegment | None:
         """Take a segment without waiting; None if there is none.
 
         Quota and overdraft only make the pool unavailable: a record that was begun may be
@@ -155,14 +156,14 @@ class LocalBufferPool:
         self._finish(waiting)
         return segment
 
-    def request_segment_blocking(self, channel: int = UNKNOWN_CHANNEL) -> MemorySegment:
+    def _request_segment_blocking(self, channel: int = UNKNOWN_CHANNEL) -> MemorySegment:
         """Take a segment, waiting for one.
 
         Raises:
             CancelTaskError: the pool was destroyed, before or during the wait.
         """
         while True:
-            segment = self.request_segment(channel)
+            segment = self._request_segment(channel)
             if segment is not None:
                 return segment
             with self._lock:
@@ -174,12 +175,12 @@ class LocalBufferPool:
 
     def request_buffer(self) -> Buffer | None:
         """Take a buffer without waiting; None if there is none."""
-        segment = self.request_segment()
-        return None if segment is None else Buffer(segment, self)
+        segment = self._request_segment()
+        return None if segment is None else Buffer(segment, self._recycler(UNKNOWN_CHANNEL))
 
     def request_builder(self, channel: int = UNKNOWN_CHANNEL) -> BufferBuilder | None:
         """Take a builder without waiting; None if there is none."""
-        segment = self.request_segment(channel)
+        segment = self._request_segment(channel)
         return None if segment is None else BufferBuilder(segment, self._recycler(channel))
 
     def request_builder_blocking(self, channel: int = UNKNOWN_CHANNEL) -> BufferBuilder:
@@ -188,7 +189,7 @@ class LocalBufferPool:
         Raises:
             CancelTaskError: the pool was destroyed, before or during the wait.
         """
-        return BufferBuilder(self.request_segment_blocking(channel), self._recycler(channel))
+        return BufferBuilder(self._request_segment_blocking(channel), self._recycler(channel))
 
     def add_buffer_listener(self, listener: BufferListener) -> bool:
         """Queue a listener for a buffer; return False if one is free or the pool is destroyed."""
@@ -200,11 +201,7 @@ class LocalBufferPool:
 
     # -- returns --------------------------------------------------------------------------
 
-    def recycle(self, segment: MemorySegment) -> None:
-        """Recycle a segment that was counted for no channel."""
-        self.recycle_segment(segment, UNKNOWN_CHANNEL)
-
-    def recycle_segment(self, segment: MemorySegment, channel: int) -> None:
+    def _recycle_segment(self, segment: MemorySegment, channel: int) -> None:
         """Recycle a segment: to the global pool if this pool has too many, else to a waiter."""
         waiting: AvailabilityFuture | None
         counted = channel
@@ -226,7 +223,7 @@ class LocalBufferPool:
                 waiting = None if self._destroyed else self._update_availability()
             self._finish(waiting)
             if surplus:
-                self._network_pool.recycle_pooled_segment(segment)
+                self._network_pool._recycle_pooled_segment(segment)
                 return
             if listener is None or self._is_taken(listener, segment):
                 return
@@ -239,22 +236,22 @@ class LocalBufferPool:
         Raises:
             ValueError: the size lies below the pool's minimum.
         """
-        if count < self.min_segments:
+        if count < self._min_segments:
             raise ValueError(
-                f"the pool needs at least {self.min_segments} buffers, but its size was set to "
+                f"the pool needs at least {self._min_segments} buffers, but its size was set to "
                 f"{count}"
             )
         waiting: AvailabilityFuture | None = None
         with self._lock:
-            self._pool_size = min(count, self.max_segments)
+            self._pool_size = min(count, self._max_segments)
             excess = self._take_excess()
             if not self._destroyed:
                 waiting = self._update_availability()
         for segment in excess:
-            self._network_pool.recycle_pooled_segment(segment)
+            self._network_pool._recycle_pooled_segment(segment)
         self._finish(waiting)
 
-    def set_quota(self, channel: int, max_buffers: int) -> None:
+    def _set_quota(self, channel: int, max_buffers: int) -> None:
         """Change the number of buffers of a subpartition at which the pool is unavailable."""
         with self._lock:
             count, before = self._counts[channel], self._quotas[channel]
@@ -269,9 +266,9 @@ class LocalBufferPool:
         Raises:
             InsufficientBuffersError: the segments did not arrive within the request timeout.
         """
-        if not 0 <= count <= self.min_segments:
+        if not 0 <= count <= self._min_segments:
             raise ValueError(
-                f"{count} segments cannot be reserved in a pool that requires {self.min_segments}"
+                f"{count} segments cannot be reserved in a pool that requires {self._min_segments}"
             )
         with self._lock:
             self._check_not_destroyed()
@@ -279,13 +276,13 @@ class LocalBufferPool:
         if missing <= 0:
             return
         # The minimum is reserved already, so the exclusive request must not count twice.
-        segments = self._network_pool.borrow_segments(missing)
+        segments = self._network_pool._borrow_segments(missing)
         with self._lock:
             settled = 0 if self._destroyed else min(len(segments), self._owed())
             self._requested += len(segments)
-        self._network_pool.settle(settled)
+        self._network_pool._settle(settled)
         for segment in segments:
-            self.recycle_segment(segment, UNKNOWN_CHANNEL)
+            self._recycle_segment(segment, UNKNOWN_CHANNEL)
 
     def lazy_destroy(self) -> None:
         """Return free segments and wake waiters; segments in use return when recycled."""
@@ -299,12 +296,12 @@ class LocalBufferPool:
             listeners, self._listeners = self._listeners, deque()
             waiting = self._availability.reset_available()
         for segment in segments:
-            self._network_pool.recycle_pooled_segment(segment)
+            self._network_pool._recycle_pooled_segment(segment)
         for listener in listeners:
             listener.notify_buffer_destroyed()
         if waiting is not None:
-            waiting.complete()
-        self._network_pool.destroy_buffer_pool(self, owed)
+            waiting._complete()
+        self._network_pool._destroy_buffer_pool(self, owed)
 
     # -- inside, under the lock -----------------------------------------------------------
 
@@ -313,7 +310,7 @@ class LocalBufferPool:
             raise CancelTaskError("Buffer pool has already been destroyed")
 
     def _recycler(self, channel: int) -> BufferRecycler:
-        return self if channel == UNKNOWN_CHANNEL else self._recyclers[channel]
+        return self._uncounted if channel == UNKNOWN_CHANNEL else self._recyclers[channel]
 
     def _request_overdraft(self) -> MemorySegment | None:
         overdraft = self._requested - self._pool_size
@@ -322,14 +319,14 @@ class LocalBufferPool:
         return self._fetch()
 
     def _fetch(self) -> MemorySegment | None:
-        segment = self._network_pool.request_pooled_segment(promised=self._owed() > 0)
+        segment = self._network_pool._request_pooled_segment(promised=self._owed() > 0)
         if segment is not None:
             self._requested += 1
         return segment
 
     def _owed(self) -> int:
         """The number of segments of the minimum that the pool has not taken."""
-        return max(0, self.min_segments - self._requested)
+        return max(0, self._min_segments - self._requested)
 
     def _take_excess(self) -> list[MemorySegment]:
         excess = []
@@ -361,13 +358,13 @@ class LocalBufferPool:
 
     def _finish(self, waiting: AvailabilityFuture | None) -> None:
         if waiting is not None:
-            waiting.complete()
+            waiting._complete()
         if self._watch_is_due:
             self._watch_is_due = False
             network_pool = self._network_pool
             with self._lock:
                 promised = self._owed() > 0
-            future = network_pool.available_future if promised else network_pool.surplus_future
+            future = network_pool.available_future if promised else network_pool._surplus_future
             future.add_callback(self._on_global_available)
 
     def _on_global_available(self) -> None:
@@ -386,7 +383,7 @@ class LocalBufferPool:
             self._offer(listener, segment)
 
     def _is_taken(self, listener: BufferListener, segment: MemorySegment) -> bool:
-        buffer = Buffer(segment, self)
+        buffer = Buffer(segment, self._uncounted)
         try:
             return listener.notify_buffer_available(buffer)
         except BaseException:
@@ -396,7 +393,7 @@ class LocalBufferPool:
 
     def _offer(self, listener: BufferListener, segment: MemorySegment) -> None:
         if not self._is_taken(listener, segment):
-            self.recycle_segment(segment, UNKNOWN_CHANNEL)
+            self._recycle_segment(segment, UNKNOWN_CHANNEL)
             return
         with self._lock:
             waiting = None if self._destroyed else self._update_availability()

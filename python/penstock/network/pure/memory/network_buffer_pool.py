@@ -33,6 +33,15 @@ UNBOUNDED = 2**31 - 1
 _WAIT_SLICE_SECONDS = 2.0
 
 
+class PooledSegment:
+    """A segment for exclusive use, to be returned to its pool."""
+
+    __slots__ = ("_segment",)
+
+    def __init__(self, segment: MemorySegment) -> None:
+        self._segment = segment
+
+
 class NetworkBufferPool:
     """Hands segments to local pools, and exclusive ones to channels."""
 
@@ -53,8 +62,8 @@ class NetworkBufferPool:
             raise ValueError(f"{num_segments} segments of {segment_size} bytes")
         if request_timeout_ms <= 0:
             raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
-        self.segment_size = segment_size
-        self.memory = SharedMemory(num_segments * segment_size) if is_shared else None
+        self._segment_size = segment_size
+        self._memory = SharedMemory(num_segments * segment_size) if is_shared else None
         """Memory of all segments, one after the other, if other processes can read them."""
         self._total = num_segments
         self._request_timeout_ms = request_timeout_ms
@@ -71,11 +80,11 @@ class NetworkBufferPool:
         allocated = 0
         try:
             for _ in range(num_segments):
-                if self.memory is None:
+                if self._memory is None:
                     segment = MemorySegment.allocate_heap(segment_size)
                 else:
                     place = allocated * segment_size
-                    segment = SharedSegment(self.memory, place, segment_size)
+                    segment = SharedSegment(self._memory, place, segment_size)
                 self._free.append(segment)
                 allocated += 1
         except MemoryError as error:
@@ -126,7 +135,7 @@ class NetworkBufferPool:
         return self._availability.future
 
     @property
-    def surplus_future(self) -> AvailabilityFuture:
+    def _surplus_future(self) -> AvailabilityFuture:
         """Completed while a segment is free that is not promised to any owner."""
         return self._surplus.future
 
@@ -153,9 +162,9 @@ class NetworkBufferPool:
 
     def _usage_percent(self) -> int:
         """Return the segments that pools and channels request, in percent of all."""
-        minima = sum(pool.min_segments for pool in self._pools)
+        minima = sum(pool._min_segments for pool in self._pools)
         wanted = sum(
-            pool.min_segments if pool.max_segments == UNBOUNDED else pool.max_segments
+            pool._min_segments if pool._max_segments == UNBOUNDED else pool._max_segments
             for pool in self._pools
         )
         wanted += self._required - minima
@@ -163,7 +172,7 @@ class NetworkBufferPool:
 
     # -- pooled segments ------------------------------------------------------------------
 
-    def request_pooled_segment(self, *, promised: bool) -> MemorySegment | None:
+    def _request_pooled_segment(self, *, promised: bool) -> MemorySegment | None:
         """Take a free segment, or None if there is none.
 
         Args:
@@ -178,18 +187,18 @@ class NetworkBufferPool:
                 self._owed -= 1
             return segment
 
-    def settle(self, count: int) -> None:
+    def _settle(self, count: int) -> None:
         """Reduce the promised segments by ``count``: they were taken, or the promise has ended."""
         with self._lock:
             self._owed -= count
             waiting = self._refresh()
         self._complete(waiting)
 
-    def recycle_pooled_segment(self, segment: MemorySegment) -> None:
+    def _recycle_pooled_segment(self, segment: MemorySegment) -> None:
         """Return a segment."""
         self._give_back((segment,))
 
-    def borrow_segments(self, count: int) -> list[MemorySegment]:
+    def _borrow_segments(self, count: int) -> list[MemorySegment]:
         """Take ``count`` segments that a local pool was promised, waiting for them.
 
         The caller settles the segments that were still promised to it on arrival.
@@ -207,13 +216,16 @@ class NetworkBufferPool:
 
     # -- exclusive segments ---------------------------------------------------------------
 
-    def request_unpooled_segments(self, count: int) -> list[MemorySegment]:
-        """Take ``count`` segments permanently; wait if they are promised but in use.
+    def request_unpooled_segments(self, count: int) -> list[PooledSegment]:
+        """Take ``count`` segments for exclusive use; wait if they are promised but in use.
 
         Raises:
             InsufficientBuffersError: the pool is too small, or the request timed out.
             IllegalStateError: the pool was destroyed.
         """
+        return [PooledSegment(segment) for segment in self._request_exclusive(count)]
+
+    def _request_exclusive(self, count: int) -> list[MemorySegment]:
         if count < 0:
             raise ValueError(f"request of {count} segments")
         if count == 0:
@@ -226,23 +238,26 @@ class NetworkBufferPool:
         try:
             self._collect(segments, count)
         except BaseException:
-            self.settle(count)
+            self._settle(count)
             self._give_back(segments)
             with self._factory_lock:
                 self._required -= count
                 self._redistribute()
             raise
-        self.settle(count)
+        self._settle(count)
         with self._factory_lock:
             self._exclusive.update(segments)
         return segments
 
-    def recycle_unpooled_segments(self, segments: Sequence[MemorySegment]) -> None:
+    def recycle_unpooled_segments(self, segments: Sequence[PooledSegment]) -> None:
         """Return exclusive segments; the local pools grow by them.
 
         Raises:
             IllegalStateError: a segment is not exclusive, or was returned before.
         """
+        self._recycle_exclusive([segment._segment for segment in segments])
+
+    def _recycle_exclusive(self, segments: Sequence[MemorySegment]) -> None:
         if not segments:
             return
         with self._factory_lock:
@@ -279,18 +294,23 @@ class NetworkBufferPool:
     def create_buffer_pool(
         self,
         min_segments: int,
-        max_segments: int = UNBOUNDED,
+        max_segments: int | None = None,
         num_subpartitions: int = 0,
-        max_buffers_per_channel: int = UNBOUNDED,
+        max_buffers_per_channel: int | None = None,
         max_overdraft: int = 0,
     ) -> LocalBufferPool:
         """Create a local pool that always gets ``min_segments`` and may get ``max_segments``.
+
+        None stands for no limit.
 
         Raises:
             InsufficientBuffersError: the minimum cannot be guaranteed.
             IllegalStateError: the pool was destroyed.
             ValueError: the limits contradict each other.
         """
+        max_segments = UNBOUNDED if max_segments is None else max_segments
+        if max_buffers_per_channel is None:
+            max_buffers_per_channel = UNBOUNDED
         if min_segments < 0 or max_segments < max(1, min_segments):
             raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
         if num_subpartitions < 0:
@@ -316,15 +336,15 @@ class NetworkBufferPool:
             self._redistribute()
         return pool
 
-    def destroy_buffer_pool(self, pool: LocalBufferPool, owed: int) -> None:
+    def _destroy_buffer_pool(self, pool: LocalBufferPool, owed: int) -> None:
         """Forget a local pool, which had not taken ``owed`` segments of its minimum."""
         with self._factory_lock:
             if pool not in self._pools:
                 return
             del self._pools[pool]
             self._resizable.pop(pool, None)
-            self._required -= pool.min_segments
-            self.settle(owed)
+            self._required -= pool._min_segments
+            self._settle(owed)
             self._redistribute()
 
     def destroy_all_buffer_pools(self) -> None:
@@ -346,7 +366,7 @@ class NetworkBufferPool:
                 waiting = (self._availability.future, self._surplus.future)
             for segment in segments:
                 segment.free()
-            memory, self.memory = self.memory, None
+            memory, self._memory = self._memory, None
             if memory is not None:
                 memory.close()
         self._complete(waiting)
@@ -376,7 +396,7 @@ class NetworkBufferPool:
     def _complete(self, waiting: Iterable[AvailabilityFuture | None]) -> None:
         for future in waiting:
             if future is not None:
-                future.complete()
+                future._complete()
 
     def _give_back(self, segments: Iterable[MemorySegment]) -> None:
         with self._lock:
@@ -397,7 +417,7 @@ class NetworkBufferPool:
             raise InsufficientBuffersError(
                 f"Insufficient number of network buffers: required {count}, but only "
                 f"{self._total - self._required} available. The total number of network buffers "
-                f"is currently set to {self._total} of {self.segment_size} bytes each. You can "
+                f"is currently set to {self._total} of {self._segment_size} bytes each. You can "
                 f"increase this number by setting {SEGMENTS.key!r}."
             )
         self._required += count
@@ -410,9 +430,9 @@ class NetworkBufferPool:
         free = self._total - self._required
         if free == 0:
             for pool in list(self._resizable):
-                pool.set_num_buffers(pool.min_segments)
+                pool.set_num_buffers(pool._min_segments)
             return
-        capacities = {p: min(free, p.max_segments - p.min_segments) for p in self._resizable}
+        capacities = {p: min(free, p._max_segments - p._min_segments) for p in self._resizable}
         capacity = sum(capacities.values())
         if capacity == 0:
             return
@@ -422,6 +442,6 @@ class NetworkBufferPool:
             used += mine
             extra = share * used // capacity - given
             given += extra
-            pool.set_num_buffers(pool.min_segments + extra)
+            pool.set_num_buffers(pool._min_segments + extra)
         assert used == capacity, "redistribution visits every pool"
         assert given == share, "redistribution gives away everything it may"

@@ -34,7 +34,7 @@ class MemorySegment:
         "_owner",
         "_size",
         "_strict_free",
-        "view",
+        "_view",
     )
 
     def __init__(
@@ -64,7 +64,7 @@ class MemorySegment:
         self._gives_views = gives_views
         self._strict_free = strict_free
         self._owner = owner
-        self.view = memoryview(memory)[: self._size]
+        self._view = memoryview(memory)[: self._size]
 
     @classmethod
     def allocate_heap(cls, size: int, owner: object = None) -> MemorySegment:
@@ -151,7 +151,7 @@ class MemorySegment:
                 raise IllegalStateError("a segment can be freed only once")
             return
         self._memory = None
-        self.view = memoryview(b"")
+        self._view = memoryview(b"")
         cleaner, self._cleaner = self._cleaner, None
         if cleaner is not None:
             cleaner()
@@ -177,7 +177,15 @@ class MemorySegment:
         if self._heap:
             raise IllegalStateError("segment does not represent off-heap memory")
         # Return a new view, since the caller may release it.
-        return self.view[:]
+        return self._view[:]
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Export the memory; Python calls it from 3.12 on.
+
+        Raises:
+            IllegalStateError: the segment is freed, or gives no views.
+        """
+        return self.wrap_range(0, self._size)
 
     def wrap_range(self, offset: int, length: int) -> memoryview:
         """Return a view of ``length`` bytes from ``offset``.
@@ -188,20 +196,20 @@ class MemorySegment:
         if not self._gives_views:
             raise IllegalStateError("unsafe memory cannot be wrapped")
         self._check(offset, length)
-        return self.view[offset : offset + length]
+        return self._view[offset : offset + length]
 
     # -- single bytes ---------------------------------------------------------------------
 
     def get(self, index: int) -> int:
         """Return the signed byte at ``index``."""
         self._check(index, 1)
-        value = self.view[index]
+        value = self._view[index]
         return value - 256 if value > 127 else value
 
     def put(self, index: int, value: int) -> None:
         """Store the low eight bits of ``value``."""
         self._check(index, 1)
-        self.view[index] = value & 0xFF
+        self._view[index] = value & 0xFF
 
     def get_boolean(self, index: int) -> bool:
         """Return whether the byte is not zero."""
@@ -216,20 +224,22 @@ class MemorySegment:
     def _get_scalar(self, code: str, order: str, index: int) -> int | float:
         scalar = _SCALARS[code, order]
         self._check(index, scalar.size)
-        value: int | float = scalar.unpack_from(self.view, index)[0]
+        value: int | float = scalar.unpack_from(self._view, index)[0]
         return value
 
     def _put_scalar(self, code: str, order: str, index: int, value: float) -> None:
         scalar = _SCALARS[code, order]
         self._check(index, scalar.size)
         try:
-            scalar.pack_into(self.view, index, value)
+            content = scalar.pack(value)
         except OverflowError:
             # A number beyond 32 bits becomes infinite, as in any narrowing.
-            scalar.pack_into(self.view, index, math.copysign(math.inf, value))
+            content = scalar.pack(math.copysign(math.inf, value))
         except struct.error as error:
             kind = OverflowError if isinstance(value, int) and code not in "fd" else TypeError
             raise kind(f"{value!r} is no value of {scalar.size} bytes: {error}") from error
+        # Not packed in place: that writes zeros before it refuses a value.
+        self._view[index : index + scalar.size] = content
 
     # -- bulk -----------------------------------------------------------------------------
 
@@ -237,13 +247,13 @@ class MemorySegment:
         """Copy ``length`` bytes from ``index`` to ``target[offset:]``."""
         self._check_array(len(target), offset, length)
         self._check(index, length)
-        target[offset : offset + length] = self.view[index : index + length]
+        target[offset : offset + length] = self._view[index : index + length]
 
     def put_bytes(self, index: int, source: bytes | bytearray, offset: int, length: int) -> None:
         """Copy ``source[offset:offset + length]`` to ``index``."""
         self._check_array(len(source), offset, length)
         self._check(index, length)
-        self.view[index : index + length] = memoryview(source)[offset : offset + length]
+        self._view[index : index + length] = memoryview(source)[offset : offset + length]
 
     def get_to_byte_buffer(
         self, index: int, target: bytearray | memoryview, at: int, length: int
@@ -262,7 +272,7 @@ class MemorySegment:
             raise BufferError("the target is read-only")
         if not 0 <= at <= len(view) - length:
             raise BufferError("the target has too little room")
-        view[at : at + length] = self.view[index : index + length]
+        view[at : at + length] = self._view[index : index + length]
         return at + length
 
     def put_from_byte_buffer(
@@ -279,13 +289,13 @@ class MemorySegment:
         self._check(index, length)
         if not 0 <= at <= len(source) - length:
             raise BufferError("the source has too few bytes")
-        self.view[index : index + length] = memoryview(source)[at : at + length]
+        self._view[index : index + length] = memoryview(source)[at : at + length]
         return at + length
 
     def get_to_output(self, output: BinaryIO, index: int, length: int) -> None:
         """Write ``length`` bytes from ``index`` to a binary file."""
         self._check(index, length)
-        output.write(bytes(self.view[index : index + length]))
+        output.write(bytes(self._view[index : index + length]))
 
     def put_from_input(self, source: BinaryIO, index: int, length: int) -> None:
         """Read ``length`` bytes from a binary file to ``index``.
@@ -297,14 +307,14 @@ class MemorySegment:
         data = source.read(length)
         if len(data) < length:
             raise EOFError(f"{len(data)} bytes of {length}")
-        self.view[index : index + length] = data
+        self._view[index : index + length] = data
 
     def copy_to(self, offset: int, target: MemorySegment, target_offset: int, count: int) -> None:
         """Copy ``count`` bytes into another segment."""
         self._check_pair(target)
         self._check(offset, count)
         target._check(target_offset, count)
-        target.view[target_offset : target_offset + count] = self.view[offset : offset + count]
+        target._view[target_offset : target_offset + count] = self._view[offset : offset + count]
 
     def swap_bytes(
         self, scratch: bytearray, other: MemorySegment, offset: int, other_offset: int, count: int
@@ -315,7 +325,7 @@ class MemorySegment:
         self._check_pair(other)
         self._check(offset, count)
         other._check(other_offset, count)
-        mine, theirs = self.view, other.view
+        mine, theirs = self._view, other._view
         scratch[:count] = mine[offset : offset + count]
         mine[offset : offset + count] = theirs[other_offset : other_offset + count]
         theirs[other_offset : other_offset + count] = memoryview(scratch)[:count]
@@ -333,8 +343,8 @@ class MemorySegment:
         self._check_pair(other)
         self._check(offset, common)
         other._check(other_offset, common)
-        mine = bytes(self.view[offset : offset + common])
-        theirs = bytes(other.view[other_offset : other_offset + common])
+        mine = bytes(self._view[offset : offset + common])
+        theirs = bytes(other._view[other_offset : other_offset + common])
         if mine != theirs:
             return _difference(mine, theirs)
         return 0 if other_length is None else length - other_length

@@ -194,7 +194,7 @@ class BlockingSubpartition(Subpartition):
                 return
             self._pending.popleft()
             piece = consumer.build()
-            if piece.size and (offset := self._file.append(piece.view())) is not None:
+            if piece.size and (offset := self._file.append(piece._readable())) is not None:
                 self._extents.append(Extent(offset, piece.size, piece.data_type))
                 self.total_buffers += 1
             piece.recycle()

@@ -12,7 +12,7 @@ from typing import Protocol
 class TimedFlush(Protocol):
     """Target of the flusher."""
 
-    def timed_flush(self) -> None:
+    def _timed_flush(self) -> None:
         """Make every committed byte readable."""
 
 
@@ -54,7 +54,7 @@ class OutputFlusher:
                 if self._closed:
                     return
                 partition = heapq.heappop(self._due)[2]
-            partition.timed_flush()
+            partition._timed_flush()
 
     def _is_due(self) -> bool:
         return bool(self._due) and self._due[0][0] <= time.monotonic()

@@ -27,18 +27,18 @@ class ResultPartitionManager:
             IllegalStateError: its id is taken.
         """
         with self._lock:
-            if partition.partition_id in self._partitions:
+            if partition._partition_id in self._partitions:
                 raise IllegalStateError(f"{partition} is registered already")
-            self._partitions[partition.partition_id] = partition
-            listeners = self._listeners.pop(partition.partition_id, [])
+            self._partitions[partition._partition_id] = partition
+            listeners = self._listeners.pop(partition._partition_id, [])
         for listener in listeners:
             listener(partition)
 
     def unregister(self, partition: ResultPartition) -> None:
         """Unregister a released partition, but not another one with the same id."""
         with self._lock:
-            if self._partitions.get(partition.partition_id) is partition:
-                del self._partitions[partition.partition_id]
+            if self._partitions.get(partition._partition_id) is partition:
+                del self._partitions[partition._partition_id]
 
     def find_or_listen(
         self, partition_id: bytes, listener: PartitionListener
@@ -61,7 +61,7 @@ class ResultPartitionManager:
             partition = self._partitions.get(partition_id)
         if partition is None:
             raise nobody_listens()
-        partition.task_events.push(event)
+        partition._task_events.push(event)
 
     def remove_listener(self, partition_id: bytes, listener: PartitionListener) -> bool:
         """Remove a listener; return False if it was called already."""

@@ -69,12 +69,12 @@ class ResultPartition:
             raise ValueError(f"a partition of {num_subpartitions} subpartitions")
         if flush_timeout_ms < -1:
             raise ValueError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
-        self.partition_id = partition_id
+        self._partition_id = partition_id
         self.num_subpartitions = num_subpartitions
-        self.pool = pool
+        self._pool = pool
         self.flush_timeout_ms = flush_timeout_ms
         self._file = file
-        self.subpartitions: list[PipelinedSubpartition | BlockingSubpartition] = [
+        self._subpartitions: list[PipelinedSubpartition | BlockingSubpartition] = [
             PipelinedSubpartition(index, self, exclusive_buffers_per_channel)
             if file is None
             else BlockingSubpartition(index, self, file)
@@ -94,12 +94,12 @@ class ResultPartition:
         self._barriers = threading.Condition()
         self._write_lock = threading.RLock()
         self._unconsumed = set(range(num_subpartitions))
-        self.task_events = TaskEventQueue()
+        self._task_events = TaskEventQueue()
 
     def __repr__(self) -> str:
-        return f"partition {self.partition_id.hex()}"
+        return f"partition {self._partition_id.hex()}"
 
-    def attach(self, writer: RecordWriter) -> None:
+    def _attach(self, writer: RecordWriter) -> None:
         """Attach the record writer.
 
         Raises:
@@ -111,7 +111,7 @@ class ResultPartition:
 
     # -- writing, task thread only --------------------------------------------------------
 
-    def append(self, subpartition: int, framed: bytes | bytearray | memoryview) -> None:
+    def _append_framed(self, subpartition: int, framed: bytes | bytearray | memoryview) -> None:
         """Write one framed record to a subpartition, or to all of them with ``BROADCAST``.
 
         Blocks while no buffer is free.
@@ -124,7 +124,7 @@ class ResultPartition:
             if self._released or self._finished:
                 self._check_writable()
             builder = self._broadcast if subpartition == BROADCAST else self._unicast[subpartition]
-            if builder is None or not builder.append_record(framed):
+            if builder is None or not builder._append_record(framed):
                 self._append(subpartition, builder, memoryview(framed))
         if self.flush_timeout_ms == 0:
             self._flush(subpartition)
@@ -139,7 +139,7 @@ class ResultPartition:
         if builder is None:
             builder = self._request_builder(subpartition)
             self._add_builder(subpartition, builder, 0, needed=len(view))
-        elif builder.writable_bytes < len(view) and not self.pool.is_available:
+        elif builder.writable_bytes < len(view) and not self._pool.is_available:
             # A debloated buffer grows if no other buffer is available to continue in.
             builder.trim(builder.written_bytes + len(view))
         written = builder.append_and_commit(view)
@@ -171,7 +171,7 @@ class ResultPartition:
             with self._write_lock:
                 self._check_writable()
                 self._finish_all_builders()
-                for subpartition in self.subpartitions:
+                for subpartition in self._subpartitions:
                     subpartition.add(first.copy())
                 self._check_written()
         finally:
@@ -206,7 +206,7 @@ class ResultPartition:
         overtaken = self._overtake_each(
             event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
         )
-        self.on_barrier_taken()
+        self._on_barrier_taken()
         return overtaken
 
     def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
@@ -215,13 +215,13 @@ class ResultPartition:
         def is_gone() -> bool:
             return not any(
                 isinstance(each, PipelinedSubpartition) and each.holds_barrier(checkpoint_id)
-                for each in self.subpartitions
+                for each in self._subpartitions
             )
 
         with self._barriers:
             return self._barriers.wait_for(is_gone, timeout_ms / 1000)
 
-    def on_barrier_taken(self) -> None:
+    def _on_barrier_taken(self) -> None:
         """Wake waiters: a timeoutable barrier has left its queue."""
         with self._barriers:
             self._barriers.notify_all()
@@ -243,10 +243,10 @@ class ResultPartition:
                 raise IllegalStateError(
                     f"subpartition {subpartition} of a partition with {self.num_subpartitions}"
                 )
-            target = self.subpartitions[subpartition]
+            target = self._subpartitions[subpartition]
             if isinstance(target, BlockingSubpartition):
                 raise IllegalStateError("a blocking partition has nothing in flight")
-            size = self.pool.segment_size
+            size = self._pool._segment_size
             target.recover([b[at : at + size] for b in buffers for at in range(0, len(b), size)])
 
     def _overtake_each(
@@ -259,7 +259,7 @@ class ResultPartition:
         first = BufferConsumer.of_event(bytes(event), kind)
         overtaken: list[list[bytes]] = []
         try:
-            for subpartition in self.subpartitions:
+            for subpartition in self._subpartitions:
                 if isinstance(subpartition, BlockingSubpartition):
                     raise IllegalStateError("nothing is overtaken in a blocking partition")
                 overtaken.append(overtake(subpartition, first.copy()))
@@ -278,21 +278,21 @@ class ResultPartition:
             self._check_writable()
             self._finish_all_builders()
             self._finished = True
-            for subpartition in self.subpartitions:
+            for subpartition in self._subpartitions:
                 subpartition.finish()
             self._check_written()
             self._publish()
         # No further builder is requested; buffers in flight return when they are consumed.
-        self.pool.lazy_destroy()
+        self._pool.lazy_destroy()
 
     # -- flushing, any thread -------------------------------------------------------------
 
     def flush_all(self) -> None:
         """Make every committed byte readable."""
-        for subpartition in self.subpartitions:
+        for subpartition in self._subpartitions:
             subpartition.flush()
 
-    def timed_flush(self) -> None:
+    def _timed_flush(self) -> None:
         """Flush for the flusher: the next record schedules the next flush."""
         self._flush_is_due = False
         self.flush_all()
@@ -301,7 +301,7 @@ class ResultPartition:
         if subpartition == BROADCAST:
             self.flush_all()
         else:
-            self.subpartitions[subpartition].flush()
+            self._subpartitions[subpartition].flush()
 
     # -- end, any thread ------------------------------------------------------------------
 
@@ -328,30 +328,30 @@ class ResultPartition:
                 return
             self._released = True
             self._state.notify_all()
-        self.pool.lazy_destroy()
-        self.task_events.release()
+        self._pool.lazy_destroy()
+        self._task_events.release()
         with self._write_lock:
             self._finish_all_builders()
-        for subpartition in self.subpartitions:
+        for subpartition in self._subpartitions:
             subpartition.release()
-        self.on_barrier_taken()
+        self._on_barrier_taken()
         if self._file is not None:
             self._file.release()
 
-    def on_consumed_subpartition(self, index: int) -> None:
+    def _on_consumed_subpartition(self, index: int) -> None:
         """Count a reader that has finished; the last one releases the partition."""
         with self._state:
             self._unconsumed.discard(index)
             self._state.notify_all()
             all_consumed = not self._unconsumed
-        self.subpartitions[index].release()
-        self.on_barrier_taken()
+        self._subpartitions[index].release()
+        self._on_barrier_taken()
         if all_consumed:
             self.release()
 
     # -- reading --------------------------------------------------------------------------
 
-    def create_subpartition_view(
+    def _create_subpartition_view(
         self, index: int, listener: AvailabilityListener
     ) -> AnySubpartitionView:
         """Create a view of a subpartition; a pipelined subpartition has only one.
@@ -367,34 +367,29 @@ class ResultPartition:
             )
         if self._failure_cause is not None:
             raise ProducerFailedError(self._failure_cause)
-        return self.subpartitions[index].create_read_view(listener)
+        return self._subpartitions[index].create_read_view(listener)
 
     # -- state ----------------------------------------------------------------------------
 
     @property
-    def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
-        return self._failure_cause
-
-    @property
-    def is_released(self) -> bool:
+    def _is_released(self) -> bool:
         """Return whether everything was dropped."""
         return self._released
 
     @property
     def buffers_queued(self) -> int:
         """Elements queued in all subpartitions, events included."""
-        return sum(subpartition.num_queued for subpartition in self.subpartitions)
+        return sum(subpartition.num_queued for subpartition in self._subpartitions)
 
     @property
     def buffers_in_use(self) -> int:
         """The number of pool segments held by writer, queues or network."""
-        return self.pool.used_segments
+        return self._pool.used_segments
 
     @property
     def buffers_total(self) -> int:
         """The most segments that the pool may hold now."""
-        return self.pool.num_buffers
+        return self._pool.num_buffers
 
     @property
     def hard_back_pressured_ms(self) -> int:
@@ -408,7 +403,7 @@ class ResultPartition:
     @property
     def buffers_out(self) -> int:
         """Buffers and events that were added since the start."""
-        return sum(subpartition.total_buffers for subpartition in self.subpartitions)
+        return sum(subpartition.total_buffers for subpartition in self._subpartitions)
 
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer sent to this task, or None.
@@ -416,15 +411,15 @@ class ResultPartition:
         Raises:
             CancelTaskError: the partition was released.
         """
-        return self.task_events.next(timeout_ms)
+        return self._task_events.next(timeout_ms)
 
     def is_available(self) -> bool:
         """Return whether a record can be begun without waiting for a buffer."""
-        return self.pool.is_available
+        return self._pool.is_available
 
     def wait_available(self, timeout_ms: int) -> bool:
         """Wait until ``is_available``; return False on a timeout."""
-        return self.pool.available_future.wait(timeout_ms / 1000)
+        return self._pool.available_future.wait(timeout_ms / 1000)
 
     def wait_consumed(self, timeout_ms: int) -> bool:
         """Wait until every reader has read everything, or the partition is released."""
@@ -452,7 +447,7 @@ class ResultPartition:
         """Allow the readers of a blocking partition to begin."""
         if self._file is None:
             return
-        for subpartition in self.subpartitions:
+        for subpartition in self._subpartitions:
             if isinstance(subpartition, BlockingSubpartition):
                 subpartition.publish()
         with self._state:
@@ -470,10 +465,10 @@ class ResultPartition:
                 self._finish_builder(index)
         else:
             self._finish_builder(BROADCAST)
-        builder = self.pool.request_builder(subpartition)
+        builder = self._pool.request_builder(subpartition)
         if builder is None:
             with self._waits:
-                builder = self.pool.request_builder_blocking(subpartition)
+                builder = self._pool.request_builder_blocking(subpartition)
         if subpartition == BROADCAST:
             self._broadcast = builder
         else:
@@ -486,10 +481,10 @@ class ResultPartition:
         """Show the builder to its readers, and make it as large as they want, or as is needed."""
         consumer = builder.create_buffer_consumer_from_beginning()
         if subpartition != BROADCAST:
-            wanted = [self.subpartitions[subpartition].add(consumer, partial)]
+            wanted = [self._subpartitions[subpartition].add(consumer, partial)]
         else:
             try:
-                wanted = [each.add(consumer.copy(), partial) for each in self.subpartitions]
+                wanted = [each.add(consumer.copy(), partial) for each in self._subpartitions]
             finally:
                 consumer.close()
         # A refusal means that the reader has ended; data written for it is dropped.

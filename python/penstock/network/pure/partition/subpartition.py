@@ -107,7 +107,7 @@ class PipelinedSubpartition(Subpartition):
                 f"in-flight data is recovered before subpartition {self.index} is written to"
             )
         for data in buffers:
-            self.add(BufferConsumer.of_bytes(data, DataType.DATA_BUFFER))
+            self.add(BufferConsumer._of_bytes(data, DataType.DATA_BUFFER))
         self.flush()
 
     def holds_barrier(self, checkpoint_id: int) -> bool:
@@ -221,7 +221,7 @@ class PipelinedSubpartition(Subpartition):
                     item.recycle()
         # A view has one reader, which polls with one thread, so changes are applied in order.
         if quota is not None:
-            self._parent.pool.set_quota(self.index, quota)
+            self._parent._pool._set_quota(self.index, quota)
         return taken
 
     def _poll(self, drop: list[BufferConsumer | BufferSlice]) -> BufferAndBacklog | None:
@@ -296,13 +296,13 @@ class PipelinedSubpartition(Subpartition):
 
     def release_view(self) -> None:
         """Release the view, since the reader needs no more data."""
-        self._parent.on_consumed_subpartition(self.index)
+        self._parent._on_consumed_subpartition(self.index)
 
     # -- state ----------------------------------------------------------------------------
 
     def on_barrier_taken(self) -> None:
         """Notify the parent that a timeoutable barrier has left the queue."""
-        self._parent.on_barrier_taken()
+        self._parent._on_barrier_taken()
 
     @property
     def buffers_in_backlog(self) -> int:
@@ -372,7 +372,7 @@ def _content(consumer: BufferConsumer) -> bytes:
     try:
         built = copy.build()
         try:
-            return bytes(built.view())
+            return bytes(built._readable())
         finally:
             built.recycle()
     finally:

@@ -72,7 +72,7 @@ class Subpartition:
     @property
     def failure_cause(self) -> str | None:
         """The cause of the producer's failure, if it failed."""
-        return self._parent.failure_cause
+        return self._parent._failure_cause
 
 
 S = TypeVar("S", bound=Subpartition)

@@ -269,7 +269,7 @@ class PartitionRequestClient:
         except CorruptStreamError as error:
             channel.fail(error)
             return None
-        return None if self._incoming is None else self._incoming.segment.view[: header.size]
+        return None if self._incoming is None else self._incoming._segment._view[: header.size]
 
     def on_buffer_complete(self, header: wire.BufferHeader) -> None:
         """Pass a payload to its channel."""
@@ -313,7 +313,7 @@ class PartitionRequestClient:
         if channel is None or buffer is None:
             return
         try:
-            borrower.copy(reference.offset, buffer.segment.view[: header.size])
+            borrower.copy(reference.offset, buffer._segment._view[: header.size])
         except NetworkError:
             buffer.recycle()
             raise
@@ -408,12 +408,12 @@ def _decompress(buffer: Buffer) -> None:
         CorruptStreamError: it cannot be decompressed; the buffer is recycled.
     """
     try:
-        content = lz4.decompress(bytes(buffer.view()), buffer.capacity)
+        content = lz4.decompress(bytes(buffer._readable()), buffer.capacity)
     except CorruptStreamError:
         buffer.recycle()
         raise
     buffer.size = len(content)
-    buffer.segment.view[: len(content)] = content
+    buffer._segment._view[: len(content)] = content
 
 
 def _data_type(header: wire.BufferHeader) -> DataType:

@@ -67,7 +67,7 @@ class Lender:
 
     def place_of(self, buffer: BufferSlice) -> int | None:
         """Return the offset of a buffer's bytes in the consumer's mapping, if it can be lent."""
-        segment = buffer.parent.segment
+        segment = buffer.parent._segment
         if (
             not self._accepted
             or not isinstance(segment, SharedSegment)
@@ -84,9 +84,9 @@ class Lender:
         another segment instead, if one is available.
         """
         if buffer.parent.references == 1:
-            spare = self._pool.request_pooled_segment(promised=False)
+            spare = self._pool._request_pooled_segment(promised=False)
             if spare is not None:
-                buffer.parent.exchange(spare, _Returned(self._pool))
+                buffer.parent._exchange(spare, _Returned(self._pool))
         self._lent.append(buffer)
 
     def take_back(self, count: int) -> None:
@@ -115,7 +115,7 @@ class _Returned:
         self._pool = pool
 
     def recycle(self, segment: MemorySegment) -> None:
-        self._pool.recycle_pooled_segment(segment)
+        self._pool._recycle_pooled_segment(segment)
 
 
 class Borrower:

@@ -73,7 +73,7 @@ class SequenceViewReader:
             PenstockError: the subpartition is gone or taken.
         """
         self.cancel_request = None
-        self.view = partition.create_subpartition_view(self.subpartition, self)
+        self.view = partition._create_subpartition_view(self.subpartition, self)
 
     def notify_data_available(self) -> None:
         """Enqueue the reader, since its view has data; any thread may call this."""
@@ -180,7 +180,7 @@ class PartitionRequestQueue:
 
     def descriptors_to_show(self) -> Sequence[int]:
         """Return the descriptors of the buffers' memory, if it is shared."""
-        memory = self._pool.memory
+        memory = self._pool._memory
         if memory is None:
             return ()
         try:
@@ -379,13 +379,13 @@ class PartitionRequestQueue:
             lender.lend(buffer)
             connection.queue(wire.BufferReference(header, place))
         else:
-            connection.queue_buffer(header, buffer.view(), buffer.recycle)
+            connection.queue_buffer(header, buffer._readable(), buffer.recycle)
 
     def _compressed(self, buffer: BufferSlice) -> BufferSlice:
         """Return the buffer, or a compressed one in its place; the original is then recycled."""
         if not buffer.data_type.is_buffer:
             return buffer
-        block = lz4.compress(bytes(buffer.view()))
+        block = lz4.compress(bytes(buffer._readable()))
         if block is None:
             return buffer
         segment = MemorySegment(bytearray(block))

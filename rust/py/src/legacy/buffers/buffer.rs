@@ -1,12 +1,16 @@
 //! `penstock._core.Buffer`: a part of a segment and the count of references that keeps it.
 
+use std::ffi::c_int;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use penstock_memory::{self as memory, BufferError, DataType, UniqueBuffer};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyMemoryView;
 
-use super::{Held, buffer_error, gone, position};
+use super::{Held, buffer_error, data_type_object, gone, position};
 
 /// One handle on a segment: the only one, which may write, or one of several.
 #[derive(Debug)]
@@ -76,6 +80,8 @@ impl Part {
 #[derive(Debug)]
 struct Family {
     references: usize,
+    /// Number of views of the bytes that Python objects hold.
+    exports: usize,
     /// Of each object its part, until the object is gone.
     parts: Vec<Option<Part>>,
 }
@@ -114,6 +120,7 @@ impl Buffer {
         Self {
             family: Arc::new(Held::new(Family {
                 references: 1,
+                exports: 0,
                 parts: vec![Some(part)],
             })),
             at: 0,
@@ -260,11 +267,20 @@ impl Buffer {
         self.look(py, |_| 0, memory::Buffer::memory_segment_offset)
     }
 
-    /// The ordinal of the data type.
+    /// The kind of the content.
     #[getter]
-    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
-        self.look(py, |_| DataType::DataBuffer, memory::Buffer::data_type)
-            .map(|kind| kind as u8)
+    fn data_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let kind = self.look(py, |_| DataType::DataBuffer, memory::Buffer::data_type)?;
+        data_type_object(py, kind)
+    }
+
+    /// Number of references held.
+    #[getter]
+    fn references(&self) -> usize {
+        self.family
+            .lock()
+            .as_ref()
+            .map_or(0, |family| family.references)
     }
 
     /// Returns whether the bytes are compressed.
@@ -287,9 +303,61 @@ impl Buffer {
         self.family.lock().is_none()
     }
 
-    /// The bytes not read yet.
-    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.with_shared(py, |buffer| Ok(PyBytes::new(py, buffer.readable())))
+    /// Returns a read-only view of the bytes not read yet, without copying them.
+    fn view<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
+        PyMemoryView::from(slf.as_any())
+    }
+
+    /// Exports the bytes not read yet, read-only.
+    ///
+    /// # Safety
+    ///
+    /// `view` is null or points to a buffer structure that the caller owns.
+    unsafe fn __getbuffer__(
+        slf: &Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        if view.is_null() {
+            return Err(PyBufferError::new_err(
+                "there is no buffer structure to fill",
+            ));
+        }
+        // SAFETY: `view` points to the caller's structure; a failed export has no object.
+        unsafe { (*view).obj = null_mut() };
+        let this = slf.get();
+        let exported = this.with_shared(py, |buffer| Ok(Box::new(buffer.clone())))?;
+        let bytes = exported.readable();
+        let first = bytes.as_ptr().cast_mut().cast();
+        let length = bytes.len() as ffi::Py_ssize_t;
+        // SAFETY: `exported` keeps the bytes where they are and unchanged until it is dropped, by
+        // `__releasebuffer__` alone; the view is read-only.
+        let status = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), first, length, 1, flags) };
+        if status != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        // SAFETY: `view` was filled just now; this field is the exporter's.
+        unsafe { (*view).internal = Box::into_raw(exported).cast() };
+        if let Some(family) = this.family.lock().as_mut() {
+            family.exports += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends an export.
+    ///
+    /// # Safety
+    ///
+    /// `view` was filled by `__getbuffer__` and is released once.
+    unsafe fn __releasebuffer__(&self, py: Python<'_>, view: *mut ffi::Py_buffer) {
+        // SAFETY: `__getbuffer__` has put the box there, and the view is released once.
+        let exported = unsafe { Box::from_raw((*view).internal.cast::<memory::Buffer>()) };
+        if let Some(family) = self.family.lock().as_mut() {
+            family.exports -= 1;
+        }
+        // Not under the GIL: the last handle may wake a listener.
+        py.detach(|| drop(exported));
     }
 
     /// Adds a reference.
@@ -317,9 +385,15 @@ impl Buffer {
         })
     }
 
-    /// Drops a reference; the last one gives the segment back.
+    /// Drops a reference; the last one gives the segment back, unless a view of it is in use.
     fn recycle(&self, py: Python<'_>) -> PyResult<()> {
         let is_last = self.family.with(py, |family| {
+            if family.references == 1 && family.exports > 0 {
+                return Err(PyBufferError::new_err(format!(
+                    "{} views of the buffer are in use; release them before you recycle it",
+                    family.exports
+                )));
+            }
             family.references -= 1;
             Ok(family.references == 0)
         })?;

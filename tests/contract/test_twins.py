@@ -1,0 +1,326 @@
+"""Both runtimes are one interface: the same members, signatures, results and errors.
+
+Method: each class of the facade is compared with its twin member by member, and a list of calls is
+made on both, of which the types of the results and of the exceptions are compared.
+"""
+
+import ast
+import inspect
+import textwrap
+from pathlib import Path
+
+import pytest
+from penstock import network
+from penstock.errors import IllegalStateError
+from penstock.network import pure
+from penstock.runtime import load
+
+from contract.plane import NATIVE_IS_BUILT, TOKEN
+
+pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built")
+
+STUBS = Path(network.__file__).parents[1]
+
+
+def twins(name):
+    return load(name, "native"), load(name, "pure")
+
+
+def is_class(name):
+    return inspect.isclass(load(name, "pure"))
+
+
+CLASSES = [
+    name
+    for name in pure.__all__
+    if is_class(name) and (not NATIVE_IS_BUILT or load(name, "native") is not load(name, "pure"))
+]
+FUNCTIONS = ["codec_for", "identity_of", "key_hash", "key_of", "make_selector"]
+#: The native runtime overrides this one; the pure runtime inherits it, as its tests show.
+BATCHES_ARE_NATIVE = {"collect_all", "collect_batch"}
+
+
+def public_members(cls):
+    """Public names of a class: those of its classes, and what its methods store in an instance."""
+    names = set(dir(cls))
+    for each in cls.__mro__:
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
+        except (TypeError, OSError):
+            continue  # compiled: everything is in the class
+        names |= {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        }
+    return {name for name in names if not name.startswith("_")}
+
+
+def parameters(function):
+    """Names, kinds and defaults of a function's parameters; kinds of ``self`` do not matter."""
+    return [
+        (parameter.name, parameter.kind, parameter.default)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self"
+    ]
+
+
+def test_facades_have_the_same_names():
+    """The pure facade lacks only the selection of a runtime."""
+    assert set(network.__all__) - set(pure.__all__) == {"load", "runtime"}
+    assert set(pure.__all__) <= set(network.__all__)
+    with pytest.raises(AttributeError, match="NoSuchClass"):
+        _ = pure.NoSuchClass
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_members(name):
+    """A twin has no public member that the other one lacks, and each method its signature."""
+    native, plain = twins(name)
+    assert public_members(native) == public_members(plain)
+    for member in sorted(public_members(native) - BATCHES_ARE_NATIVE):
+        theirs, ours = getattr(native, member, None), getattr(plain, member, None)
+        assert callable(theirs) == callable(ours), member
+        if callable(ours):
+            assert parameters(theirs) == parameters(ours), member
+            assert ours.__doc__, member
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["IOManager", "NetworkBufferPool", "NetworkEnvironment", "RecordDeserializer"],
+)
+def test_constructors(name):
+    """Both are constructed by the same arguments, of the same defaults."""
+    native, plain = twins(name)
+    shared = [each for each in parameters(plain) if each[0] != "is_shared"]
+    assert parameters(native) == shared
+
+
+@pytest.mark.parametrize("name", ["RecordWriter", "StreamInputProcessor"])
+def test_compiled_constructors(name):
+    """Compiled classes tell the signature of their constructor in their stub only."""
+    native, plain = twins(name)
+    stub = STUBS / "_native" / f"{native.__module__.rpartition('.')[2]}.pyi"
+    (cls,) = (
+        node
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    (new,) = (
+        node
+        for node in cls.body
+        if isinstance(node, ast.FunctionDef) and node.name in {"__new__", "__init__"}
+    )
+    names = [argument.arg for argument in new.args.args[1:]]
+    assert names == [each[0] for each in parameters(plain)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    native, plain = twins(name)
+    assert parameters(native) == parameters(plain)
+
+
+def outcome(call):
+    """The type of a result, down to the elements of a container, or that of an exception."""
+    try:
+        return kinds(call())
+    except Exception as error:
+        return "raises", type(error)
+
+
+def kinds(value):
+    if isinstance(value, (tuple, list)):
+        return type(value), [kinds(each) for each in value]
+    if type(value).__module__.startswith("penstock"):
+        return type(value).__name__
+    if isinstance(value, memoryview):
+        return memoryview, value.format, value.readonly, bytes(value)
+    return type(value), value if isinstance(value, (bytes, bool, int)) else None
+
+
+def segment_calls(facade):
+    segment = facade.MemorySegment.allocate_heap(8)
+    yield lambda: segment.put_int(0, 7)
+    yield lambda: segment.get_int(0)
+    yield lambda: segment.get_float(0)
+    yield lambda: segment.get_int(7)
+    yield lambda: segment.put_char(0, -1)
+    yield lambda: segment.get_off_heap_buffer()
+    yield lambda: segment.wrap_range(0, 4)
+    yield segment.get_array
+    yield segment.free
+    yield segment.free
+    yield lambda: segment.get(0)
+    yield lambda: segment.wrap_range(0, 4)
+    yield lambda: segment.is_off_heap
+    yield lambda: segment.size
+    unsafe = facade.MemorySegment.allocate_unsafe(8, lambda: None)
+    yield lambda: unsafe.wrap_range(0, 4)
+
+
+def pool_calls(facade):
+    network_pool = facade.NetworkBufferPool(4, 16)
+    yield lambda: network_pool.create_buffer_pool(-1)
+    yield lambda: network_pool.create_buffer_pool(5)
+    yield lambda: network_pool.available_future.wait(0)
+    yield network_pool.usage_message
+    exclusive = network_pool.request_unpooled_segments(1)
+    yield lambda: exclusive
+    yield lambda: network_pool.recycle_unpooled_segments(exclusive)
+    yield lambda: network_pool.recycle_unpooled_segments(exclusive)
+    pool = network_pool.create_buffer_pool(1, 2)
+    yield lambda: pool.request_builder(3)
+    yield lambda: pool.set_num_buffers(0)
+    builder = pool.request_builder()
+    yield lambda: builder.append_and_commit(b"content")
+    yield lambda: builder.append(memoryview(b"more"))
+    consumer = builder.create_buffer_consumer_from_beginning()
+    yield builder.create_buffer_consumer
+    for name in ("data_type", "is_buffer", "is_data_available", "partial_record_length"):
+        yield lambda name=name: getattr(consumer, name)
+    buffer = consumer.build()
+    yield buffer.view
+    yield lambda: buffer.slice(1, 3).view()
+    yield lambda: buffer.slice(1, 100)
+    for name in sorted(public_members(load("Buffer", "pure"))):
+        yield lambda name=name: name if callable(getattr(buffer, name)) else getattr(buffer, name)
+    view = buffer.view()
+    # The builder and the consumer hold a reference, too; the native twin counts each by itself.
+    builder.close()
+    consumer.close()
+    for name in sorted(public_members(load("BufferBuilder", "pure")) - {"close"}):
+        yield lambda name=name: call(builder, name)
+    for name in sorted(public_members(load("BufferConsumer", "pure")) - {"close", "of_event"}):
+        yield lambda name=name: call(consumer, name)
+    yield buffer.recycle
+    view.release()
+    yield buffer.recycle
+    yield buffer.recycle
+    for name in sorted(public_members(load("Buffer", "pure"))):
+        yield lambda name=name: call(buffer, name)
+    yield lambda: pool.used_segments
+    yield pool.lazy_destroy
+    yield pool.request_buffer
+    yield lambda: facade.BufferConsumer.of_event(b"event", 1)
+    event = facade.BufferConsumer.of_event(b"event", 2)
+    yield lambda: (event.data_type, event.is_buffer, event.is_finished)
+    yield event.close
+    yield network_pool.destroy
+
+
+ARGUMENTS = {
+    "append": (b"",),
+    "append_and_commit": (b"",),
+    "trim": (3,),
+    "skip": (1,),
+    "copy_with_reader_position": (0,),
+    "slice": (0, 0),
+}
+
+
+def call(owner, name):
+    """Return an attribute, or the result of a method of few arguments."""
+    value = getattr(owner, name)
+    return value(*ARGUMENTS.get(name, ())) if callable(value) else value
+
+
+def record_calls(facade):
+    serializer = facade.RecordSerializer()
+    yield lambda: serializer.add_record(memoryview(b"record"))
+    yield lambda: serializer.add_record(b"another")
+    yield lambda: serializer.take(4)
+    yield lambda: serializer.take(100)
+    deserializer = facade.RecordDeserializer()
+    framed = b"\0\0\0\2ab\0\0\0\3cd"
+    yield lambda: deserializer.records_of(framed)
+    yield deserializer.unconsumed
+    yield lambda: deserializer.records_of(memoryview(b"e"))
+    yield lambda: deserializer.records_of(b"\xff\xff\xff\xff")
+    spanning = facade.SpillingAdaptiveSpanningRecordDeserializer()
+    spanning.set_next_buffer(framed)
+    yield lambda: spanning.get_next_record()[1]
+
+
+def environment_calls(facade):
+    environment = facade.NetworkEnvironment(
+        executor_id="twin", token=TOKEN, num_segments=16, segment_size=64
+    )
+    try:
+        yield lambda: environment.create_result_partition(b"short", 1)
+        identifier = facade.PartitionId.named("twins")
+        partition = environment.create_result_partition(identifier, 1)
+        yield lambda: environment.create_result_partition(identifier, 1)
+        gate = environment.create_input_gate([facade.InputChannelId(identifier)])
+        gate.request_partitions()
+        yield lambda: gate.next_buffer(0)
+        codec = facade.codec_for(None)
+        writer = facade.RecordWriter(partition, facade.make_selector("GLOBAL", 1), codec)
+        yield lambda: writer.emit(b"value")
+        yield writer.flush_all
+        yield lambda: gate.next_buffer(-1)
+        end = facade.serialize_event(facade.EndOfData())
+        yield lambda: partition.broadcast_event(end, int(facade.DataType.END_OF_DATA))
+        yield lambda: gate.next_buffer(-1)
+        yield lambda: gate.take_persisted(7)
+        yield lambda: gate.debloat(1.0)
+        yield gate.buffer_usage
+        yield partition.finish
+        yield partition.finish
+        yield lambda: gate.next_buffer(-1)
+        yield gate.is_finished
+        yield partition.release
+        yield lambda: writer.emit(b"late")
+        yield gate.close
+        yield lambda: gate.next_buffer(0)
+    finally:
+        environment.close()
+    yield lambda: environment.create_input_gate([])
+
+
+class Facade:
+    """The names of one runtime."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __getattr__(self, name):
+        return load(name, self.kind)
+
+
+@pytest.mark.parametrize("calls", [segment_calls, pool_calls, record_calls, environment_calls])
+def test_results_and_errors(calls):
+    """Each call of a list ends alike on both: by a result of the same types, or the same error."""
+    native, plain = calls(Facade("native")), calls(Facade("pure"))
+    for step, (theirs, ours) in enumerate(zip(native, plain, strict=True)):
+        assert outcome(theirs) == outcome(ours), f"step {step}"
+
+
+@pytest.mark.parametrize("kind", ["native", "pure"])
+def test_views_hold_their_buffer(kind):
+    """A buffer cannot be recycled while a view of it, or a part of one, is in use."""
+    network_pool = load("NetworkBufferPool", kind)(2, 16)
+    pool = network_pool.create_buffer_pool(1, 2)
+    builder = pool.request_builder()
+    builder.append_and_commit(b"0123456789")
+    consumer = builder.create_buffer_consumer_from_beginning()
+    buffer = consumer.build()
+    builder.close()
+    consumer.close()
+    part = buffer.view()[2:4]
+    with pytest.raises(BufferError, match="views of the buffer are in use"):
+        buffer.recycle()
+    assert not buffer.is_recycled
+    assert bytes(part) == b"23"
+    part.release()
+    buffer.recycle()
+    assert buffer.is_recycled
+    assert pool.used_segments == 0
+    with pytest.raises(IllegalStateError, match="recycled"):
+        buffer.view()
+    pool.lazy_destroy()
+    network_pool.destroy()
