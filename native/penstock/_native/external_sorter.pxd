@@ -8,7 +8,9 @@ from penstock._native.wire cimport Writer
 
 
 cdef extern from "sort_entries.h" nogil:
-    ctypedef struct PsRecordHeader:
+    ctypedef struct PsRecord:
+        const uint8_t *key
+        const uint8_t *value
         uint32_t key_size
         uint32_t value_size
         uint8_t input_number
@@ -18,9 +20,13 @@ cdef extern from "sort_entries.h" nogil:
         int64_t timestamp
         const uint8_t *record
 
-    size_t PS_RECORD_HEADER_BYTES
-    PsRecordHeader ps_record_header(const uint8_t *record)
-    void ps_put_record_header(uint8_t *record, PsRecordHeader header)
+    enum:
+        PS_RECORD_HEADER_BYTES
+    PsRecord ps_read_record(const uint8_t *data)
+    uint8_t *ps_put_header(uint8_t *to, uint8_t input_number, uint32_t key_size,
+                           uint32_t value_size)
+    bint ps_is_whole(uint64_t normalized)
+    size_t ps_put_suffix(uint8_t *to, uint64_t normalized)
     uint64_t ps_normalized_key(const uint8_t *key, size_t size, const uint8_t *prefix,
                                size_t prefix_size)
     int ps_compare_keys(const PsEntry *a, const PsEntry *b)
@@ -97,3 +103,5 @@ cdef class ExternalSorter:
     cdef Run write(self, Merge merge)
     cdef int free_records(self)
     cdef uint64_t normalized(self, const uint8_t *key, Py_ssize_t size)
+    cdef bytes bytes_of_key(self, object identity)
+    cdef bytes whole_key(self, uint64_t normalized)

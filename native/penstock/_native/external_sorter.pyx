@@ -46,6 +46,36 @@ cdef enum:
     OTHER = 3
 
 
+#: Keys up to this size are made without an object.
+cdef enum:
+    SMALL_KEY_BYTES = 64
+
+
+cdef Py_ssize_t put_small_key(object identity, uint8_t *to) except -1:
+    """Writes the bytes of an integer or a short ASCII text; returns their number, or 0."""
+    cdef Py_ssize_t size
+    cdef uint64_t integer
+    cdef int overflow, i
+    if type(identity) is str:
+        if not PyUnicode_IS_COMPACT_ASCII(<PyObject *>identity):
+            return 0
+        size = PyUnicode_GET_LENGTH(<PyObject *>identity)
+        if size >= SMALL_KEY_BYTES:
+            return 0
+        to[0] = TEXT
+        memcpy(to + 1, PyUnicode_1BYTE_DATA(<PyObject *>identity), size)
+        return size + 1
+    if type(identity) is int:
+        integer = <uint64_t>PyLong_AsLongLongAndOverflow(identity, &overflow)
+        if overflow == 0:
+            to[0] = INTEGER
+            integer ^= <uint64_t>1 << 63
+            for i in range(8):
+                to[1 + i] = <uint8_t>(integer >> (56 - 8 * i))
+            return 9
+    return 0
+
+
 cdef class Cursor:
     """A sorted sequence of records, at the record that is next."""
 
@@ -77,7 +107,7 @@ cdef class IndexSegment(Cursor):
 
 
 cdef class Run(Cursor):
-    """Sorted records in a file: of each its time, its header, its key and its value."""
+    """Sorted records in a file: of each its time, then the record with its whole key."""
 
     def __cinit__(self, ExternalSorter sorter):
         self.sorter = sorter
@@ -86,7 +116,7 @@ cdef class Run(Cursor):
         self.sizes = []
 
     cdef bint advance(self) except -1:
-        cdef PsRecordHeader header
+        cdef PsRecord record
         if self.position == self.end:
             if self.number == len(self.sizes):
                 self.delete()
@@ -100,13 +130,9 @@ cdef class Run(Cursor):
             self.end = self.position + PyBytes_GET_SIZE(self.block)
         memcpy(&self.entry.timestamp, self.position, 8)
         self.entry.record = self.position + 8
-        header = ps_record_header(self.entry.record)
-        self.entry.normalized = self.sorter.normalized(
-            self.entry.record + PS_RECORD_HEADER_BYTES, header.key_size
-        )
-        self.position = (
-            self.entry.record + PS_RECORD_HEADER_BYTES + header.key_size + header.value_size
-        )
+        record = ps_read_record(self.entry.record)
+        self.entry.normalized = self.sorter.normalized(record.key, record.key_size)
+        self.position = record.value + record.value_size
         return True
 
     cpdef delete(self):
@@ -210,66 +236,47 @@ cdef class ExternalSorter:
 
     def add(self, identity, long long timestamp, int input_number, value):
         """Takes a record; see the pure twin."""
-        cdef PsRecordHeader header
         cdef IndexSegment segment
         cdef PsEntry *entry
-        cdef uint8_t number[9]
+        cdef uint8_t small[SMALL_KEY_BYTES]
         cdef const uint8_t *key
-        cdef Py_ssize_t key_size
-        cdef uint8_t tag
+        cdef Py_ssize_t key_size, size
         cdef uint8_t *record
+        cdef uint8_t *end
         cdef bytes encoded
-        cdef int overflow, i
-        cdef uint64_t integer
-        if type(identity) is str:
-            tag = TEXT
-            if PyUnicode_IS_COMPACT_ASCII(<PyObject *>identity):
-                key = PyUnicode_1BYTE_DATA(<PyObject *>identity)
-                key_size = PyUnicode_GET_LENGTH(<PyObject *>identity)
-            else:
-                encoded = encode_utf8(identity)
-                key = <const uint8_t *>PyBytes_AS_STRING(encoded)
-                key_size = PyBytes_GET_SIZE(encoded)
-        else:
-            overflow = 1
-            if type(identity) is int:
-                integer = <uint64_t>PyLong_AsLongLongAndOverflow(identity, &overflow)
-            if overflow == 0:
-                tag = INTEGER
-                integer ^= <uint64_t>1 << 63
-                for i in range(8):
-                    number[i] = <uint8_t>(integer >> (56 - 8 * i))
-                key = number
-                key_size = 8
-            else:
-                tag = OTHER
-                encoded = self.codec.encode(key_of(identity))
-                key = <const uint8_t *>PyBytes_AS_STRING(encoded)
-                key_size = PyBytes_GET_SIZE(encoded)
+        cdef uint64_t normalized = 0
+        key = small
+        key_size = put_small_key(identity, small)
+        if key_size == 0:
+            encoded = self.bytes_of_key(identity)
+            key = <const uint8_t *>PyBytes_AS_STRING(encoded)
+            key_size = PyBytes_GET_SIZE(encoded)
         self.writer.data = self.block
         self.writer.position = 0
         self.writer.capacity = sizeof(self.block)
         self.codec.encode_into(&self.writer, value)
-        header.key_size = <uint32_t>(key_size + 1)
-        header.value_size = <uint32_t>self.writer.position
-        header.input_number = <uint8_t>input_number
-        # Both may write a run, after which the index is empty.
-        record = self.room(PS_RECORD_HEADER_BYTES + header.key_size + header.value_size)
+        size = PS_RECORD_HEADER_BYTES + key_size + self.writer.position
+        # Both may write a run, after which memory is empty.
+        record = self.room(size)
         segment = self.index_with_room()
         if segment is None:
-            record = self.room(PS_RECORD_HEADER_BYTES + header.key_size + header.value_size)
+            record = self.room(size)
             segment = self.index_with_room()
-        ps_put_record_header(record, header)
-        record[PS_RECORD_HEADER_BYTES] = tag
-        memcpy(record + PS_RECORD_HEADER_BYTES + 1, key, key_size)
-        memcpy(record + PS_RECORD_HEADER_BYTES + header.key_size, self.writer.data,
-               header.value_size)
-        self.free_start = record + PS_RECORD_HEADER_BYTES + header.key_size + header.value_size
+        if self.prefix_size >= 0:
+            normalized = self.normalized(key, key_size)
+            if ps_is_whole(normalized):
+                key_size = 0
+        end = ps_put_header(
+            record, <uint8_t>input_number, <uint32_t>key_size, <uint32_t>self.writer.position
+        )
+        memcpy(end, key, key_size)
+        end += key_size
+        memcpy(end, self.writer.data, self.writer.position)
+        self.free_start = end + self.writer.position
         entry = &segment.entries[segment.count]
+        entry.normalized = normalized
         entry.timestamp = timestamp
         entry.record = record
-        if self.prefix_size >= 0:
-            entry.normalized = self.normalized(record + PS_RECORD_HEADER_BYTES, header.key_size)
         segment.count += 1
 
     def drain(self, list targets, end_key):
@@ -277,30 +284,28 @@ cdef class ExternalSorter:
         cdef Cursor cursor
         cdef Merge merge
         cdef PsEntry last
-        cdef PsRecordHeader header
-        cdef bytes former = None
+        cdef PsRecord record
+        cdef bytes former
         cdef object value
-        cdef const uint8_t *record
+        cdef bint is_first = True
         self.sort_last()
         merge = Merge([*self.runs, *self.index])
-        last.record = NULL
         while (cursor := merge.next()) is not None:
-            record = cursor.entry.record
-            header = ps_record_header(record)
-            if last.record != NULL and ps_compare_keys(&last, &cursor.entry) != 0:
-                end_key()
-                last.record = NULL
-            if last.record == NULL:
-                # A block of a run may be gone when the next record is compared.
-                former = record[:PS_RECORD_HEADER_BYTES + header.key_size]
+            if is_first or ps_compare_keys(&last, &cursor.entry) != 0:
+                if not is_first:
+                    end_key()
+                is_first = False
                 last = cursor.entry
-                last.record = <const uint8_t *>PyBytes_AS_STRING(former)
-            value = self.codec.decode_whole(
-                record + PS_RECORD_HEADER_BYTES + header.key_size, header.value_size
-            )
-            (<Input>targets[header.input_number]).process(value, cursor.entry.timestamp)
+                if not ps_is_whole(last.normalized):
+                    # A block of a run may be gone when the next record is compared.
+                    record = ps_read_record(last.record)
+                    former = last.record[:record.value - last.record]
+                    last.record = <const uint8_t *>PyBytes_AS_STRING(former)
+            record = ps_read_record(cursor.entry.record)
+            value = self.codec.decode_whole(record.value, record.value_size)
+            (<Input>targets[record.input_number]).process(value, cursor.entry.timestamp)
             merge.sink()
-        if last.record != NULL:
+        if not is_first:
             end_key()
 
     def close(self):
@@ -370,27 +375,25 @@ cdef class ExternalSorter:
     cdef int fix_prefix(self) except -1:
         """Finds the prefix of the keys so far, which normalised keys leave out from now on."""
         cdef IndexSegment segment = self.index[0]
-        cdef const uint8_t *first = segment.entries[0].record + PS_RECORD_HEADER_BYTES
-        cdef const uint8_t *key
-        cdef Py_ssize_t shared = ps_record_header(segment.entries[0].record).key_size
+        cdef PsRecord first = ps_read_record(segment.entries[0].record)
+        cdef PsRecord record
+        cdef Py_ssize_t shared = first.key_size
         cdef Py_ssize_t i, same, size
         for i in range(1, segment.count):
-            key = segment.entries[i].record + PS_RECORD_HEADER_BYTES
-            size = min(shared, <Py_ssize_t>ps_record_header(segment.entries[i].record).key_size)
+            record = ps_read_record(segment.entries[i].record)
+            size = min(shared, <Py_ssize_t>record.key_size)
             same = 0
-            while same < size and key[same] == first[same]:
+            while same < size and record.key[same] == first.key[same]:
                 same += 1
             shared = same
         self.prefix = <uint8_t *>malloc(max(shared, <Py_ssize_t>1))
         if self.prefix == NULL:
             raise MemoryError
-        memcpy(self.prefix, first, shared)
+        memcpy(self.prefix, first.key, shared)
         self.prefix_size = shared
         for i in range(segment.count):
-            key = segment.entries[i].record
-            segment.entries[i].normalized = self.normalized(
-                key + PS_RECORD_HEADER_BYTES, ps_record_header(key).key_size
-            )
+            record = ps_read_record(segment.entries[i].record)
+            segment.entries[i].normalized = self.normalized(record.key, record.key_size)
         return 0
 
     cdef int sort_last(self) except -1:
@@ -423,16 +426,26 @@ cdef class ExternalSorter:
         """Writes the records of a merge as a run."""
         cdef Run run = Run(self)
         cdef Cursor cursor
-        cdef PsRecordHeader header
+        cdef PsRecord record
         cdef bytearray block = bytearray()
-        cdef const uint8_t *record
+        cdef uint8_t header[PS_RECORD_HEADER_BYTES]
+        cdef bytes key
         writer = self.io.create_block_writer(run.channel, synchronous=True)
         try:
             while (cursor := merge.next()) is not None:
-                record = cursor.entry.record
-                header = ps_record_header(record)
+                record = ps_read_record(cursor.entry.record)
                 block += (<const uint8_t *>&cursor.entry.timestamp)[:8]
-                block += record[:PS_RECORD_HEADER_BYTES + header.key_size + header.value_size]
+                if record.key_size:
+                    block += cursor.entry.record[
+                        :record.value + record.value_size - cursor.entry.record
+                    ]
+                else:
+                    key = self.whole_key(cursor.entry.normalized)
+                    block += header[:ps_put_header(
+                        header, record.input_number, <uint32_t>len(key), record.value_size
+                    ) - header]
+                    block += key
+                    block += record.value[:record.value_size]
                 if len(block) >= BLOCK_BYTES:
                     writer.write_block(bytes(block))
                     run.sizes.append(len(block))
@@ -455,6 +468,17 @@ cdef class ExternalSorter:
         self.num_segments = 0
         self.free_start = self.free_end = NULL
         return 0
+
+    cdef bytes bytes_of_key(self, object identity):
+        """The bytes of a key of any kind."""
+        if type(identity) is str:
+            return bytes((TEXT,)) + encode_utf8(identity)
+        return bytes((OTHER,)) + self.codec.encode(key_of(identity))
+
+    cdef bytes whole_key(self, uint64_t normalized):
+        """The bytes of a key that is wholly in its normalised key."""
+        cdef uint8_t suffix[8]
+        return self.prefix[:self.prefix_size] + suffix[:ps_put_suffix(suffix, normalized)]
 
     cdef uint64_t normalized(self, const uint8_t *key, Py_ssize_t size):
         return ps_normalized_key(key, size, self.prefix, self.prefix_size)

@@ -18,27 +18,55 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of a record in a segment: the sizes of key and value, and the number of its input; then both. */
+/* A serialised record: the number of its input, the sizes of key and value as unsigned LEB128, then
+   both.  A key without bytes is wholly in the normalised key of the entry: no other key is empty,
+   since each begins with a byte for its kind. */
 typedef struct {
+    const uint8_t *key;
+    const uint8_t *value;
     uint32_t key_size;
     uint32_t value_size;
     uint8_t input_number;
-} PsRecordHeader;
+} PsRecord;
 
-#define PS_RECORD_HEADER_BYTES 9
+#define PS_RECORD_HEADER_BYTES 11
 
-static inline PsRecordHeader ps_record_header(const uint8_t *record) {
-    PsRecordHeader header;
-    memcpy(&header.key_size, record, 4);
-    memcpy(&header.value_size, record + 4, 4);
-    header.input_number = record[8];
-    return header;
+static inline const uint8_t *ps_read_size(const uint8_t *data, uint32_t *size) {
+    uint32_t value = *data++;
+    int shift = 7;
+    if (value >= 0x80) {
+        value &= 0x7F;
+        do {
+            value |= (uint32_t)(*data & 0x7F) << shift;
+            shift += 7;
+        } while (*data++ >= 0x80);
+    }
+    *size = value;
+    return data;
 }
 
-static inline void ps_put_record_header(uint8_t *record, PsRecordHeader header) {
-    memcpy(record, &header.key_size, 4);
-    memcpy(record + 4, &header.value_size, 4);
-    record[8] = header.input_number;
+static inline uint8_t *ps_put_size(uint8_t *to, uint32_t size) {
+    while (size >= 0x80) {
+        *to++ = (uint8_t)(size | 0x80);
+        size >>= 7;
+    }
+    *to++ = (uint8_t)size;
+    return to;
+}
+
+static inline PsRecord ps_read_record(const uint8_t *data) {
+    PsRecord record;
+    record.input_number = *data;
+    record.key = ps_read_size(ps_read_size(data + 1, &record.key_size), &record.value_size);
+    record.value = record.key + record.key_size;
+    return record;
+}
+
+/* Writes what precedes the key, and returns where the key belongs. */
+static inline uint8_t *ps_put_header(uint8_t *to, uint8_t input_number, uint32_t key_size,
+                                     uint32_t value_size) {
+    *to = input_number;
+    return ps_put_size(ps_put_size(to + 1, key_size), value_size);
 }
 
 typedef struct {
@@ -72,19 +100,32 @@ static inline uint64_t ps_normalized_key(const uint8_t *key, size_t size, const 
     return normalized << 8 | (left <= 7 ? left + 1 : 9);
 }
 
+/* Whether a normalised key has all bytes of the key behind the prefix. */
+static inline int ps_is_whole(uint64_t normalized) {
+    return (uint8_t)(normalized - 1) < 8;
+}
+
+/* Writes the bytes of a whole normalised key behind the prefix, at most 7; returns their number. */
+static inline size_t ps_put_suffix(uint8_t *to, uint64_t normalized) {
+    size_t size = (uint8_t)normalized - 1, i;
+    for (i = 0; i < size; i++) {
+        to[i] = (uint8_t)(normalized >> (56 - 8 * i));
+    }
+    return size;
+}
+
 /* The order of two keys: negative, 0 or positive. */
 static inline int ps_compare_keys(const PsEntry *a, const PsEntry *b) {
-    uint8_t low;
+    PsRecord first, second;
     if (a->normalized != b->normalized) {
         return a->normalized < b->normalized ? -1 : 1;
     }
-    low = (uint8_t)a->normalized;
-    if (low >= 1 && low <= 8) {
+    if (ps_is_whole(a->normalized)) {
         return 0;
     }
-    return ps_compare_bytes(a->record + PS_RECORD_HEADER_BYTES, ps_record_header(a->record).key_size,
-                            b->record + PS_RECORD_HEADER_BYTES,
-                            ps_record_header(b->record).key_size);
+    first = ps_read_record(a->record);
+    second = ps_read_record(b->record);
+    return ps_compare_bytes(first.key, first.key_size, second.key, second.key_size);
 }
 
 /* Whether `b` belongs before `a`, which has arrived earlier. */
