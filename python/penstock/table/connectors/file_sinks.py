@@ -89,7 +89,8 @@ class LineFiles:
             rollover_interval=values["sink.rolling-policy.rollover-interval"],
             inactivity_interval=values["sink.rolling-policy.inactivity-interval"],
         )
-        return FileSink.for_row_format(path, _Lines()).with_rolling_policy(policy)
+        builder = FileSink.for_row_format(path, _Lines()).with_rolling_policy(policy)
+        return builder.with_bucket_check_interval(values["sink.rolling-policy.check-interval"])
 
 
 class BulkFiles:
