@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from penstock.common import Configuration, Time, Types
+from penstock.common import Configuration, Row, RowKind, Time, Types
 from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import InvalidProgramError, SinkError, SourceError
@@ -310,3 +310,42 @@ def test_wrong_arguments(arguments, expected):
     assert "hidden" not in str(failed.value)
     with pytest.raises(InvalidProgramError, match="connections is at least 1"):
         RedisLookup("redis://localhost", str, str, connections=0)
+
+
+def test_change_rows_become_hashes(server):
+    """Of several changes of a key in a batch the last one counts, and None deletes a field."""
+    cart = Types.ROW_NAMED(
+        ["user", "items", "paid"], [Types.STRING(), Types.LONG(), Types.BOOLEAN()]
+    )
+
+    def change(kind, *values):
+        row = Row.of_kind(kind, *values)
+        row.set_field_names(["user", "items", "paid"])
+        return row
+
+    sink = RedisSink.upsert(server.url, cart, ["user"], prefix="cart:", batch_size=3)
+    changes = [
+        change(RowKind.INSERT, "ada", 1, False),
+        change(RowKind.INSERT, "bob", 2, True),
+        change(RowKind.INSERT, "eve", 3, True),
+        change(RowKind.UPDATE_BEFORE, "ada", 1, False),
+        change(RowKind.UPDATE_AFTER, "ada", 5, None),
+        change(RowKind.DELETE, "bob", None, None),
+        change(RowKind.UPDATE_BEFORE, "eve", 3, True),
+        change(RowKind.UPDATE_AFTER, "eva", 3, True),
+    ]
+    env = environment()
+    env.set_parallelism(2)
+    env.from_collection(changes, cart).set_parallelism(1).sink_to(sink)
+    env.execute()
+    assert sorted(server.ask("KEYS", "*")) == ["cart:ada", "cart:eva"]
+    assert server.ask("HGETALL", "cart:ada") == {"user": "ada", "items": "5"}
+    assert server.ask("HGETALL", "cart:eva") == {"user": "eva", "items": "3", "paid": "true"}
+
+
+def test_hashes_need_a_key_of_their_columns():
+    cart = Types.ROW_NAMED(["user", "items"], [Types.STRING(), Types.LONG()])
+    with pytest.raises(InvalidProgramError, match="no key column 'usr'"):
+        RedisSink.upsert("redis://localhost", cart, ["usr"])
+    with pytest.raises(InvalidProgramError, match="row type"):
+        RedisSink.upsert("redis://localhost", Types.LONG(), ["usr"])

@@ -10,6 +10,8 @@ from penstock.common.jvm import requires_jvm
 from penstock.datastream.functions.source_sink import JavaFunctionWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor, SourceDescriptor
 
@@ -64,6 +66,10 @@ class Sink(JavaFunctionWrapper):
 
     def compactor_operator(self) -> OperatorDescriptor | None:
         """The operator between writers and committers that makes few files of many; or None."""
+        return None
+
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key whose records go to one writer in their order; None for any writer."""
         return None
 
     def has_global_committer(self) -> bool:

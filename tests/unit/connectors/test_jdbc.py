@@ -8,7 +8,7 @@ import types
 
 import pytest
 from penstock.common import Row, Types
-from penstock.connectors.jdbc import sink as jdbc
+from penstock.connectors.jdbc import batch_writer as jdbc
 from penstock.connectors.jdbc.connection import styled
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.change_batches import DELETED, ChangeBatchWriter, last_changes
+from penstock.connectors.change_rows import ChangeKey
 from penstock.connectors.committer import (
     CommitRequest,
     Committer,
@@ -36,7 +38,7 @@ from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit, meant_for, note_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.common.composite_types import RowTypeInfo
 
@@ -54,8 +56,8 @@ Committable = tuple[str, int, list[tuple[str, int, dict[str, str | None], int, i
 
 
 @checks_arguments
-class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
-    """Appends rows to a table of Delta Lake, exactly once with checkpoints.
+class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
+    """Appends rows to a table of Delta Lake, or merges change rows, exactly once with checkpoints.
 
     Each checkpoint with rows becomes one version of the table.
     """
@@ -67,6 +69,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
         *,
         partition_by: Sequence[str] = (),
         storage_options: dict[str, str] | None = None,
+        key: Sequence[str] = (),
     ) -> None:
         """Makes a sink.
 
@@ -76,9 +79,12 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
             schema: A row type, as ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
             partition_by: Names of columns; must be those of a table that is there.
             storage_options: Those of deltalake for the store.
+            key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or
+                replace the row of a key, ``-D`` and ``-U`` delete it; without them all rows are
+                appended, whatever their kind.
 
         Raises:
-            InvalidProgramError: The schema is none, or a partition column cannot be one.
+            InvalidProgramError: The schema is none, or a partition or key column cannot be one.
             DependencyError: deltalake or pyarrow is not installed.
         """
         super().__init__()
@@ -107,17 +113,30 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
             raise InvalidProgramError("DeltaSink: no column is left that is not partitioned by")
         self._uri = sink_path(table_uri)
         self._options = storage_options
+        self._key = ChangeKey("DeltaSink", key, self._schema.names) if key else None
+
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key of change rows: the changes of a key stay in their order."""
+        return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Makes the writer of a subtask."""
         del context
+        if self._key is not None:
+            return ChangeBatchWriter(
+                "DeltaSink", self._uri, self._row_type, self._schema, self._key
+            )
         return _DeltaWriter(
             self._uri, self._options, self._row_type, self._schema, self._partition_by
         )
 
-    def create_committer(self, context: CommitterInitContext) -> Committer[Committable]:
+    def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
         """Makes the one committer, and the table if there is none."""
         del context
+        if self._key is not None:
+            return _DeltaMerger(
+                self._uri, self._options, self._schema, self._partition_by, self._key.names
+            )
         return _DeltaCommitter(self._uri, self._options, self._schema, self._partition_by)
 
 
@@ -247,7 +266,7 @@ def _text_of(value: Any) -> str | None:
     return str(value)
 
 
-class _DeltaCommitter(Committer[Committable]):
+class _DeltaCommitter(Committer[Any]):
     """Makes one version of the table of all that a checkpoint held."""
 
     def __init__(
@@ -275,33 +294,38 @@ class _DeltaCommitter(Committer[Committable]):
                 self._table = library.DeltaTable(uri, storage_options=options)
         self._check(uri)
 
-    def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+    def commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
         """Commits what is not in the table yet."""
         from deltalake import CommitProperties, Transaction
-        from deltalake.transaction import AddAction
 
         self._table.update_incremental()
         numbers: dict[str, int] = {}
-        actions: list[AddAction] = []
+        found: list[Any] = []
         for request in requests:
-            application_id, number, files = request.get_committable()
+            application_id, number, content = request.get_committable()
             if (self._table.transaction_version(application_id) or 0) >= number:
                 request.signal_already_committed()
                 continue
             numbers[application_id] = max(number, numbers.get(application_id, 0))
-            actions.extend(
-                AddAction(path, size, values, at_ms, True, json.dumps({"numRecords": rows}))
-                for path, size, values, at_ms, rows in files
-            )
-        if not actions:
-            return
-        transactions = [Transaction(name, number) for name, number in numbers.items()]
+            found.append(content)
+        if found:
+            transactions = [Transaction(name, number) for name, number in numbers.items()]
+            self._apply(found, CommitProperties(app_transactions=transactions))
+
+    def _apply(self, contents: list[Any], properties: Any) -> None:
+        """Add the files of writers, in one version."""
+        from deltalake.transaction import AddAction
+
         self._table.create_write_transaction(
-            actions,
+            [
+                AddAction(path, size, values, at_ms, True, json.dumps({"numRecords": rows}))
+                for files in contents
+                for path, size, values, at_ms, rows in files
+            ],
             mode="append",
             schema=self._schema,
             partition_by=self._partition_by,
-            commit_properties=CommitProperties(app_transactions=transactions),
+            commit_properties=properties,
         )
 
     def _check(self, uri: str) -> None:
@@ -320,3 +344,42 @@ class _DeltaCommitter(Committer[Committable]):
                 f"the table {uri} is partitioned by {partitions}, and the sink by "
                 f"{self._partition_by}"
             )
+
+
+class _DeltaMerger(_DeltaCommitter):
+    """Merges the changes that a checkpoint held, in one version."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: dict[str, str] | None,
+        schema: Any,
+        partition_by: list[str],
+        key: list[str],
+    ) -> None:
+        super().__init__(uri, options, schema, partition_by)
+        self._names = schema.names
+        self._key = key
+
+    def _apply(self, contents: list[Any], properties: Any) -> None:
+        """Merge the changes of writers, in one version."""
+        columns = {_quoted(name): f"source.{_quoted(name)}" for name in self._names}
+        same = (f"target.{_quoted(name)} = source.{_quoted(name)}" for name in self._key)
+        (
+            self._table.merge(
+                last_changes(contents, self._key),
+                " AND ".join(same),
+                source_alias="source",
+                target_alias="target",
+                commit_properties=properties,
+            )
+            .when_matched_delete(predicate=f"source.{DELETED}")
+            .when_matched_update(updates=columns)
+            .when_not_matched_insert(updates=columns, predicate=f"NOT source.{DELETED}")
+            .execute()
+        )
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a column as Delta's expressions have it."""
+    return f"`{name}`"

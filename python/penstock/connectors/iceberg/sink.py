@@ -13,9 +13,12 @@ import logging
 import pickle
 import time
 import uuid
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.connectors.change_batches import DELETED, ChangeBatchWriter, last_changes
+from penstock.connectors.change_rows import ChangeKey
 from penstock.connectors.committer import (
     CommitRequest,
     Committer,
@@ -40,7 +43,7 @@ from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit, meant_for, note_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.common.composite_types import RowTypeInfo
 
@@ -61,14 +64,20 @@ Committable = tuple[str, int, bytes]
 
 
 @checks_arguments
-class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
-    """Appends rows to a table of Apache Iceberg, exactly once with checkpoints.
+class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
+    """Appends rows to a table of Apache Iceberg, or merges change rows, exactly once.
 
-    Each checkpoint with rows becomes one snapshot of the table.
+    With checkpoints; each checkpoint with rows becomes one snapshot of the table.
     """
 
     def __init__(
-        self, table: str, schema: Any, *, catalog: Mapping[str, str], name: str = "default"
+        self,
+        table: str,
+        schema: Any,
+        *,
+        catalog: Mapping[str, str],
+        name: str = "default",
+        key: Sequence[str] = (),
     ) -> None:
         """Makes a sink.
 
@@ -79,9 +88,13 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them, for
                 instance ``{"type": "rest", "uri": "https://…"}``.
             name: The name of the catalog.
+            key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or
+                replace the row of a key, ``-D`` and ``-U`` delete it; without them all rows are
+                appended, whatever their kind.
 
         Raises:
-            InvalidProgramError: The schema is none, or the table has no namespace.
+            InvalidProgramError: The schema is none, the table has no namespace, or a key column
+                cannot be one.
             DependencyError: pyiceberg or pyarrow is not installed.
         """
         super().__init__()
@@ -97,14 +110,26 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Committable]):
             dict(catalog),
         )
 
+        self._key = ChangeKey("IcebergSink", key, self._table.schema.names) if key else None
+
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key of change rows: the changes of a key stay in their order."""
+        return self._key
+
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Makes the writer of a subtask, and the table if there is none."""
         del context
+        if self._key is not None:
+            return ChangeBatchWriter(
+                "IcebergSink", self._table.name, self._row_type, self._table.schema, self._key
+            )
         return _IcebergWriter(self._table, self._row_type)
 
-    def create_committer(self, context: CommitterInitContext) -> Committer[Committable]:
+    def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
         """Makes the one committer, and the table if there is none."""
         del context
+        if self._key is not None:
+            return _IcebergMerger(self._table, self._key.names)
         return _IcebergCommitter(self._table)
 
 
@@ -210,7 +235,7 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
             )
 
 
-class _IcebergCommitter(Committer[Committable]):
+class _IcebergCommitter(Committer[Any]):
     """Makes one snapshot of the table of all that a checkpoint held."""
 
     def __init__(self, table: _Table) -> None:
@@ -219,7 +244,7 @@ class _IcebergCommitter(Committer[Committable]):
         self._numbers: dict[str, int] = {}
         self._walked_to: int | None = None
 
-    def commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+    def commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
         """Commits what is not in the table yet.
 
         Raises:
@@ -243,26 +268,29 @@ class _IcebergCommitter(Committer[Committable]):
             else:
                 return
 
-    def _commit(self, requests: Sequence[CommitRequest[Committable]]) -> None:
+    def _commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
         committed = self._committed()
         numbers: dict[str, int] = {}
-        files: list[Any] = []
+        found: list[bytes] = []
         for request in requests:
-            application_id, number, pickled = request.get_committable()
+            application_id, number, content = request.get_committable()
             if committed.get(application_id, 0) >= number:
                 request.signal_already_committed()
                 continue
             numbers[application_id] = max(number, numbers.get(application_id, 0))
-            files.extend(pickle.loads(pickled))
-        if not files:
-            return
-        properties = {_COMMITTED: json.dumps(numbers)}
+            found.append(content)
+        if found:
+            self._apply(found, {_COMMITTED: json.dumps(numbers)})
+
+    def _apply(self, contents: list[bytes], properties: dict[str, str]) -> None:
+        """Add the files of writers, in one snapshot."""
         with (
             self._table.transaction() as transaction,
             transaction.update_snapshot(properties).fast_append() as append,
         ):
-            for file in files:
-                append.append_data_file(file)
+            for pickled in contents:
+                for file in pickle.loads(pickled):
+                    append.append_data_file(file)
 
     def _committed(self) -> dict[str, int]:
         """By writer, the largest number that the table's history has."""
@@ -280,3 +308,25 @@ class _IcebergCommitter(Committer[Committable]):
             current = snapshot.parent_snapshot_id
         self._walked_to = newest
         return self._numbers
+
+
+class _IcebergMerger(_IcebergCommitter):
+    """Merges the changes that a checkpoint held: files with rows of their keys are rewritten."""
+
+    def __init__(self, table: _Table, key: list[str]) -> None:
+        super().__init__(table)
+        self._schema = table.schema
+        self._key = key
+
+    def _apply(self, contents: list[bytes], properties: dict[str, str]) -> None:
+        """Merge the changes of writers, in one commit."""
+        import pyarrow.compute as pc
+        from pyiceberg.table.upsert_util import create_match_filter
+
+        changes = last_changes(contents, self._key)
+        rows = changes.filter(pc.invert(changes.column(DELETED)))
+        with warnings.catch_warnings(), self._table.transaction() as transaction:
+            warnings.filterwarnings("ignore", "Delete operation did not match any records")
+            transaction.delete(create_match_filter(changes, self._key), properties)
+            if rows.num_rows:
+                transaction.append(rows.select(self._schema.names).cast(self._schema), properties)

@@ -30,7 +30,14 @@ class TableStatements:
     @staticmethod
     def of_url(url: str, table: str, columns: Sequence[str]) -> TableStatements:
         """Return the statements for a table of the database that a JDBC URL names."""
-        return TableStatements(urlsplit(url.removeprefix("jdbc:")).scheme, table, tuple(columns))
+        scheme = urlsplit(url.removeprefix("jdbc:")).scheme
+        # A URL of SQLAlchemy names a driver behind the database.
+        return TableStatements(scheme.partition("+")[0], table, tuple(columns))
+
+    @property
+    def is_known(self) -> bool:
+        """True for a database whose dialect is known."""
+        return self.kind in ("sqlite", "postgresql", "mysql")
 
     def quoted(self, name: str) -> str:
         """Return a name as the database reads it.

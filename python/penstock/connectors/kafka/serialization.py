@@ -11,12 +11,15 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
+from penstock.connectors.change_rows import is_deletion, is_old_row
 from penstock.connectors.kafka.partitions import check_topic
+from penstock.connectors.kafka.record_key import RecordKey
 from penstock.errors import InvalidProgramError, SinkError
 from penstock.formats.misfit import note_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
 
 __all__ = [
     "KafkaProducerRecord",
@@ -77,6 +80,10 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         """The record of a record; None for a record that makes none."""
         raise NotImplementedError(f"{type(self).__name__}.serialize_record")
 
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key of change rows that go to one writer in their order; None for others."""
+        return None
+
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
         """Starts to describe a schema."""
@@ -103,6 +110,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
         self._key: SerializationSchema | None = None
         self._value: SerializationSchema | None = None
         self._headers: Callable[[Any], Sequence[tuple[str, bytes]]] | None = None
+        self._upsert_key: RecordKey | None = None
 
     def build(self) -> KafkaRecordSerializationSchema:
         """The schema.
@@ -114,7 +122,13 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
             raise InvalidProgramError("records need set_topic or set_topic_selector")
         if self._value is None:
             raise InvalidProgramError("records need set_value_serialization_schema")
-        return Composed(self._topic, self._selector, self._key, self._value, self._headers)
+        if self._upsert_key is None:
+            return Composed(self._topic, self._selector, self._key, self._value, self._headers)
+        key = self._key or self._upsert_key.as_json()
+        return UpsertSchema(
+            Composed(self._topic, self._selector, key, self._value, self._headers),
+            self._upsert_key,
+        )
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
         """The topic of all records."""
@@ -150,6 +164,23 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     ) -> KafkaRecordSerializationSchemaBuilder:
         """Makes values of records."""
         self._value = _schema(value_serialization_schema)
+        return self
+
+    def set_upsert_key(self, *columns: str) -> KafkaRecordSerializationSchemaBuilder:
+        """Makes upserts and tombstones of change rows (beyond PyFlink).
+
+        ``+I`` and ``+U`` become records with a key and a value, ``-D`` a record without a value,
+        and ``-U`` none: as to Flink's ``upsert-kafka``, an update must not change the key.  The
+        changes of a key go to one subtask, in their order.
+
+        Args:
+            columns: The key columns.  Without `set_key_serialization_schema` the key is a JSON
+                object of them; with it, the schema gets a row of them.
+
+        Raises:
+            InvalidProgramError: There is no column, or one twice.
+        """
+        self._upsert_key = RecordKey("set_upsert_key", columns)
         return self
 
     def set_header_provider(
@@ -194,6 +225,18 @@ class Composed(KafkaRecordSerializationSchema):
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord:
         """The record of a record."""
+        return self.record_of(element, element, is_tombstone=False)
+
+    def record_of(
+        self, element: Any, key_element: Any, *, is_tombstone: bool
+    ) -> KafkaProducerRecord:
+        """Return the record of a record, with the key of another one.
+
+        Args:
+            element: The record.
+            key_element: The record for the schema of keys.
+            is_tombstone: Whether to leave the value out.
+        """
         topic = self._topic
         if topic is None:
             assert self._selector is not None
@@ -201,13 +244,39 @@ class Composed(KafkaRecordSerializationSchema):
             if not isinstance(topic, str):
                 raise SinkError(f"the topic selector must return a topic's name, got {topic!r}")
         try:
-            value = self._value.serialize(element)
-            key = None if self._key is None else self._key.serialize(element)
+            value = None if is_tombstone else self._value.serialize(element)
+            key = None if self._key is None else self._key.serialize(key_element)
         except Exception as error:
             note_place(error, f"the topic {topic}")
             raise
         headers = None if self._headers is None else self._headers(element)
         return KafkaProducerRecord(topic, value, key, headers)
+
+
+class UpsertSchema(KafkaRecordSerializationSchema):
+    """Makes records of change rows.
+
+    Args:
+        records: Makes keys of rows of the key, and values and headers of rows.
+        key: Reads the key.
+    """
+
+    def __init__(self, records: Composed, key: RecordKey) -> None:
+        super().__init__(None)
+        self._records = records
+        self._key = key
+
+    def key_of_records(self) -> RecordKey:
+        """Return the key: the changes of a key stay in their order."""
+        return self._key
+
+    def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
+        """Return the record of a row; None of an old row."""
+        if is_old_row(element):
+            return None
+        return self._records.record_of(
+            element, self._key.row(element), is_tombstone=is_deletion(element)
+        )
 
 
 class _OfFunction(KafkaRecordSerializationSchema):

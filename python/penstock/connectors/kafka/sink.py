@@ -32,7 +32,7 @@ from penstock.connectors.writer_sink import (
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 
@@ -79,6 +79,11 @@ class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
     def builder() -> KafkaSinkBuilder:
         """Starts to describe a sink."""
         return KafkaSinkBuilder()
+
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key of the serializer's change rows."""
+        serializer: KafkaRecordSerializationSchema = self.record_serializer
+        return serializer.key_of_records()
 
     def get_transformer(self) -> StreamTransformer[Any] | None:
         """Return the transformation of the stream before the sink, or None."""

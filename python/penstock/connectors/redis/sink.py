@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.optional_library import optional_library
+from penstock.connectors.change_rows import OldRows
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import (
@@ -24,6 +25,9 @@ from penstock.external.background import ServerThreads
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
+
+    from penstock.common.composite_types import RowTypeInfo
+    from penstock.connectors.redis.hashes import RedisHashes
 
 __all__ = ["RedisLookup", "RedisSink"]
 
@@ -75,10 +79,63 @@ class RedisSink(PythonSink[Any]):
         self._server = _Server("RedisSink", url, max_retries, retry_delay_ms, timeout_ms)
         self._command = _callable(command, "RedisSink", "command")
         self._batch_size = batch_size
+        self._changes: RedisHashes | None = None
+
+    @staticmethod
+    def upsert(
+        url: str,
+        schema: RowTypeInfo,
+        key: Sequence[str],
+        *,
+        prefix: str = "",
+        batch_size: int = 1000,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> RedisSink:
+        """Applies change rows to hashes, one for each key.
+
+        ``+I`` and ``+U`` set the fields of the hash, and delete those that are None; ``-D`` deletes
+        the hash, and so does ``-U`` unless a row with the same key follows.  The changes of a key
+        go to one subtask, in their order.  Repeated changes lead to the same hashes.
+
+        Args:
+            url: As that of the constructor.
+            schema: A row type: the fields of the hashes.
+            key: The columns of the key; Redis' key is the prefix and their texts, joined by colons.
+            prefix: The beginning of Redis' keys, as ``orders:``.
+            batch_size: The most rows that are sent together.
+            max_retries: As that of the constructor.
+            retry_delay_ms: As that of the constructor.
+            timeout_ms: As that of the constructor.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package redis is not installed.
+        """
+        from penstock.connectors.redis.hashes import RedisHashes
+
+        hashes = RedisHashes(schema, key, prefix)
+        sink = RedisSink(
+            url,
+            hashes.no_command,
+            batch_size=batch_size,
+            max_retries=max_retries,
+            retry_delay_ms=retry_delay_ms,
+            timeout_ms=timeout_ms,
+        )
+        sink._changes = hashes
+        return sink
+
+    def key_of_records(self) -> Callable[[Any], Any] | None:
+        """Return the key of change rows: the changes of a key stay in their order."""
+        return None if self._changes is None else self._changes.key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Makes the writer of a subtask, which connects when it has something to send."""
         del context
+        if self._changes is not None:
+            return _ChangesWriter(self._server, self._changes, self._batch_size)
         return _RedisWriter(self._server, self._command, self._batch_size)
 
 
@@ -175,6 +232,37 @@ class _RedisWriter(SinkWriter[Any]):
     def close(self) -> None:
         """Ends the connection."""
         _close(self._threads, self._client)
+
+
+class _ChangesWriter(_RedisWriter):
+    """Writes the last change of each key of a batch."""
+
+    def __init__(self, server: _Server, changes: RedisHashes, batch_size: int) -> None:
+        super().__init__(server, changes.no_command, batch_size)
+        self._changes = changes
+        self._old = OldRows()
+        self._last: dict[Any, Any] = {}
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Keeps the last row of each key until there are enough of them."""
+        del context
+        for row in self._old.joined(element):
+            self._last[self._changes.key(row)] = row
+        if len(self._last) >= self._batch_size:
+            self._send()
+
+    def flush(self, end_of_input: bool) -> None:
+        """Sends what is kept, and waits for the answers."""
+        del end_of_input
+        for row in self._old.taken():
+            self._last[self._changes.key(row)] = row
+        self._send()
+
+    def _send(self) -> None:
+        last, self._last = self._last, {}
+        for row in last.values():
+            self._commands.extend(self._changes.commands(row))
+        super().flush(False)
 
 
 def _close(threads: ServerThreads, client: Any) -> None:

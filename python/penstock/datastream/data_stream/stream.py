@@ -591,11 +591,13 @@ class DataStream(StreamSettings, Generic[T]):
             raise WrongArgumentError(f"sink_to takes a Sink, got {given!r}")
         writer = shipped(sink.sink_operator(), "sink_to")
         committer = sink.committer_operator()
+        key_of = sink.key_of_records()
+        stream = self if key_of is None else self.key_by(key_of)
         if committer is None:
-            return self._sink(SinkTransformation, "Sink", writer)
+            return stream._sink(SinkTransformation, "Sink", writer)
         from penstock.datastream.data_stream.sink import committing_sink
 
-        return committing_sink(self, sink, writer, committer)
+        return committing_sink(stream, sink, writer, committer)
 
     def cache(self) -> CachedDataStream[T]:
         """Keeps the records for later jobs of the environment."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.jdbc.connection import styled
-from penstock.connectors.jdbc.sink import BatchWriter
+from penstock.connectors.jdbc.changes import ChangeWriter
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.jdbc.values import RowWriter
@@ -56,7 +55,7 @@ class JdbcChanges(PythonSink[Any]):
         return ChangesWriter(self)
 
 
-class ChangesWriter(BatchWriter):
+class ChangesWriter(ChangeWriter):
     """Keeps changes, and writes the last one of each key.
 
     Args:
@@ -65,7 +64,6 @@ class ChangesWriter(BatchWriter):
 
     def __init__(self, sink: JdbcChanges) -> None:
         self._changes = sink
-        self._deletion = styled(sink.deletion, sink.connection.paramstyle)
         self._written = RowWriter(sink.database, sink.row_type.field_types())
         super().__init__(sink)
 
@@ -73,22 +71,8 @@ class ChangesWriter(BatchWriter):
         """Take a batch of changes; old rows of updates are left out."""
         del context
         rows = [
-            (kind, self._written(row))
+            (kind == DELETE, self._written(row))
             for kind, row in rows_of(element, self._changes.row_type)
             if kind != UPDATE_BEFORE
         ]
         self.keep(rows)
-
-    def _run(self, cursor: Any, rows: list[Any]) -> None:
-        """Execute the statements for changes, in the thread that has the connection."""
-        key = self._changes.key
-        if not key:
-            cursor.executemany(self._sql, [row for _, row in rows])
-            return
-        last = {tuple(row[i] for i in key): (kind, row) for kind, row in rows}
-        deleted = [values for values, (kind, _) in last.items() if kind == DELETE]
-        upserted = [row for kind, row in last.values() if kind != DELETE]
-        if deleted:
-            cursor.executemany(self._deletion, deleted)
-        if upserted:
-            cursor.executemany(self._sql, upserted)

@@ -1,0 +1,198 @@
+"""Batches of rows into the tables of a database, by a thread that owns the connection."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.common.instants import datetime_of, instant_micros
+from penstock.common.typeinfo import Types
+from penstock.connectors.jdbc.connection import styled
+from penstock.connectors.jdbc.errors import is_final, remedy
+from penstock.connectors.writer_sink import SinkWriter
+from penstock.errors import FormatError, SinkError
+from penstock.external.background import ServerThreads, shut_down
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit, note_place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
+    from penstock.common.composite_types import RowTypeInfo
+    from penstock.connectors.jdbc.connection import JdbcConnectionOptions
+    from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions
+
+#: The time before the first repetition; before the second it is twice as long, and so on.
+_PAUSE_S: Final = 1.0
+
+
+class RowValues:
+    """Reads the values of rows in the order of their columns.
+
+    Args:
+        row_type: The type of the rows; dictionaries and tuples are rows, too.
+        place: The table and the database, for errors.
+    """
+
+    def __init__(self, row_type: RowTypeInfo, place: str) -> None:
+        self._names = row_type.get_field_names()
+        types = row_type.get_field_types()
+        #: The places of the fields that are instants, which drivers take as datetimes of UTC.
+        self._instants = [place for place, kind in enumerate(types) if kind == Types.INSTANT()]
+        self._place = place
+
+    def __call__(self, element: Any) -> tuple[Any, ...]:
+        """Return the values of a row.
+
+        Raises:
+            FormatError: It is not a row of these columns.
+        """
+        try:
+            values = field_values(element, self._names)
+            if self._instants:
+                values = list(values)  # not those of the row itself
+            for field in self._instants:
+                values[field] = _moment(values[field])
+            return tuple(values)
+        except Misfit as misfit:
+            raise note_place(FormatError(f"JdbcSink: {misfit}"), self._place) from None
+
+
+def _moment(value: Any) -> Any:
+    try:
+        return None if value is None else datetime_of(instant_micros(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misfit(f"{value!r} is no instant that a database takes: {error}") from None
+
+
+class StatementSink(Protocol):
+    """A sink whose rows a `BatchWriter` writes.
+
+    Attributes:
+        sql: The statement for each row, with a ``?`` for each value.
+        connection: The database.
+        options: The batching of rows.
+    """
+
+    sql: str
+    connection: JdbcConnectionOptions
+    options: JdbcExecutionOptions
+
+
+class BatchWriter(SinkWriter[Any]):
+    """Keeps rows, and has a thread that owns the connection write them.
+
+    Args:
+        sink: The sink.
+    """
+
+    def __init__(self, sink: StatementSink) -> None:
+        self._sink = sink
+        self._sql = styled(sink.sql, sink.connection.paramstyle)
+        self._lock = threading.Lock()
+        self._rows: list[Any] = []
+        self._connection: Any = None
+        self._failure: BaseException | None = None
+        self._threads = ServerThreads("jdbc-sink")
+        try:
+            self._threads.call(self._reconnect)
+        except BaseException:  # nothing was created, so nothing is closed
+            self._threads.close(self._disconnect)
+            raise
+        self._clock: threading.Thread | None = None
+        if sink.options.batch_interval_ms > 0:
+            self._clock = threading.Thread(target=self._tick, name="jdbc-sink-clock", daemon=True)
+            self._clock.start()
+
+    def keep(self, rows: Sequence[Any]) -> None:
+        """Keep rows, and wait until all are written if there are as many as one batch has."""
+        with self._lock:
+            self._rows.extend(rows)
+            is_full = len(self._rows) >= self._sink.options.batch_size
+        if is_full:
+            self._threads.call(self._write_rows)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Writes the rows that are kept."""
+        del end_of_input
+        self._threads.call(self._write_rows)
+
+    def close(self) -> None:
+        """Ends the connection, also one that the thread waits at."""
+        self._threads.close(self._disconnect, lambda: shut_down(self._connection))
+        if self._clock is not None:
+            self._clock.join()
+
+    def _tick(self) -> None:
+        """Has rows written that wait for others; what fails is told with the next ones."""
+        threads, interval_s = self._threads, self._sink.options.batch_interval_ms / 1000
+        writing: Future[None] | None = None
+        while not threads.closed.wait(interval_s):
+            if writing is None or writing.done():
+                writing = threads.submit(self._write_rows)
+
+    def _write_rows(self) -> None:
+        """Writes all rows that are kept, in the thread that has the connection."""
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            rows, self._rows = self._rows, []
+        if rows:
+            try:
+                self._execute(rows)
+            except BaseException as error:
+                self._failure = error
+                raise
+
+    def _run(self, cursor: Any, rows: list[Any]) -> None:
+        """Execute the statement for each row."""
+        cursor.executemany(self._sql, rows)
+
+    def _execute(self, rows: list[Any]) -> None:
+        retries, closed = self._sink.options.max_retries, self._threads.closed
+        for attempt in range(retries + 1):
+            try:
+                if self._connection is None:
+                    self._reconnect()
+                cursor = self._connection.cursor()
+                self._run(cursor, rows)
+                if closed.is_set():  # what follows this task may have begun
+                    raise SinkError("the task was cancelled meanwhile")
+                self._connection.commit()
+                cursor.close()
+            except Exception as error:
+                # A connection that failed may be broken, and has a transaction that is.
+                self._disconnect()
+                what = (
+                    f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
+                    f"{self._sink.sql!r}"
+                )
+                if is_final(error):
+                    raise SinkError(
+                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{error}{remedy(error)}"
+                    ) from error
+                if attempt == retries or closed.wait(_PAUSE_S * (attempt + 1)):
+                    raise SinkError(
+                        f"{what}, tried {attempt + 1} times: {type(error).__name__}: {error}"
+                    ) from error
+            else:
+                return
+
+    def _reconnect(self) -> None:
+        try:
+            self._connection = self._sink.connection.connect()
+        except Exception as error:
+            raise SinkError(
+                f"cannot connect to {self._sink.connection.shown} for {self._sink.sql!r}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # A broken one may be closed already.
+            with suppress(Exception):
+                connection.close()

@@ -1,0 +1,74 @@
+"""Change rows as commands to Redis: a hash for each key."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.record_types import as_row_type
+from penstock.connectors.change_rows import ChangeKey, is_deletion
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.json_values import field_values
+from penstock.formats.misfit import Misfit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class RedisHashes:
+    """Makes the commands that apply change rows to hashes.
+
+    Args:
+        schema: The type of the rows.
+        key: The key columns.
+        prefix: The beginning of Redis' keys.
+
+    Raises:
+        InvalidProgramError: The schema is no row type, or the key has other columns.
+    """
+
+    def __init__(self, schema: Any, key: Sequence[str], prefix: str) -> None:
+        row_type = as_row_type(schema)
+        if not isinstance(row_type, RowTypeInfo):
+            raise InvalidProgramError(f"RedisSink.upsert takes a row type, got {schema!r}")
+        self._names = row_type.get_field_names()
+        self._prefix = prefix
+        self.key = ChangeKey("RedisSink.upsert", key, self._names)
+
+    def no_command(self, element: Any) -> NoReturn:
+        """Stand for the command of a sink whose rows have several."""
+        raise NotImplementedError(f"change rows become hashes: {element!r}")
+
+    def commands(self, element: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the commands for a row; repeating them changes nothing.
+
+        Raises:
+            FormatError: The row lacks a column.
+        """
+        name = self._prefix + ":".join(str(_text(part)) for part in self.key(element))
+        if is_deletion(element):
+            yield "DEL", name
+            return
+        try:
+            values = field_values(element, self._names)
+        except Misfit as misfit:
+            raise FormatError(f"RedisSink: {misfit}") from None
+        pairs = list(zip(self._names, values, strict=True))
+        # The key is not None, so that there is a field to set.  It is set first: a reader never
+        # finds the hash empty.
+        yield "HSET", name, *(part for k, v in pairs if v is not None for part in (k, _text(v)))
+        missing = [k for k, v in pairs if v is None]
+        if missing:
+            yield "HDEL", name, *missing
+
+
+def _text(value: Any) -> str | bytes | int | float:
+    """Return a value as Redis stores it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | bytes | int | float):
+        return value
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)
