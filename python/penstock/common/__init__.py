@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from penstock.common.job_id import (
         JobID,
     )
+    from penstock.common.job_listener import (
+        JobListener,
+    )
     from penstock.common.job_status import (
         JobStatus,
     )
@@ -81,6 +84,7 @@ __all__ = [
     "JobClient",
     "JobExecutionResult",
     "JobID",
+    "JobListener",
     "JobStatus",
     "RestartStrategies",
     "RestartStrategyConfiguration",
@@ -107,6 +111,7 @@ __getattr__, __dir__ = lazy_exports(
         "JobClient": "job_client",
         "JobExecutionResult": "job_execution_result",
         "JobID": "job_id",
+        "JobListener": "job_listener",
         "JobStatus": "job_status",
         "RestartStrategies": "restart_strategy",
         "RestartStrategyConfiguration": "restart_strategy",

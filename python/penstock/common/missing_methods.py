@@ -99,17 +99,9 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             ("from_data", "from_parallel_collection"),
             "write from_collection([…], type_info), or from_source for a parallel source",
         ),
-        "add_default_job_listener": "keep the JobClient that execute_async returns",
-        "register_job_listener": (
-            "keep the JobClient that execute_async returns: it tells the job's status and result"
-        ),
-        "create_remote_environment": (
-            "write get_execution_environment() and start the program by penstock run --target "
-            "remote, or set execution.target and the address by options"
-        ),
-        **dict.fromkeys(
-            ("create_local_environment", "create_local_environment_with_web_ui"),
-            "write get_execution_environment(); the option execution.target local runs it here",
+        "add_default_job_listener": "it is register_job_listener",
+        "create_local_environment_with_web_ui": (
+            "write create_local_environment(); the option rest.bind-port serves the dashboard"
         ),
         "read_file": "write from_source(FileSource.for_record_stream_format(…).build(), …)",
         "read_csv_file": (

@@ -12,6 +12,8 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat as InputFormat
 from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - as PyFlink's module
 from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
+from penstock.common.job_listener import JobListener as JobListener
+from penstock.common.job_listener import JobListeners
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_name
@@ -81,6 +83,7 @@ class StreamExecutionEnvironment(MissingMethods):
         self._config = ExecutionConfig(self._configuration)
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._job = JobBuilder(self._configuration)
+        self._listeners = JobListeners()
 
     @staticmethod
     def get_execution_environment(
@@ -101,6 +104,50 @@ class StreamExecutionEnvironment(MissingMethods):
         if configuration is not None:
             settings.add_all(configuration)
         return StreamExecutionEnvironment(settings)
+
+    @staticmethod
+    def create_local_environment(
+        parallelism: int | None = None, configuration: Configuration | None = None
+    ) -> StreamExecutionEnvironment:
+        """Makes an environment whose jobs run on this machine (beyond PyFlink).
+
+        Args:
+            parallelism: The parallelism of its operators; that of the configuration if None.
+            configuration: As of `get_execution_environment`.
+
+        Raises:
+            ConfigurationError: As of `get_execution_environment`, or the parallelism is not
+                positive.
+        """
+        environment = StreamExecutionEnvironment.get_execution_environment(configuration)
+        cluster.TARGET.write(environment.get_configuration(), "local")
+        return environment if parallelism is None else environment.set_parallelism(parallelism)
+
+    @staticmethod
+    def create_remote_environment(
+        host: str,
+        port: int,
+        parallelism: int | None = None,
+        configuration: Configuration | None = None,
+        *,
+        token: str | None = None,
+    ) -> StreamExecutionEnvironment:
+        """Makes an environment whose jobs run in the session at an address (beyond PyFlink).
+
+        Args:
+            host: The host of the session's jobmanager.
+            port: Its port.
+            parallelism: The parallelism of its operators; that of the configuration if None.
+            configuration: As of `get_execution_environment`.
+            token: The session's token, as of `RemoteStreamEnvironment`.
+
+        Raises:
+            ConfigurationError: The address, the token or the parallelism is invalid.
+        """
+        from penstock.datastream.remote_stream_environment import RemoteStreamEnvironment
+
+        environment = RemoteStreamEnvironment(host, port, configuration, token=token)
+        return environment if parallelism is None else environment.set_parallelism(parallelism)
 
     # Settings ---------------------------------------------------------------------------------
 
@@ -657,13 +704,34 @@ class StreamExecutionEnvironment(MissingMethods):
             Exception: What made the job fail; a user function's exception as itself.
         """
         client = self._start(job_name)
-        if not cluster.ATTACHED.read(self._configuration):
-            return client.detached_result()
-        return client.wait_for_result()
+        try:
+            attached = cluster.ATTACHED.read(self._configuration)
+            result = client.wait_for_result() if attached else client.detached_result()
+        except BaseException as error:
+            self._listeners.notify_executed(None, error)
+            raise
+        self._listeners.notify_executed(result, None)
+        return result
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Starts what was built since the last execution, and returns at once."""
         return self._start(job_name)
+
+    def register_job_listener(self, job_listener: JobListener) -> None:
+        """Calls a listener when a job is submitted and when `execute` has ended (beyond PyFlink).
+
+        Raises:
+            WrongArgumentError: It is no `JobListener`.
+        """
+        self._listeners.register(job_listener)
+
+    def get_job_listeners(self) -> list[JobListener]:
+        """The registered listeners (beyond PyFlink)."""
+        return list(self._listeners)
+
+    def clear_job_listeners(self) -> None:
+        """Removes all listeners (beyond PyFlink)."""
+        self._listeners.clear()
 
     def get_stream_graph(self) -> StreamGraph:
         """Return the graph built since the last execution, before chaining (beyond PyFlink)."""
@@ -731,7 +799,13 @@ class StreamExecutionEnvironment(MissingMethods):
         warn_of_idle_options(configuration.to_dict(), target, never_committing)
         if reports_metrics:
             metrics.REPORTED_AT_END.write(configuration, value=True)
-        return execute_job(job_graph, configuration, target, collect_ids)
+        try:
+            client = execute_job(job_graph, configuration, target, collect_ids)
+        except BaseException as error:
+            self._listeners.notify_submitted(None, error)
+            raise
+        self._listeners.notify_submitted(client, None)
+        return client
 
     # For streams ------------------------------------------------------------------------------
 

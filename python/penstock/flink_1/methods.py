@@ -45,8 +45,8 @@ def _set_time_characteristic(env: Any, characteristic: TimeCharacteristic) -> No
         raise WrongArgumentError(f"a TimeCharacteristic is needed, got {given!r}")
     if characteristic is TimeCharacteristic.IngestionTime:
         raise InvalidProgramError(
-            "TimeCharacteristic.IngestionTime: call assign_timestamps_and_watermarks right behind "
-            "the source, with a TimestampAssigner that returns the time of the clock in ms"
+            "TimeCharacteristic.IngestionTime is a strategy here: call assign_timestamps_and_"
+            "watermarks(WatermarkStrategy.for_ingestion_time()) right behind the source"
         )
     env._time_characteristic = characteristic
     processing = characteristic is TimeCharacteristic.ProcessingTime
