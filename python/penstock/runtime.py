@@ -18,6 +18,7 @@ _SHARED: Final = {
     "data_type_of": "penstock.network.events",
     "parse_event": "penstock.network.events",
     "serialize_event": "penstock.network.events",
+    "ArrayCodec": "penstock.network.array_codecs",
     "BufferReader": "penstock.network.legacy.readers",
     "CancelCheckpointMarker": "penstock.network.events",
     "CheckpointBarrier": "penstock.network.events",
@@ -29,9 +30,11 @@ _SHARED: Final = {
     "EndOfSuperstep": "penstock.network.events",
     "InputChannelId": "penstock.network.identifiers",
     "PartitionId": "penstock.network.identifiers",
+    "RecordBatchCodec": "penstock.network.array_codecs",
     "SerializationResult": "penstock.network.legacy.spanning",
     "TaskEvent": "penstock.network.events",
     "TaskEventDispatcher": "penstock.network.legacy.task_events",
+    "Types": "penstock.common.typeinfo",
 }
 """Names that both runtimes share: written in Python, on top of theirs."""
 

@@ -2,6 +2,8 @@
 
 import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,19 @@ def test_the_notebook():
             exec(compile("".join(cell["source"]), "cell", "exec"), names)
     assert len(names["first"]) == 10
     assert sorted(names["frame"]["f1"]) == [n * 0.5 for n in range(1000)]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--pure"]], ids=["native", "pure"])
+def test_the_example_of_two_processes(arguments):
+    """Both twins of the data plane say the same: the writer had to wait, and nothing was lost."""
+    if not arguments:
+        pytest.importorskip("penstock._core")
+    command = [sys.executable, str(EXAMPLES / "network_exchange.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "the writer waits for credit: True",
+        "event: EndOfPartition",
+        "20000 records of 60 bytes, in order: True",
+        "1 record of 10000000 bytes, SHA-256 f5e02aa71e67f41d",
+    ]

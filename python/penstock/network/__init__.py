@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.runtime import load, runtime
 
 if TYPE_CHECKING:
+    from penstock.common.typeinfo import Types
+    from penstock.network.array_codecs import ArrayCodec, RecordBatchCodec
     from penstock.network.data_type import DataType
     from penstock.network.element_handler import ElementHandler
     from penstock.network.events import (
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_loop import Input
 
 __all__ = [
+    "ArrayCodec",
     "AvailabilityFuture",
     "BlockChannelReader",
     "BlockChannelWriter",
@@ -111,6 +114,7 @@ __all__ = [
     "NetworkEnvironment",
     "PartitionId",
     "PooledSegment",
+    "RecordBatchCodec",
     "RecordDeserializer",
     "RecordReader",
     "RecordSerializer",
@@ -122,6 +126,7 @@ __all__ = [
     "StreamInputProcessor",
     "TaskEvent",
     "TaskEventDispatcher",
+    "Types",
     "codec_for",
     "data_type_of",
     "identity_of",

@@ -76,3 +76,30 @@ def test_import_starts_nothing():
         "assert not [m for m in sys.modules if m.startswith(('penstock._', 'penstock.network.p'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_pure_twins_need_no_extension(monkeypatch):
+    """Every name of the pure facade is found where the native modules cannot be imported."""
+    code = (
+        "import sys\n"
+        "sys.modules['penstock._core'] = sys.modules['penstock._native'] = None\n"
+        "from penstock.network.pure import *\n"
+        "SpanningRecordSerializer().add_record(b'record')\n"
+        "assert SpillingAdaptiveSpanningRecordDeserializer().has_unfinished_data is False\n"
+        "assert codec_for(Types.LONG()).decode(codec_for(Types.LONG()).encode(7)) == 7"
+    )
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_identifiers():
+    """Equal names make equal identifiers of 60 bytes; numbers and attempts tell them apart."""
+    from penstock.network import PartitionId
+
+    named = PartitionId.named("words", producer=2)
+    assert named == PartitionId.named("words", producer=2)
+    assert len({named, PartitionId.named("words"), PartitionId.named("words", 2, 1)}) == 3
+    assert PartitionId.random() != PartitionId.random()
+    assert len(named) == len(PartitionId.random()) == 60
+    with pytest.raises(ValueError, match="the attempt is -1"):
+        PartitionId.named("words", attempt=-1)
