@@ -181,6 +181,16 @@ def test_a_side_output_has_one_type(pairs):
         main.get_side_output(OutputTag("t", Types.STRING()))
 
 
+def test_streams_and_sinks_name_their_co_location_group(env):
+    left = env.from_collection([1], Types.INT()).rebalance().map(lambda n: n, Types.INT())
+    left.name("left").set_co_location_group_key("pair")
+    left.rebalance().print().name("right").set_co_location_group_key("pair")
+    groups = {node.name: node.co_location_group for node in env.get_stream_graph().nodes.values()}
+    assert {name for name, group in groups.items() if group == "pair"} == {"left", "Sink: right"}
+    with pytest.raises(InvalidProgramError, match="set_co_location_group_key"):
+        left.key_by(lambda n: n).set_co_location_group_key("other")
+
+
 def test_settings_reach_the_transformation(pairs):
     stream = pairs.map(lambda v: v)
     stream.name("n").uid("u").set_uid_hash("0" * 32).set_description("d").set_parallelism(3)

@@ -56,6 +56,10 @@ class RefusedSettings:
         """Refused: an operator has it, and this stream is none."""
         self._refuse("start_new_chain")
 
+    def set_co_location_group_key(self, key: str) -> NoReturn:  # noqa: ARG002
+        """Refused: an operator has it, and this stream is none."""
+        self._refuse("set_co_location_group_key")
+
     def disable_chaining(self) -> NoReturn:
         """Refused: an operator has it, and this stream is none."""
         self._refuse("disable_chaining")

@@ -178,6 +178,20 @@ class StreamSettings(MissingMethods):
         )
         return self
 
+    def set_co_location_group_key(self, key: str) -> Self:
+        """Places subtask *i* into one slot with subtask *i* of each operator with this key.
+
+        For operators of one parallelism and one slot sharing group that share memory, files or a
+        device (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: The key is no text, or cannot be sent.
+        """
+        self._operator("set_co_location_group_key").co_location_key = checked_name(
+            "a co-location group", key
+        )
+        return self
+
     def _operator(self, what: str) -> PhysicalTransformation:
         if not isinstance(self._transformation, PhysicalTransformation):
             raise InvalidProgramError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.missing_methods import MissingMethods
+from penstock.common.names import checked_name
 from penstock.datastream.shipping import shipped
 from penstock.errors import WrongArgumentError
 from penstock.graph.transformations import (
@@ -92,6 +93,15 @@ class DataStreamSink(MissingMethods):
         """Puts the operator's subtasks into the slots of a group."""
         for transformation in self._operators():
             self._environment.assign_slot_sharing_group(transformation, slot_sharing_group)
+        return self
+
+    def set_co_location_group_key(self, key: str) -> DataStreamSink:
+        """Places the writer's subtasks, as `DataStream.set_co_location_group_key` does.
+
+        Raises:
+            InvalidProgramError: The key is no text, or cannot be sent.
+        """
+        self._transformation.co_location_key = checked_name("a co-location group", key)
         return self
 
     def _operators(self) -> list[OneInputTransformation]:
