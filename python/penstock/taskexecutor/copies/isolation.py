@@ -159,6 +159,10 @@ class Isolation:
         if is_form_due and has_form(declared, consumer):
             return typed_output(target, declared)
         is_read = is_read or self._only_reads_fields(consumer, declared)
+        # Relational operators exchange batches of columns, which nobody can change.
+        is_read = is_read or any(
+            isinstance(each.descriptor, operators.Relational) for each in (config, consumer)
+        )
         if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)
             if copier is not None:
