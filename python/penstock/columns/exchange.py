@@ -105,7 +105,7 @@ class KeyOfBatches:
         key = KeyColumns(tuple(range(count)), is_tuple, None if is_tuple else self._kind)
         if key not in self._partitions:
             self._partitions[key] = Partition(key, *self._shape)
-        return self._partitions[key].split(batch, keys)
+        return self._partitions[key].split_by(keys, batch)
 
 
 class BatchExchange:

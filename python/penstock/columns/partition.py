@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from penstock import network
 from penstock.columns.key_columns import KeyColumns, key_hashes
@@ -11,6 +11,21 @@ from penstock.graph.key_groups import key_group, operator_index
 
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
+
+
+class Records(Protocol):
+    """Consecutive records as columns: a `ColumnBatch`, or a ``pyarrow.RecordBatch``."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: Any) -> Self:
+        """Return the records at some positions."""
+
+    def slice(self, offset: int, length: int) -> Self:
+        """Return some consecutive records."""
+
+
+RecordsT = TypeVar("RecordsT", bound=Records)
 
 
 def key_groups(batch: ColumnBatch, key: KeyColumns, max_parallelism: int) -> array[int]:
@@ -40,16 +55,18 @@ class Partition:
             ],
         )
 
-    def split(
-        self, batch: ColumnBatch, keys: ColumnBatch | None = None
-    ) -> list[tuple[int, ColumnBatch]]:
+    def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]]:
+        """Return the parts of the channels that receive records; see `split_by`."""
+        return self.split_by(batch, batch)
+
+    def split_by(self, keys: ColumnBatch, batch: RecordsT) -> list[tuple[int, RecordsT]]:
         """Return the parts of the channels that receive records, in the order of the channels.
 
         The records of a channel keep their order.
 
         Args:
+            keys: Records that have the key columns, as many as the batch.
             batch: The records.
-            keys: The key columns; those of the batch if None.
 
         Raises:
             SerializationError: A key cannot be serialised.
@@ -58,7 +75,7 @@ class Partition:
             return []
         if self._num_channels == 1:
             return [(0, batch)]
-        order, ends = self._order(batch if keys is None else keys)
+        order, ends = self._order(keys)
         starts = [0, *ends]
         is_of_one = any(end - at == len(batch) for at, end in zip(starts, ends, strict=False))
         gathered = batch if is_of_one else batch.take(order)

@@ -15,7 +15,10 @@ class Relational(OperatorDescriptor):
     Attributes:
         kind: The name of the operator in ``penstock.taskexecutor.operators.relational``.
         settings: What it does, by the names that it knows.
+        exchanged: By input, the positions of the columns by which batches were partitioned; empty
+            if no input was.
     """
 
     kind: str
     settings: dict[str, Any]
+    exchanged: tuple[tuple[int, ...], ...] = ()

@@ -97,18 +97,14 @@ class OperatorBuilder:
         return self._add(made, node)  # type: ignore[no-any-return]
 
     def _partitioned(
-        self, before: Transformation, keys: tuple[int, ...], parallelism: int, node: Node
+        self, before: Transformation, keys: tuple[int, ...], node: Node
     ) -> Transformation:
         made = OneInputTransformation(
             before,
             "Exchange",
             Relational(
                 "partition",
-                {
-                    "keys": keys,
-                    "is_split": parallelism > 1,
-                    "max_parallelism": self._max_parallelism(),
-                },
+                {"keys": keys},
             ),
             None,
             before.parallelism,
@@ -123,9 +119,9 @@ class OperatorBuilder:
         if parallelism is None:
             parallelism = self._parallelism() if keys else 1
         made = OneInputTransformation(
-            self._partitioned(before, keys, parallelism, node),
+            self._partitioned(before, keys, node),
             name,
-            Relational(kind, settings),
+            Relational(kind, settings, (keys,)),
             None,
             parallelism,
             key_selector=operator.itemgetter(0),
@@ -146,10 +142,10 @@ class OperatorBuilder:
     ) -> Transformation:
         parallelism = self._parallelism() if keys[0] else 1
         made = TwoInputTransformation(
-            self._partitioned(left, keys[0], parallelism, node),
-            self._partitioned(right, keys[1], parallelism, node),
+            self._partitioned(left, keys[0], node),
+            self._partitioned(right, keys[1], node),
             name,
-            Relational(kind, settings),
+            Relational(kind, settings, keys),
             None,
             parallelism,
             key_selector1=operator.itemgetter(0),

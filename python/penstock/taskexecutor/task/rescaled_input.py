@@ -9,6 +9,7 @@ from penstock import network
 from penstock.columns.exchange import ReceivedBatches
 from penstock.errors import CorruptCheckpointError, InvalidProgramError
 from penstock.expressions.functions import bound_function
+from penstock.graph.operators import Relational
 from penstock.network.stream_element import (
     MIN_TIMESTAMP,
     RECORD,
@@ -45,6 +46,7 @@ class RescaledInput:
         self._config = config
         self._chain = chain
         self._environment = environment
+        self._has_batches = isinstance(config.operators[0].descriptor, Relational)
 
     def process(self, channel: RescaledChannel, data: bytes) -> None:
         """Processes the records of a former channel that belong to this subtask.
@@ -75,7 +77,12 @@ class RescaledInput:
                 value, timestamp = codec.decode(payload[9:]), _TIMESTAMP.unpack_from(payload, 1)[0]
             else:
                 continue
-            if is_own is None or is_own(value):
+            if is_own is not None and self._has_batches:
+                head: Any = self._chain.head
+                value = head.rows_of_keys(gate.input_number, value, is_own)
+                if value is not None:
+                    target.process(value, timestamp)
+            elif is_own is None or is_own(value):
                 target.process(value, timestamp)
         if deserializer.has_pending_bytes:
             raise CorruptCheckpointError(

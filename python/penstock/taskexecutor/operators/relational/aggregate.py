@@ -9,13 +9,12 @@ from penstock.table.functions.accumulator_choice import accumulator
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
-    key_text,
     kinds_of,
     selected_rows,
-    texts_of,
     values_of,
 )
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 

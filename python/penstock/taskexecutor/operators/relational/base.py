@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.operators.relational.batches import (
     ChangeBuffer,
     arrow_schema,
+    batch_bytes,
     batch_of_bytes,
 )
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.two_input import MultipleInputOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -27,6 +33,40 @@ class Counters:
         group = context.metric_group()
         group.gauge("numRowsInColumns", lambda: self.rows)
         group.gauge("numBatches", lambda: self.batches)
+
+
+class ExchangedBatches:
+    """Mixin of operators whose batches come from exchanges by key.
+
+    Attributes:
+        exchanged: By input, the positions of the columns by which batches were partitioned.
+        input_schemas: By input, the Arrow schema of its batches.
+    """
+
+    exchanged: tuple[tuple[int, ...], ...] = ()
+    input_schemas: tuple[Any, ...]
+
+    def rows_of_keys(self, input_number: int, value: Any, is_own: Callable[[Any], bool]) -> Any:
+        """Return the rows of a record of the exchange whose keys satisfy a predicate.
+
+        A record that was in flight when the job had another parallelism may have rows of several
+        subtasks.
+
+        Args:
+            input_number: The input of the record.
+            value: The record: a key and the bytes of a batch.
+            is_own: The predicate of a record, which reads the key alone.
+
+        Returns:
+            A record of these rows; None without any.
+        """
+        batch = batch_of_bytes(value[1], self.input_schemas[input_number])
+        texts = key_texts(batch, self.exchanged[input_number])
+        mask = [is_own((text, b"")) for text in texts]
+        if all(mask):
+            return value
+        own = batch.filter(pa.array(mask, pa.bool_()))
+        return (texts[mask.index(True)], batch_bytes(own)) if own.num_rows else None
 
 
 class RelationalOperator(StreamOperator):
@@ -55,7 +95,7 @@ class RelationalOperator(StreamOperator):
             self.output.collect(batch, MIN_TIMESTAMP)
 
 
-class KeyedRelationalOperator(RelationalOperator):
+class KeyedRelationalOperator(ExchangedBatches, RelationalOperator):
     """An operator whose batches come from an exchange by key, as pairs of a key and bytes."""
 
     def __init__(
@@ -78,6 +118,7 @@ class KeyedRelationalOperator(RelationalOperator):
         """
         super().__init__(context)
         self.input_schema = arrow_schema(input, has_kinds=has_kinds)
+        self.input_schemas = (self.input_schema,)
         self.width = len(input)
         self.changes = ChangeBuffer(output, has_kinds=is_updating)
 
@@ -99,7 +140,7 @@ class KeyedRelationalOperator(RelationalOperator):
         """Emit the rows that the end of the input makes final."""
 
 
-class TwoInputRelationalOperator(MultipleInputOperator):
+class TwoInputRelationalOperator(ExchangedBatches, MultipleInputOperator):
     """An operator with two keyed inputs of batches."""
 
     def __init__(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import math
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import pyarrow as pa
 
 from penstock.table.arrow_types import arrow_array, arrow_type
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
 
 _DATETIMES: Final = frozenset((datetime.datetime, type(None)))
-_encoder: Final = msgspec.json.Encoder(enc_hook=str)
 
 
 def arrow_schema(schema: Schema, *, has_kinds: bool) -> pa.Schema:
@@ -68,43 +65,6 @@ def selected_rows(batch: Any, positions: Sequence[int]) -> list[tuple[Any, ...]]
     """Return the columns of a batch at some positions as rows of Python values."""
     columns = [values_of(batch.column(i)) for i in positions]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-
-
-def key_text(values: Sequence[Any]) -> str:
-    """Return a text that is equal for equal values: the key of a row in state."""
-    for value in values:
-        if type(value) is float and (value != value or value == 0):
-            values = [_plain_float(v) for v in values]
-            break
-    return _encoder.encode(values).decode()
-
-
-def _plain_float(value: Any) -> Any:
-    if type(value) is not float:
-        return value
-    return "NaN" if math.isnan(value) else value + 0.0
-
-
-def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
-    """Return the key of each row of a batch."""
-    if not keys:
-        return [""] * batch.num_rows
-    return texts_of(selected_rows(batch, keys))
-
-
-def texts_of(keys: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Return the `key_text` of each key; equal ones are encoded once."""
-    texts: dict[tuple[Any, ...], str] = {}
-    found = []
-    try:
-        for values in keys:
-            text = texts.get(values)
-            if text is None:
-                text = texts[values] = key_text(values)
-            found.append(text)
-    except TypeError:  # a part cannot be hashed
-        return [key_text(values) for values in keys]
-    return found
 
 
 def has_null_key(values: Iterable[Any]) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregate import Calls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, selected_rows
+from penstock.taskexecutor.operators.relational.batches import selected_rows
+from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
+from penstock.taskexecutor.operators.relational.base import ExchangedBatches
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -64,5 +65,7 @@ def create_relational(context: OperatorContext, descriptor: operators.Relational
         raise PenstockError(f"{context.name!r} is of the unknown kind {descriptor.kind!r}")
     module, name = KINDS[descriptor.kind]
     cls: Any = getattr(import_module(_PACKAGE + module), name)
-    made: StreamOperator = cls(context, **descriptor.settings)
-    return made
+    made: Any = cls(context, **descriptor.settings)
+    if isinstance(made, ExchangedBatches):
+        made.exchanged = descriptor.exchanged
+    return made  # type: ignore[no-any-return]

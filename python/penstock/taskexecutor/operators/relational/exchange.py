@@ -7,53 +7,74 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock import network
-from penstock.graph.key_groups import key_group
+from penstock.columns.column_batch import ColumnBatch
+from penstock.columns.key_columns import KeyColumns
+from penstock.columns.partition import Partition
+from penstock.common.typeinfo import Types
+from penstock.graph.key_groups import key_group, operator_index
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import batch_bytes, key_texts
+from penstock.taskexecutor.operators.relational.batches import batch_bytes
+from penstock.taskexecutor.operators.relational.key_texts import key_column, key_texts
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class PartitionOperator(RelationalOperator):
-    """Emits pairs of a key and the bytes of a batch whose rows belong to the key's key group."""
+    """Emits, for each receiver of rows of a batch, a pair of a key and the bytes of those rows.
 
-    def __init__(
-        self, context: OperatorContext, keys: tuple[int, ...], is_split: bool, max_parallelism: int
-    ) -> None:
+    The key is that of the first row; it only selects the receiver.
+    """
+
+    def __init__(self, context: OperatorContext, keys: tuple[int, ...]) -> None:
         """Creates the operator.
 
         Args:
             context: The operator's context.
             keys: Positions of the columns of the key.
-            is_split: Whether there is more than one receiver.
-            max_parallelism: The number of key groups of the receiver.
         """
         super().__init__(context)
         self.keys = keys
-        self.is_split = is_split and bool(keys)
-        self.max_parallelism = max_parallelism
+        self.channels = 1
+        self.max_parallelism = 1
+        for leaving in context.config.network_outputs:
+            partition = context.environment.partitions[leaving.partition]
+            self.channels = partition.num_subpartitions
+            self.max_parallelism = leaving.partitioner.max_parallelism
+        self.partition = Partition(KeyColumns((0,)), self.max_parallelism, self.channels)
         self.hash = network.key_hash("STRING")
+        self.batches_in_columns = 0
+        group = context.metric_group()
+        group.gauge("numBatchesInColumns", lambda: self.batches_in_columns)
 
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
-        if not self.is_split:
+        if self.channels == 1 or not self.keys:
             first = key_texts(batch.slice(0, 1), self.keys)[0]
             self.output.collect((first, batch_bytes(batch)), MIN_TIMESTAMP)
             return
-        texts = key_texts(batch, self.keys)
-        groups: dict[int, tuple[str, list[int]]] = {}
+        texts = key_column(batch, self.keys)
+        if texts is None:
+            self._process_rows(batch)
+            return
+        self.batches_in_columns += 1
+        keys = ColumnBatch(pa.RecordBatch.from_arrays([texts], ["key"]), Types.STRING())
+        for _, part in self.partition.split_by(keys, batch):
+            first = key_texts(part.slice(0, 1), self.keys)[0]
+            self.output.collect((first, batch_bytes(part)), MIN_TIMESTAMP)
+
+    def _process_rows(self, batch: Any) -> None:
+        """Process a batch whose keys are hashed one by one."""
+        parts: dict[int, tuple[str, list[int]]] = {}
         known: dict[str, int] = {}
-        for row, text in enumerate(texts):
-            group = known.get(text)
-            if group is None:
-                group = known[text] = key_group(self.hash(text), self.max_parallelism)
-            found = groups.get(group)
-            if found is None:
-                groups[group] = (text, [row])
-            else:
-                found[1].append(row)
-        for text, rows in groups.values():
+        for row, text in enumerate(key_texts(batch, self.keys)):
+            channel = known.get(text)
+            if channel is None:
+                group = key_group(self.hash(text), self.max_parallelism)
+                channel = operator_index(self.max_parallelism, self.channels, group)
+                known[text] = channel
+            parts.setdefault(channel, (text, []))[1].append(row)
+        for text, rows in parts.values():
             part = batch.take(pa.array(rows, pa.int32()))
             self.output.collect((text, batch_bytes(part)), MIN_TIMESTAMP)

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    key_text,
-    key_texts,
-    kinds_of,
-    rows_of,
-)
+from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
 
 if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session

@@ -15,8 +15,9 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.pattern import create_matcher
 from penstock.taskexecutor.operators.relational.aggregate import Calls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, key_texts, rows_of
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema

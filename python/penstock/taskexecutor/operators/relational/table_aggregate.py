@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_text, kinds_of, selected_rows
+from penstock.taskexecutor.operators.relational.batches import kinds_of, selected_rows
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.key_texts import key_text
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import key_texts, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema

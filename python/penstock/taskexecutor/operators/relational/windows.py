@@ -18,10 +18,10 @@ from penstock.taskexecutor.operators.relational.base import (
 )
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
-    key_text,
     kinds_of,
     selected_rows,
 )
+from penstock.taskexecutor.operators.relational.key_texts import key_text
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 

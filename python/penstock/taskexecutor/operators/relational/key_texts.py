@@ -1,0 +1,104 @@
+"""Texts that stand for the keys of rows in state and in exchanges."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.taskexecutor.operators.relational.batches import selected_rows, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: For fewer rows, the calls of kernels cost more than they save.
+LEAST_ROWS: Final = 16
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=str)
+
+#: By byte of UTF-8, whether JSON escapes the character.
+_ESCAPED: Final = np.zeros(256, bool)
+_ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
+
+
+def key_text(values: Sequence[Any]) -> str:
+    """Return a text that is equal for equal values: the key of a row in state."""
+    for value in values:
+        if type(value) is float and (value != value or value == 0):
+            values = [_plain_float(v) for v in values]
+            break
+    return _encoder.encode(values).decode()
+
+
+def _plain_float(value: Any) -> Any:
+    if type(value) is not float:
+        return value
+    return "NaN" if math.isnan(value) else value + 0.0
+
+
+def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
+    """Return the key of each row of a batch."""
+    if not keys:
+        return [""] * batch.num_rows
+    column = key_column(batch, keys)
+    if column is None:
+        return texts_of(selected_rows(batch, keys))
+    return values_of(column)
+
+
+def key_column(batch: Any, keys: Sequence[int]) -> Any:
+    """Return the `key_text` of each row as an array of texts.
+
+    Returns:
+        None if kernels cannot write a part as the encoder of `key_text` does: parts other than
+        integers, booleans, and texts without characters that JSON escapes.
+    """
+    if not keys or batch.num_rows < LEAST_ROWS:
+        return None
+    parts: list[Any] = []
+    for key in keys:
+        part = _json_column(batch.column(key))
+        if part is None:
+            return None
+        parts.append(part)
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
+    return pc.binary_join_element_wise("[", joined, "]", "")
+
+
+def _json_column(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pc.fill_null(column.cast(pa.string()), "null")
+    if not pa.types.is_string(kind) or _has_escaped(column):
+        return None
+    quoted = pc.binary_join_element_wise('"', column, '"', "")
+    return pc.fill_null(quoted, "null") if column.null_count else quoted
+
+
+def _has_escaped(column: Any) -> bool:
+    """Return whether JSON escapes a character of an array of texts."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return False
+    bounds = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
+    codes = np.frombuffer(data, np.uint8)[bounds[0] : bounds[1]]
+    return bool(_ESCAPED[codes].any())
+
+
+def texts_of(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the `key_text` of each key; equal ones are encoded once."""
+    texts: dict[tuple[Any, ...], str] = {}
+    found = []
+    try:
+        for values in keys:
+            text = texts.get(values)
+            if text is None:
+                text = texts[values] = key_text(values)
+            found.append(text)
+    except TypeError:  # a part cannot be hashed
+        return [key_text(values) for values in keys]
+    return found

@@ -1,0 +1,149 @@
+"""Batches reach the receivers of their rows' keys, in columns and row by row alike."""
+
+import datetime
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+from penstock import network
+from penstock.graph.key_groups import key_group, operator_index
+from penstock.table import types
+from penstock.table.plan.schema import Field, Schema
+from penstock.taskexecutor.compiled import Output
+from penstock.taskexecutor.operators.relational.base import ExchangedBatches
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    batch_of_bytes,
+    selected_rows,
+)
+from penstock.taskexecutor.operators.relational.exchange import PartitionOperator
+from penstock.taskexecutor.operators.relational.key_texts import (
+    LEAST_ROWS,
+    key_column,
+    key_texts,
+    texts_of,
+)
+from unit.table.planning import TEXT
+from unit.table.running import HarnessTable, RunningQuery
+
+GROUPS = 128
+
+
+class Gathered(Output):
+    def __init__(self):
+        self.records = []
+
+    def collect(self, value, timestamp):
+        del timestamp
+        self.records.append(value)
+
+
+def exchange(keys, channels):
+    """Return an operator that partitions for some receivers, and its counts by name."""
+    counts = {}
+    leaving = SimpleNamespace(partition=0, partitioner=SimpleNamespace(max_parallelism=GROUPS))
+    context = SimpleNamespace(
+        config=SimpleNamespace(network_outputs=[leaving]),
+        environment=SimpleNamespace(partitions=[SimpleNamespace(num_subpartitions=channels)]),
+        metric_group=lambda: SimpleNamespace(gauge=counts.__setitem__),
+    )
+    operator = PartitionOperator(context, keys)
+    gathered = Gathered()
+    operator.setup(None, gathered)
+    return operator, counts, gathered.records
+
+
+def batch_of(*columns):
+    return pa.RecordBatch.from_arrays(list(columns), [f"c{i}" for i in range(len(columns))])
+
+
+NUMBERS = pa.array([*range(-50, 50), None], pa.int64())
+TEXTS = pa.array([None, *(f"é{i}" for i in range(100))])
+FLAGS = pa.array([i % 3 == 0 if i % 5 else None for i in range(101)])
+
+
+@pytest.mark.parametrize(
+    "columns", [(NUMBERS,), (TEXTS,), (NUMBERS.cast(pa.int16()), TEXTS, FLAGS), (TEXTS.slice(3),)]
+)
+def test_keys_in_columns_are_those_of_rows(columns):
+    batch = batch_of(*columns)
+    keys = range(len(columns))
+    assert key_column(batch, keys).to_pylist() == texts_of(selected_rows(batch, keys))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(['a"b', *"x" * LEAST_ROWS]),
+        pa.array(["a\\b", *"x" * LEAST_ROWS]),
+        pa.array(["a\nb", *"x" * LEAST_ROWS]),
+        pa.array([0.0, -0.0, *[1.5] * LEAST_ROWS]),
+        pa.array([datetime.date(2024, 1, 1)] * LEAST_ROWS),
+        pa.array([1] * (LEAST_ROWS - 1)),
+    ],
+)
+def test_other_keys_are_computed_row_by_row(column):
+    batch = batch_of(column)
+    assert key_column(batch, (0,)) is None
+    assert key_texts(batch, (0,)) == texts_of(selected_rows(batch, (0,)))
+
+
+@pytest.mark.parametrize(("column", "in_columns"), [(TEXTS, 1), (FLAGS.cast(pa.float64()), 0)])
+def test_each_receiver_gets_one_record_with_its_rows(column, in_columns):
+    batch = batch_of(column, pa.array(range(101)))
+    operator, counts, records = exchange((0,), 3)
+    operator.process(batch, 0)
+    assert counts["numBatchesInColumns"]() == in_columns
+    hash_of = network.key_hash("STRING")
+
+    def owner(text):
+        return operator_index(GROUPS, 3, key_group(hash_of(text), GROUPS))
+
+    received = {}
+    for text, data in records:
+        part = batch_of_bytes(data, batch.schema)
+        owners = {owner(each) for each in key_texts(part, (0,))}
+        assert owners == {owner(text)}
+        assert owners.isdisjoint(received)
+        received[owners.pop()] = part.column(1).to_pylist()
+    assert sorted(itertools.chain(*received.values())) == list(range(101))
+    assert all(rows == sorted(rows) for rows in received.values())
+
+
+def test_a_batch_that_was_in_flight_is_divided_among_new_receivers():
+    schema = Schema((Field("k", types.BigIntType()), Field("n", types.IntType())))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(range(40)), pa.array(range(40), pa.int32())],
+        schema=arrow_schema(schema, has_kinds=False),
+    )
+    operator, _, records = exchange((0,), 1)
+    operator.process(batch, 0)
+    (record,) = records
+    receiver = ExchangedBatches()
+    receiver.exchanged, receiver.input_schemas = ((0,),), (batch.schema,)
+
+    def rows_of(is_own):
+        found = receiver.rows_of_keys(0, record, lambda value: is_own(value[0]))
+        return found and (found[0], batch_of_bytes(found[1], batch.schema)["n"].to_pylist())
+
+    odd = {f"[{i}]" for i in range(1, 40, 2)}
+    assert rows_of(odd.__contains__) == ("[1]", list(range(1, 40, 2)))
+    assert rows_of(lambda text: text not in odd) == ("[0]", list(range(0, 40, 2)))
+    assert rows_of(lambda _: False) is None
+    assert receiver.rows_of_keys(0, record, lambda _: True) is record
+
+
+def test_operators_know_the_keys_of_their_exchanges():
+    tables = [HarnessTable.of(name, k=TEXT, n=types.IntType()) for name in ("t", "u")]
+    query = RunningQuery("SELECT t.k FROM t JOIN u ON t.n = u.n AND t.k = u.k", tables)
+    try:
+        (join,) = (each for each in query.harness._opened().operators if hasattr(each, "exchanged"))
+        assert join.exchanged == join.keys
+        assert len(join.exchanged[0]) == 2
+    finally:
+        query.close()
