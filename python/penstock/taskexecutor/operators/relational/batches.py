@@ -104,7 +104,7 @@ class ChangeBuffer:
         self._rows, self._kinds = [], []
         columns = list(zip(*rows, strict=True)) if self._types else []
         arrays = [
-            _column(values, kind, field.type)
+            column_of_values(values, kind, field.type)
             for values, kind, field in zip(columns, self._types, self._schema, strict=False)
         ]
         if self._has_kinds:
@@ -114,12 +114,8 @@ class ChangeBuffer:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _column(values: Sequence[Any], kind: Any, target: Any) -> Any:
-    if pa.types.is_nested(target):
-        try:
-            return pa.array(values, target)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
-            return arrow_array(values, kind)
+def column_of_values(values: Sequence[Any], kind: Any, target: Any) -> Any:
+    """Return Python values of a logical type as an array of an Arrow type."""
     try:
         return pa.array(values, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):

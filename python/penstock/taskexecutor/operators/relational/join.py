@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.join_pairs import (
+    MOST_PAIRS,
+    JoinPairs,
+    rows_with_nulls,
+)
 from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
 
 if TYPE_CHECKING:
@@ -75,8 +81,10 @@ class JoinOperator(TwoInputRelationalOperator):
         self.equates_nulls = equates_nulls
         self.is_outer = (kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL"))
         self.is_half = kind in ("SEMI", "ANTI")
-        self.counts_partners = kind != "INNER"
-        #: By key: the rows of a side, by their texts.
+        self.has_kinds = has_kinds
+        self.is_updating = is_updating
+        self.pairs = JoinPairs(context, inputs, output, self.condition)
+        #: By key: the rows of a side; see `_keep`.
         self.sides = tuple(
             keyed_rows(context, name, ttl_ms)
             for name, ttl_ms in zip(("left", "right"), state_ttl_ms, strict=True)
@@ -96,18 +104,88 @@ class JoinOperator(TwoInputRelationalOperator):
     def process_side(self, side: int, batch: Any) -> None:
         """Process a batch of one side."""
         kinds = kinds_of(batch)
-        keys = self.keys[side]
-        texts = key_texts(batch, () if self.is_null_aware else keys)
-        for position, (text, row) in enumerate(
-            zip(texts, rows_of(batch, self.widths[side]), strict=True)
-        ):
-            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
-            if self.is_null_aware:
+        rows = rows_of(batch, self.widths[side])
+        added = [True] * len(rows)
+        if kinds is not None:
+            added = [kind in (INSERT, UPDATE_AFTER) for kind in kinds]
+        if self.is_null_aware:
+            for row, is_added in zip(rows, added, strict=True):
                 self._change_null_aware(side, row, is_added=is_added)
-            elif not self.equates_nulls and any(row[i] is None for i in keys):
+            return
+        texts: list[str | None] = list(key_texts(batch, self.keys[side]))
+        nulls = None if self.equates_nulls else rows_with_nulls(batch, self.keys[side])
+        if nulls is not None:
+            texts = [None if is_null else text for text, is_null in zip(texts, nulls, strict=True)]
+        if self.kind == "INNER":
+            self._join_inner(side, batch, texts, rows, added)
+            return
+        others, partners = self._partners(side, batch, texts, rows)
+        for text, row, found, is_added in zip(texts, rows, partners, added, strict=True):
+            if text is None:
                 self._emit_alone(side, row, is_added=is_added)
             else:
-                self._change(side, text, row, is_added=is_added)
+                self._change(side, text, row, others[text], found, is_added=is_added)
+
+    def _join_inner(
+        self,
+        side: int,
+        batch: Any,
+        texts: list[str | None],
+        rows: list[_Row],
+        added: list[bool],
+    ) -> None:
+        """Keep the rows of one side and emit their pairs; rows whose key is None have none."""
+        others: dict[str, list[_Record]] = {}
+        positions: list[int] = []
+        pairs: list[_Row] = []
+        for position, (text, row, is_added) in enumerate(zip(texts, rows, added, strict=True)):
+            if text is None or self._keep(side, text, row, 0, is_added=is_added) is None:
+                continue
+            records = others.get(text)
+            if records is None:
+                records = others[text] = list(self._records(1 - side, text).values())
+            for record in records:
+                number = record[1]
+                positions += [position] * number
+                pairs += [record[0]] * number
+            if len(positions) >= MOST_PAIRS:
+                self._emit_joined(side, batch, positions, pairs, added)
+                positions, pairs = [], []
+        self._emit_joined(side, batch, positions, pairs, added)
+
+    def _emit_joined(
+        self, side: int, batch: Any, positions: list[int], pairs: list[_Row], added: list[bool]
+    ) -> None:
+        if not positions:
+            return
+        kinds = None
+        if self.is_updating:
+            kinds = [INSERT if added[position] else DELETE for position in positions]
+        for joined in self.pairs.joined(side, batch, positions, pairs, kinds):
+            self.output.collect(joined, MIN_TIMESTAMP)
+
+    def _partners(
+        self, side: int, batch: Any, texts: list[str | None], rows: list[_Row]
+    ) -> tuple[dict[str, dict[Any, _Record]], list[list[_Record]]]:
+        """Return the other side's records of each key, and by row those that join."""
+        others: dict[str, dict[Any, _Record]] = {}
+        positions: list[int] = []
+        candidates: list[_Record] = []
+        for position, text in enumerate(texts):
+            if text is None:
+                continue
+            if text not in others:
+                others[text] = self._records(1 - side, text)
+            records = others[text]
+            positions += [position] * len(records)
+            candidates += records.values()
+        pairs = [record[0] for record in candidates]
+        kept = self.pairs.kept(side, batch, positions, pairs)
+        partners: list[list[_Record]] = [[] for _ in rows]
+        for index, (position, record) in enumerate(zip(positions, candidates, strict=True)):
+            if kept is None or kept[index]:
+                partners[position].append(record)
+        return others, partners
 
     def _emit_alone(self, side: int, row: _Row, *, is_added: bool) -> None:
         """Emit the result of a row without partners, if any."""
@@ -124,17 +202,9 @@ class JoinOperator(TwoInputRelationalOperator):
     def _pair(self, side: int, row: _Row, other: _Row) -> _Row:
         return row + other if side == 0 else other + row
 
-    def _partners(self, side: int, row: _Row, others: dict[str, _Record]) -> list[_Record]:
-        records = list(others.values())
-        if self.condition.condition is None:
-            return records
-        pairs = [(row, r[0]) if side == 0 else (r[0], row) for r in records]
-        kept = self.condition.of_rows(pairs)
-        return [record for record, keep in zip(records, kept, strict=True) if keep]
-
-    def _records(self, side: int, text: str) -> dict[str, _Record]:
-        """Return the rows of a side that have a key and have not expired, by their texts."""
-        found: dict[str, _Record] = self.sides[side].get(text) or {}
+    def _records(self, side: int, text: str) -> dict[Any, _Record]:
+        """Return the rows of a side that have a key and have not expired; see `_keep`."""
+        found: dict[Any, _Record] = self.sides[side].get(text) or {}
         lifetime = self.lifetimes[side]
         if lifetime is None or not found:
             return found
@@ -150,12 +220,18 @@ class JoinOperator(TwoInputRelationalOperator):
         if lifetime is not None:
             record[3:] = [lifetime.now()]
 
-    def _change(self, side: int, text: str, row: _Row, *, is_added: bool) -> None:
+    def _keep(
+        self, side: int, text: str, row: _Row, count: int, *, is_added: bool
+    ) -> _Record | None:
+        """Add a row with its number of partners to a side, or take it out.
+
+        Rows of a side without deletions are kept by numbers, others by their texts.
+
+        Returns:
+            The record of the row; None if a row is to be taken out that is not there.
+        """
         own = self._records(side, text)
-        others = self._records(1 - side, text)
-        partners = self._partners(side, row, others) if others else []
-        count = sum([record[1] for record in partners]) if self.counts_partners else 0
-        row_text = key_text(row)
+        row_text = key_text(row) if self.has_kinds[side] else next(reversed(own), -1) + 1
         record = own.get(row_text)
         if is_added:
             if record is None:
@@ -165,7 +241,7 @@ class JoinOperator(TwoInputRelationalOperator):
                 record[2] = count
             self._touch(side, record)
         elif record is None:
-            return
+            return None
         else:
             record[1] -= 1
             self._touch(side, record)
@@ -175,6 +251,22 @@ class JoinOperator(TwoInputRelationalOperator):
             self.sides[side].put(text, own)
         else:
             self.sides[side].remove(text)
+        return record
+
+    def _change(
+        self,
+        side: int,
+        text: str,
+        row: _Row,
+        others: dict[Any, _Record],
+        partners: list[_Record],
+        *,
+        is_added: bool,
+    ) -> None:
+        """Change a row of an outer, semi or anti join, and emit what follows."""
+        count = sum([record[1] for record in partners])
+        if self._keep(side, text, row, count, is_added=is_added) is None:
+            return
         if self.is_half:
             self._emit_half(side, row, partners, count, is_added=is_added)
         else:
