@@ -31,7 +31,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import BATCH_TURN_NS, Turns, batch_limit
+from penstock.taskexecutor.sources.turns import BatchTurns, Turns, batch_limit
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _BatchSource(SourceOperator):
         """Creates a source of nothing."""
         super().__init__()
         self.turns = Turns()
-        self.batch_turns = Turns(BATCH_TURN_NS)
+        self.batch_turns = BatchTurns()
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` records without blocking, or more of them in columns."""

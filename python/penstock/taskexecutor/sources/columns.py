@@ -23,7 +23,7 @@ from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import BATCH_TURN_NS, Turns, batch_limit
+from penstock.taskexecutor.sources.turns import BatchTurns, Turns, batch_limit
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -69,7 +69,7 @@ class _RowRange(SourceOperator):
         self.rows: list[Any] | ColumnBatch = []
         self.emitted = 0
         self.turns = Turns()
-        self.batch_turns = Turns(BATCH_TURN_NS)
+        self.batch_turns = BatchTurns()
         #: Rows of a batch of columns at most; 0 if rows are emitted one by one.
         self.batch_rows = 0
         self.batch: Any = None

@@ -19,6 +19,16 @@ TURN_NS: Final = 30_000
 #: The same of batches of columns, of which small ones cost as much as larger ones.
 BATCH_TURN_NS: Final = 3_000_000
 
+#: The size at which batches of columns start.
+_FIRST_BATCH: Final = 64
+
+#: Batches of at most this size cost mostly the fixed part of kernels.  Halving one saves little
+#: time, so a busy machine would shrink them down to single records.
+_SMALL_BATCH: Final = 4096
+
+#: Turns of small batches that are halved nevertheless: a function needs this time for them.
+_SLOW_BATCH_NS: Final = 50_000_000
+
 #: Records of a batch of columns for each record that a step may emit, unless it may emit few.
 _BATCH_RECORDS: Final = 16
 _FEW: Final = 32
@@ -32,14 +42,9 @@ def batch_limit(limit: int) -> int:
 class Turns:
     """Emits the records of a step a few at a time: as many as should take a turn's time."""
 
-    def __init__(self, turn_ns: int = TURN_NS) -> None:
-        """Begins with one record.
-
-        Args:
-            turn_ns: The time of a turn.
-        """
+    def __init__(self) -> None:
+        """Begins with one record."""
         self._size = 1
-        self._turn_ns = turn_ns
 
     def emit(self, limit: int, some: Callable[[int], int]) -> None:
         """Emits at most ``limit`` records, fewer where they have become slow.
@@ -55,7 +60,24 @@ class Turns:
                 return
             limit -= number
             before_ns, now_ns = now_ns, monotonic_ns()
-            if now_ns - before_ns > self._turn_ns:
+            if self._is_slow(now_ns - before_ns):
                 self._size = max(1, self._size // 2)
             elif number == self._size:
                 self._size *= 2
+
+    def _is_slow(self, elapsed_ns: int) -> bool:
+        """Return whether fewer records should be emitted at a time."""
+        return elapsed_ns > TURN_NS
+
+
+class BatchTurns(Turns):
+    """Emits the records of a step as batches of columns."""
+
+    def __init__(self) -> None:
+        """Begins with a small batch."""
+        super().__init__()
+        self._size = _FIRST_BATCH
+
+    def _is_slow(self, elapsed_ns: int) -> bool:
+        limit_ns = BATCH_TURN_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
+        return elapsed_ns > limit_ns
