@@ -29,14 +29,17 @@ _SMALL_BATCH: Final = 4096
 #: Turns of small batches that are halved nevertheless: a function needs this time for them.
 _SLOW_BATCH_NS: Final = 50_000_000
 
-#: Records of a batch of columns for each record that a step may emit, unless it may emit few.
+#: Records of a batch of columns for each record that a step may emit.
 _BATCH_RECORDS: Final = 16
-_FEW: Final = 32
 
 
 def batch_limit(limit: int) -> int:
-    """Return how many records in columns a step may emit that may emit so many records."""
-    return limit if limit <= _FEW else limit * _BATCH_RECORDS
+    """Return how many records in columns a step may emit that may emit so many records.
+
+    A step of few records, as after a pause for want of buffers, emits a small batch all the same:
+    `BatchTurns` finds out where even that takes long.
+    """
+    return max(_SMALL_BATCH, limit * _BATCH_RECORDS)
 
 
 class Turns:
