@@ -121,6 +121,44 @@ def test_batches_are_grouped_and_counted():
     assert COUNT <= counts["evaluated"] <= 2 * COUNT
 
 
+COMBINED = {
+    "bids": agg.count(),
+    "total": agg.sum("price"),
+    "mean": agg.mean("price"),
+    "best": agg.max("price"),
+    "channel": agg.max_by("channel", "price"),
+}
+
+
+def combined(env, **options):
+    return (
+        env.from_arrow(TABLE)
+        .key_by(field("auction") % 5)
+        .aggregate(COMBINED, key_names=["auction"], **options)
+    )
+
+
+def test_records_that_are_combined_before_the_exchange_give_the_same_results():
+    found = last_rows(results(build=combined, parallelism=2))
+    assert found == last_rows(results(build=combined, parallelism=2, pipeline_columns="off"))
+    assert sum(row.total for row in found.values()) == sum(TABLE["price"].to_pylist())
+
+
+@NATIVE
+def test_combined_records_are_counted():
+    env = in_process(2)
+    combined(env).sink_to(DiscardingSink())
+    plan = env.explain(analyze=True)
+    assert "records received: batches of columns, combined by key" in plan
+    (number,) = re.findall(r"(\d[\d,]*) combined before they were sent", plan)
+    assert COUNT // 2 < int(number.replace(",", "")) <= COUNT
+    env = in_process(2)
+    combined(env, emit="running").sink_to(DiscardingSink())
+    plan = env.explain(analyze=True)
+    assert "not combined, as each emits a row" in plan
+    assert "combined before" not in plan
+
+
 @NATIVE
 def test_keys_that_no_kernel_groups_are_named():
     env = in_process(1)

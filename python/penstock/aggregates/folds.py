@@ -91,6 +91,14 @@ class Mean(Fold):
         return float(total / count) if count else None
 
 
+class MergedMean(Mean):
+    """The mean of numbers, of which sums and counts are added."""
+
+    def add(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
+        """Add a sum and the number of its summands."""
+        return accumulator[0] + values[0], accumulator[1] + values[1]
+
+
 class Min(Fold):
     """The smallest value, the first of several."""
 
@@ -190,6 +198,9 @@ class Collect(Fold):
         return [] if accumulator is None else list(accumulator)
 
 
+#: The name of `MergedMean`, which programs do not use.
+MERGED_MEAN: Final = "merged mean"
+
 #: By the names of aggregates.
 FOLDS: Final[dict[str, type[Fold]]] = {
     "count": Count,
@@ -203,4 +214,5 @@ FOLDS: Final[dict[str, type[Fold]]] = {
     "max_by": MaxBy,
     "count_distinct": CountDistinct,
     "collect": Collect,
+    MERGED_MEAN: MergedMean,
 }

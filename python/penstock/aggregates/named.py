@@ -24,11 +24,13 @@ class Call(NamedTuple):
         function: The name of the aggregate.
         positions: The positions of its arguments among the values computed for a record.
         condition: The position of its condition; None if every record counts.
+        types: The types of its arguments.
     """
 
     function: str
     positions: tuple[int, ...]
     condition: int | None = None
+    types: tuple[TypeInformation, ...] = ()
 
 
 class KeyFields(NamedTuple):
@@ -49,6 +51,10 @@ class KeyFields(NamedTuple):
         if not self.names:  # of windows over all records
             return ()
         return tuple(key) if self.is_tuple else (key,)
+
+    def keys(self, columns: Sequence[list[Any]]) -> list[Any]:
+        """Return the keys of some records, given the values of their fields."""
+        return list(zip(*columns, strict=True)) if self.is_tuple else columns[0]
 
 
 class NamedAggregates(AggregateFunction):

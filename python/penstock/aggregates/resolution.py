@@ -62,7 +62,8 @@ def named_aggregates(
                 raise InvalidProgramError(
                     f"{where}: where= of {name!r} must be a condition, it is {kind}"
                 )
-        calls.append(Call(aggregate.function, tuple(at for at, _ in places), condition))
+        types = tuple(_bounded(kind) for _, kind in places)
+        calls.append(Call(aggregate.function, tuple(at for at, _ in places), condition, types))
         fields.append((name, _result(aggregate.function, [kind for _, kind in places], name)))
     return NamedAggregates(calls, arguments.function()), fields
 

@@ -21,26 +21,31 @@ _HEADER: Final = struct.Struct(">BBHIq")
 _VERSION: Final = 1
 _HAS_TIMESTAMPS: Final = 1
 _HAS_KINDS: Final = 2
+_IS_COMBINED: Final = 4
 
 
 class BatchCodec:
     """Writes and reads the batches of one stream; both ends create it with the same schema."""
 
-    def __init__(self, declared: TypeInformation, schema: Any) -> None:
+    def __init__(
+        self, declared: TypeInformation, schema: Any, *, is_combined: bool = False
+    ) -> None:
         """Keeps the schema.
 
         Args:
             declared: The type of the records.
             schema: The Arrow schema of their columns.
+            is_combined: Whether the rows are partial aggregates.
         """
         pa = arrow_library("a batch of columns")
         self._declared = declared
         self._schema = schema
+        self._flags = _IS_COMBINED if is_combined else 0
         timestamps = pa.field("", pa.int64(), nullable=False)
         kinds = pa.field("", pa.int8(), nullable=False)
         #: The schema of the message, by the flags.
         self._schemas = {
-            flags: pa.schema(
+            flags | self._flags: pa.schema(
                 [
                     *schema,
                     *([timestamps] if flags & _HAS_TIMESTAMPS else ()),
@@ -68,10 +73,10 @@ class BatchCodec:
 
         if batch.data.schema != self._schema:
             raise ValueError(f"a batch of {batch.data.schema}, not of {self._schema}")
-        flags, timestamp, data = 0, batch.timestamps, batch.data
+        flags, timestamp, data = self._flags, batch.timestamps, batch.data
         added = []
         if not isinstance(timestamp, int):
-            flags, timestamp = _HAS_TIMESTAMPS, 0
+            flags, timestamp = flags | _HAS_TIMESTAMPS, 0
             added.append(batch.timestamps)
         if batch.kinds is not None:
             flags |= _HAS_KINDS
@@ -134,6 +139,11 @@ class BatchCodec:
             timestamps = columns.pop()
             if timestamps.null_count:
                 raise CorruptStreamError("a batch with rows without a timestamp")
-        if flags:
+        if flags & (_HAS_TIMESTAMPS | _HAS_KINDS):
             found = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return ColumnBatch(found, self._declared, timestamps, kinds)
+
+
+def is_combined(data: Any) -> bool:
+    """Return whether the bytes of a batch say that its rows are partial aggregates."""
+    return len(data) > 1 and bool(data[1] & _IS_COMBINED)

@@ -10,17 +10,19 @@ import struct
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.columns.batch_bytes import BatchCodec
+from penstock.columns.batch_bytes import BatchCodec, is_combined
 from penstock.columns.batch_schema import batch_schema, fields_of, inexact_field
 from penstock.columns.key_columns import KeyColumns
 from penstock.columns.partition import Partition
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
+from penstock.errors import CorruptStreamError
 from penstock.network.stream_element import RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.combining import Combiner
     from penstock.columns.evaluation import ColumnProgram
     from penstock.common.typeinfo import TypeInformation
 
@@ -49,14 +51,27 @@ def has_batches(declared: TypeInformation | None) -> bool:
 class ReceivedBatches:
     """Decodes the batches of records of one type; pyarrow is imported with the first of them."""
 
-    def __init__(self, declared: TypeInformation) -> None:
-        """Keeps the type, of which `has_batches` is true."""
+    def __init__(self, declared: TypeInformation, combined: TypeInformation | None = None) -> None:
+        """Keep the types, of which `has_batches` is true.
+
+        Args:
+            declared: The type of the records.
+            combined: The type of combined records; None if the sender combines none.
+        """
         self._declared = declared
+        self._combined = combined
 
     @cached_property
     def codec(self) -> BatchCodec:
         """The codec of the type."""
         return BatchCodec(self._declared, batch_schema(self._declared))
+
+    @cached_property
+    def combined_codec(self) -> BatchCodec:
+        """The codec of combined records."""
+        if self._combined is None:
+            raise CorruptStreamError("a batch of combined records, which its receiver cannot merge")
+        return BatchCodec(self._combined, batch_schema(self._combined), is_combined=True)
 
     def decode(self, payload: Any) -> ColumnBatch:
         """Return the batch of the bytes after a record's tag.
@@ -64,7 +79,7 @@ class ReceivedBatches:
         Raises:
             CorruptStreamError: The bytes are not those of a batch.
         """
-        return self.codec.decode(payload)
+        return (self.combined_codec if is_combined(payload) else self.codec).decode(payload)
 
 
 class KeyOfBatches:
@@ -114,10 +129,16 @@ class BatchExchange:
     Attributes:
         batches: The records "batch" that were written.
         rows: The rows in them.
+        combiner: Combines rows by key; None if the receiver needs every row.
     """
 
     def __init__(
-        self, declared: TypeInformation, keys: KeyOfBatches | None, *, is_broadcast: bool = False
+        self,
+        declared: TypeInformation,
+        keys: KeyOfBatches | None,
+        *,
+        is_broadcast: bool = False,
+        combiner: Combiner | None = None,
     ) -> None:
         """Prepares for records of a type, of which `has_batches` is true.
 
@@ -125,8 +146,10 @@ class BatchExchange:
             declared: The type.
             keys: Splits rows by key; None if all rows go to the first channel, or to every channel.
             is_broadcast: Whether each channel gets every row.
+            combiner: Combines rows by key; None if the receiver needs every row.
         """
-        self._received = ReceivedBatches(declared)
+        self.combiner = combiner
+        self._received = ReceivedBatches(declared, None if combiner is None else combiner.declared)
         self._declared = declared
         self._keys = keys
         self._channel = _ALL_CHANNELS if is_broadcast else 0
@@ -142,21 +165,31 @@ class BatchExchange:
         if batch.declared != self._declared or len(batch) < _FEWEST_ROWS:
             parts = None
         elif self._keys is not None:
+            combined = None if self.combiner is None else self.combiner.split(batch)
+            if combined is not None:
+                for channel, part in _pieces(combined):
+                    yield channel, part, self._record(part, self._received.combined_codec)
+                return
             parts = self._keys.split(batch)
         if parts is None:
             yield 0, batch, None
             return
-        for channel, part in parts:
-            size = max(1, min(MOST_ROWS, len(part) * _MOST_BYTES // (part.data.nbytes + 1)))
-            for start in range(0, len(part), size):
-                piece = part if len(part) <= size else part.slice(start, size)
-                yield channel, piece, self._framed(piece)
+        for channel, part in _pieces(parts):
+            is_worth_it = len(part) >= _FEWEST_ROWS
+            record = self._record(part, self._received.codec) if is_worth_it else None
+            yield channel, part, record
 
-    def _framed(self, batch: ColumnBatch) -> bytes | None:
-        """Return the length, the tag and the bytes of a record; None for a few rows."""
-        if len(batch) < _FEWEST_ROWS:
-            return None
-        payload = self._received.codec.encode(batch)
+    def _record(self, batch: ColumnBatch, codec: BatchCodec) -> bytes:
+        """Return the length, the tag and the bytes of a record."""
+        payload = codec.encode(batch)
         self.batches += 1
         self.rows += len(batch)
         return b"".join((_PREFIX.pack(len(payload) + 1, RECORD_BATCH), payload))
+
+
+def _pieces(parts: list[tuple[int, ColumnBatch]]) -> Iterator[tuple[int, ColumnBatch]]:
+    """Yield the parts of channels in pieces that fit one record."""
+    for channel, part in parts:
+        size = max(1, min(MOST_ROWS, len(part) * _MOST_BYTES // (part.data.nbytes + 1)))
+        for start in range(0, len(part), size):
+            yield channel, part if len(part) <= size else part.slice(start, size)

@@ -10,17 +10,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from penstock.aggregates.folds import MERGED_MEAN
+from penstock.columns.group_kernels import (
+    MOST,
+    NoKernelError,
+    best,
+    best_rows,
+    floats,
+    integer_sums,
+    integers,
+    is_integer,
+    ordered,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.aggregates.folds import Fold
-    from penstock.aggregates.named import NamedAggregates
+    from penstock.aggregates.named import Call
     from penstock.columns.groups import Groups
 
 #: Integers up to this bound are exact as floats.
 _EXACT: Final = 2**53
-
-_MOST: Final = 2**63 - 1
 
 
 class Taken(NamedTuple):
@@ -39,17 +50,18 @@ class Taken(NamedTuple):
     columns: tuple[Any, ...]
 
 
-class _NoKernelError(Exception):
-    """No kernel computes these exactly."""
-
-
 class GroupedFolds:
     """Folds batches into the accumulators of the aggregates of one operator."""
 
-    def __init__(self, aggregates: NamedAggregates) -> None:
-        """Keeps the aggregates."""
-        self._calls = aggregates.calls
-        self._folds = aggregates.folds
+    def __init__(self, calls: Sequence[Call], folds: Sequence[Fold]) -> None:
+        """Keeps the aggregates.
+
+        Args:
+            calls: The aggregates and the positions of their arguments.
+            folds: Their form over Python values.
+        """
+        self._calls = calls
+        self._folds = folds
 
     def totals(
         self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
@@ -62,10 +74,11 @@ class GroupedFolds:
             kept: The accumulators of each group.
         """
         found = []
-        for taken, old, name in self._taken(groups, columns, kept):
+        for at, (name, taken) in enumerate(self.taken(groups, columns)):
+            old = _accumulators(kept, at)
             try:
                 found.append(_TOTALS[name](taken, old))
-            except _NoKernelError:
+            except NoKernelError:
                 found.append(_one_by_one(taken, old))
         return list(zip(*found, strict=True))
 
@@ -74,10 +87,11 @@ class GroupedFolds:
     ) -> tuple[list[tuple[Any, ...]], list[Any]]:
         """Return the accumulators as `totals`, and the column of each result after each record."""
         found, results = [], []
-        for taken, old, name in self._taken(groups, columns, kept):
+        for at, (name, taken) in enumerate(self.taken(groups, columns)):
+            old = _accumulators(kept, at)
             try:
                 totals, column = _RUNNING[name](taken, old) if name in _RUNNING else (None, None)
-            except _NoKernelError:
+            except NoKernelError:
                 totals = None
             if totals is None:
                 totals, column = _each(taken, old)
@@ -89,14 +103,16 @@ class GroupedFolds:
         """Return the column of each result for the accumulators of some groups."""
         return [fold.results([each[at] for each in kept]) for at, fold in enumerate(self._folds)]
 
-    def _taken(
-        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
-    ) -> list[tuple[Taken, list[Any], str]]:
+    def taken(self, groups: Groups, columns: Sequence[Any]) -> list[tuple[str, Taken]]:
+        """Return the name of each aggregate, and the values that it consumes.
+
+        Args:
+            groups: The groups of all records.
+            columns: The values that aggregates take, for all records.
+        """
         found = []
         masked: dict[tuple[int, ...], Groups] = {}
-        for at, (call, fold) in enumerate(zip(self._calls, self._folds, strict=True)):
-            # zip would take each of many tuples as an argument.
-            old = [each[at] for each in kept]
+        for call, fold in zip(self._calls, self._folds, strict=True):
             masks = [place for place in call.positions if columns[place].null_count]
             named = (-1 if call.condition is None else call.condition, *masks)
             if named not in masked:
@@ -108,8 +124,13 @@ class GroupedFolds:
 
                 rows = pa.array(counted.rows)
                 arguments = tuple([column.take(rows) for column in arguments])
-            found.append((Taken(fold, counted, groups, arguments), old, call.function))
+            found.append((call.function, Taken(fold, counted, groups, arguments)))
         return found
+
+
+def _accumulators(kept: Sequence[tuple[Any, ...]], at: int) -> list[Any]:
+    """Return the accumulators of one aggregate.  `zip` would take each tuple as an argument."""
+    return [each[at] for each in kept]
 
 
 def _where(
@@ -152,87 +173,11 @@ def _each(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return found, results
 
 
-# ---- the values of columns -----------------------------------------------------------------------
-
-
-def _integers(column: Any) -> Any:
-    """Return integers as a numpy array with 64 bits."""
-    import pyarrow as pa
-    import pyarrow.types as at
-
-    if not at.is_signed_integer(column.type):
-        raise _NoKernelError
-    return column.cast(pa.int64()).to_numpy()
-
-
-def _floats(column: Any) -> Any:
-    """Return floats as a numpy array with 64 bits."""
-    import pyarrow as pa
-    import pyarrow.types as at
-
-    if not (at.is_float64(column.type) or at.is_float32(column.type)):
-        raise _NoKernelError
-    return column.cast(pa.float64()).to_numpy()
-
-
-def _is_integer(column: Any) -> bool:
-    import pyarrow.types as at
-
-    return bool(at.is_signed_integer(column.type))
-
-
-def _ordered(column: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
-    """Return numbers in the order of a column's values, and the function that maps them back.
-
-    Raises:
-        _NoKernelError: The numbers do not distinguish all values that differ in Python, or the
-            values are of another kind.
-    """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.types as at
-
-    if at.is_signed_integer(column.type):
-        return _integers(column), lambda found: found.tolist()
-    if at.is_floating(column.type):
-        floats = _floats(column)
-        # NaN is neither smaller nor larger, and 0.0 is no larger than -0.0.
-        if np.isnan(floats).any() or (np.signbit(floats) & (floats == 0.0)).any():
-            raise _NoKernelError
-        return floats, lambda found: found.tolist()
-    if at.is_string(column.type):
-        encoded = column.dictionary_encode()
-        places = pc.sort_indices(encoded.dictionary).to_numpy()
-        ranks = np.empty(len(places), np.int64)
-        ranks[places] = np.arange(len(places))
-        texts = encoded.dictionary.take(pa.array(places))
-        return ranks[encoded.indices.to_numpy()], lambda found: texts.take(
-            pa.array(found)
-        ).to_pylist()
-    raise _NoKernelError
-
-
 # ---- totals --------------------------------------------------------------------------------------
 
 
 def _count(taken: Taken, old: Sequence[Any]) -> list[Any]:
     return [kept + more for kept, more in zip(old, taken.groups.sizes.tolist(), strict=True)]
-
-
-def _integer_sums(groups: Groups, values: Any) -> Any:
-    """Return the sum of each group.
-
-    Raises:
-        _NoKernelError: A sum may need more than 64 bits.
-    """
-    import numpy as np
-
-    if len(values) and max(abs(int(values.min())), int(values.max())) * len(values) > _MOST:
-        raise _NoKernelError
-    found = np.zeros(groups.count, np.int64)
-    np.add.at(found, groups.codes, values)
-    return found
 
 
 def _float_sums(groups: Groups, sums: Any, values: Any) -> list[float]:
@@ -249,32 +194,38 @@ def _sum(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import numpy as np
 
     groups, column = taken.groups, taken.columns[0]
-    if _is_integer(column):
-        more = _integer_sums(groups, _integers(column)).tolist()
+    if is_integer(column):
+        more = integer_sums(groups, integers(column)).tolist()
         return [
             kept if not size else value if kept is None else kept + value
             for kept, value, size in zip(old, more, groups.sizes.tolist(), strict=True)
         ]
     # -0.0 is the neutral element of float addition.
     start = np.array([-0.0 if kept is None else kept for kept in old], np.float64)
-    return _of_groups(groups, old, _float_sums(groups, start, _floats(column)))
+    return _of_groups(groups, old, _float_sums(groups, start, floats(column)))
 
 
 def _mean(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import numpy as np
 
     groups, column = taken.groups, taken.columns[0]
-    if _is_integer(column):
-        sums = _integer_sums(groups, _integers(column)).tolist()
+    if is_integer(column):
+        sums = integer_sums(groups, integers(column)).tolist()
         totals = [kept[0] + more for kept, more in zip(old, sums, strict=True)]
     else:
         start = np.array([kept[0] for kept in old], np.float64)
-        totals = _float_sums(groups, start, _floats(column))
+        totals = _float_sums(groups, start, floats(column))
     sizes = groups.sizes.tolist()
     return [
         (total, kept[1] + size) if size else kept
         for total, kept, size in zip(totals, old, sizes, strict=True)
     ]
+
+
+def _merged_mean(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    sums, counts = (integer_sums(taken.groups, integers(c)).tolist() for c in taken.columns)
+    pairs = zip(sums, counts, strict=True)
+    return [(kept[0] + total, kept[1] + n) for kept, (total, n) in zip(old, pairs, strict=True)]
 
 
 def _of_groups(groups: Groups, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
@@ -283,42 +234,22 @@ def _of_groups(groups: Groups, old: Sequence[Any], new: Sequence[Any]) -> list[A
     return [value if size else kept for kept, value, size in zip(old, new, sizes, strict=True)]
 
 
-def _best(groups: Groups, values: Any, *, is_least: bool) -> Any:
-    """Return the smallest or largest number of each group; any number of a group without one."""
-    import numpy as np
-
-    found = values[groups.firsts]
-    (np.minimum if is_least else np.maximum).at(found, groups.codes, values)
-    return found
-
-
 def _extreme(taken: Taken, old: Sequence[Any]) -> list[Any]:
     from penstock.aggregates.folds import Min
 
     groups = taken.groups
     if not len(groups):
         return list(old)
-    values, found = _ordered(taken.columns[0])
-    new = found(_best(groups, values, is_least=isinstance(taken.fold, Min)))
+    values, found = ordered(taken.columns[0])
+    new = found(best(groups, values, is_least=isinstance(taken.fold, Min))).to_pylist()
     return _of_groups(groups, old, list(map(taken.fold.merge, old, new)))
 
 
 def _extreme_by(taken: Taken, old: Sequence[Any]) -> list[Any]:
-    import numpy as np
-    import pyarrow as pa
-
-    from penstock.aggregates.folds import MaxBy
-
     groups, (column, by) = taken.groups, taken.columns
     if not len(groups):
         return list(old)
-    numbers, _ = _ordered(by)
-    best = _best(groups, numbers, is_least=not isinstance(taken.fold, MaxBy))
-    places = np.flatnonzero(numbers == best[groups.codes])[::-1]
-    firsts = groups.firsts.copy()
-    firsts[groups.codes[places]] = places
-    # A group without records gets another group's values, which are never read.
-    chosen = pa.array(np.maximum(firsts, 0))
+    chosen = best_rows(taken.fold, groups, by)
     new = list(zip(by.take(chosen).to_pylist(), column.take(chosen).to_pylist(), strict=True))
     return _of_groups(groups, old, list(map(taken.fold.merge, old, new)))
 
@@ -352,7 +283,7 @@ def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
 
     groups, column = taken.groups, taken.columns[0]
     if not (at.is_signed_integer(column.type) or at.is_string(column.type)):
-        raise _NoKernelError
+        raise NoKernelError
     encoded = column.dictionary_encode()
     values = encoded.dictionary.to_pylist()
     found = list(old)
@@ -403,6 +334,7 @@ _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
     "last": _last,
     "count_distinct": _count_distinct,
     "collect": _collect,
+    MERGED_MEAN: _merged_mean,
 }
 
 
@@ -418,15 +350,15 @@ def _running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
         old: The sum of each group before.
 
     Raises:
-        _NoKernelError: A sum may need more than 64 bits.
+        NoKernelError: A sum may need more than 64 bits.
     """
     import numpy as np
 
     bound = max((abs(kept) for kept in old), default=0)
     if len(more):
         bound += max(abs(int(more.min())), abs(int(more.max()))) * len(more)
-    if bound > _MOST:
-        raise _NoKernelError
+    if bound > MOST:
+        raise NoKernelError
     order = whole.order
     sums = np.cumsum(more[order])
     # Subtract the sum of the preceding groups.
@@ -455,7 +387,7 @@ def _running_count(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
 
 def _of_counting(taken: Taken) -> Any:
     """Return the integers of the argument, 0 for records that do not count."""
-    values = _integers(taken.columns[0])
+    values = integers(taken.columns[0])
     if taken.groups.rows is None:
         return values
     found = _counting(taken)
@@ -482,7 +414,7 @@ def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
 
     sums = _running_numbers(taken.whole, _of_counting(taken), [kept[0] for kept in old])
     if len(sums) and max(abs(int(sums.min())), abs(int(sums.max()))) > _EXACT:
-        raise _NoKernelError
+        raise NoKernelError
     counts = _running_numbers(taken.whole, _counting(taken), [kept[1] for kept in old])
     means = sums / np.maximum(counts, 1)
     return _mean(taken, old), pa.array(means, mask=counts == 0)
@@ -495,15 +427,15 @@ def _running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
 
     groups, sign = taken.groups, 1 if isinstance(taken.fold, Min) else -1
     if groups.rows is not None or not len(groups):
-        raise _NoKernelError
-    values = _integers(taken.columns[0])
+        raise NoKernelError
+    values = integers(taken.columns[0])
     # The accumulator counts as a part of the first value of its group.
     heads = values[groups.firsts].tolist()
     heads = list(map(taken.fold.merge, old, heads))
     low, high = min(*heads, int(values.min())), max(*heads, int(values.max()))
     width = high - low + 1
-    if width * groups.count >= _MOST >> 1 or max(abs(low), abs(high)) >= _MOST >> 1:
-        raise _NoKernelError
+    if width * groups.count >= MOST >> 1 or max(abs(low), abs(high)) >= MOST >> 1:
+        raise NoKernelError
     values = values.copy()
     values[groups.firsts] = heads
     order = groups.order

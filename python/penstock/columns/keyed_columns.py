@@ -11,8 +11,6 @@ from penstock.expressions.checking import kind_of
 from penstock.formats.arrow_types import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.aggregates.named import KeyFields, NamedAggregates
     from penstock.columns.column_batch import ColumnBatch
     from penstock.common.typeinfo import TypeInformation
@@ -96,11 +94,6 @@ class KeyedColumns:
             return Keyed(keys.data.columns, [])
         arguments = self._arguments.evaluated(batch)
         return None if arguments is None else Keyed(keys.data.columns, arguments.data.columns)
-
-    def key_list(self, columns: Sequence[Any]) -> list[Any]:
-        """Return the keys of some records, given the columns of their fields."""
-        values = [column.to_pylist() for column in columns]
-        return list(zip(*values, strict=True)) if self._is_tuple else values[0]
 
 
 def keyed_columns(

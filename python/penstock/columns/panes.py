@@ -2,7 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from penstock.columns.column_batch import ColumnBatch
+
+#: Times between which the starts and ends of windows have 64 bits.
+FIRST_TIME: Final = -(1 << 61)
+LAST_TIME: Final = 1 << 61
+
+
+def times_of(batch: ColumnBatch) -> Any:
+    """Return the timestamps of a batch in ms, as a numpy array of int64."""
+    import numpy as np
+
+    stamps = batch.timestamps
+    return np.full(len(batch), stamps, np.int64) if isinstance(stamps, int) else stamps.to_numpy()
+
+
+def pane_starts(batch: ColumnBatch, size: int, offset: int) -> Any:
+    """Return the start of each record's pane, as an array of Arrow.
+
+    Args:
+        batch: The records, of which there are some.
+        size: The size of the panes in ms.
+        offset: How far they are shifted in ms.
+
+    Returns:
+        None if a record has no timestamp, or one whose windows may need more than 64 bits.
+    """
+    import pyarrow as pa
+
+    times = times_of(batch)
+    if times.min() < FIRST_TIME or times.max() > LAST_TIME or size > LAST_TIME:
+        return None
+    return pa.array(tumbling_starts(times, size, offset))
 
 
 def tumbling_starts(times: Any, size: int, offset: int) -> Any:

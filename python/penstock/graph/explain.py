@@ -26,6 +26,7 @@ _COUNTS: Final[Mapping[str, str]] = {
     "numSumsInPlace": "summed in place",
     "numRecordsOut": "records out",
     "numBatchesOut": "batches out",
+    "numRecordsCombined": "combined before they were sent",
     "numRecordsOutComputed": "written without an object",
 }
 

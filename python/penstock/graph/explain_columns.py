@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from penstock.aggregates.combination import why_not_combined
 from penstock.aggregates.windows import why_not_in_columns
 from penstock.columns.batch_schema import inexact_field
 from penstock.columns.evaluation import unsupported_operation
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Kinds of operators that take any batch.
 _TAKING: Final = (operators.DiscardingSink, operators.MapBatches, operators.Project)
+
+#: Kinds of operators that merge combined records.
+_AGGREGATING: Final = (operators.Aggregate, operators.Window)
 
 
 class _Way(NamedTuple):
@@ -69,6 +73,9 @@ class ColumnFacts:
             if is_exchange and self._way(self._graph.nodes[edge.source_id]).in_columns:
                 reason = self._why_no_batches(edge)
                 what = "batches of columns" if reason is None else f"one by one, {reason}"
+                if reason is None and isinstance(node.descriptor, _AGGREGATING):
+                    reason = why_not_combined(node.descriptor) or self._why_not(node)
+                    what += ", combined by key" if reason is None else f", not combined, {reason}"
                 found.append((edge, what))
         return found
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
+    from penstock.aggregates.combination import Combination
     from penstock.graph.event_time_origins import EventTimeOrigin
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.partitioners import PartitionerSpec
@@ -52,6 +53,8 @@ class NetworkOutput:
         type: TypeInformation of these records, or None.
         selected_names: Names of a split whose records leave here; empty for all.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
+        combination: How batches are combined before they leave; None if the receiver needs every
+            record.
     """
 
     partition: int
@@ -60,6 +63,7 @@ class NetworkOutput:
     type: object | None = None
     selected_names: tuple[str, ...] = ()
     supports_unaligned_checkpoints: bool = True
+    combination: Combination | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ class GateConfig:
         distribution: How producers and consumers are wired.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
         origins: What decides the event time of the records.
+        combination: As that of the `NetworkOutput`.
     """
 
     dataset_id: bytes
@@ -116,6 +121,7 @@ class GateConfig:
     distribution: DistributionPattern
     supports_unaligned_checkpoints: bool = True
     origins: tuple[EventTimeOrigin, ...] = ()
+    combination: Combination | None = None
 
 
 @dataclass(frozen=True)

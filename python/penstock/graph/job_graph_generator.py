@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from penstock.aggregates.combination import combination_of
 from penstock.common.options import pipeline
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
@@ -39,6 +40,7 @@ from penstock.serialization.code_pickle import dumps
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.aggregates.combination import Combination
     from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 
@@ -286,6 +288,7 @@ class JobGraphGenerator:
                     distribution=job_edge.distribution,
                     supports_unaligned_checkpoints=edge.supports_unaligned_checkpoints,
                     origins=origins_of(self._graph, edge),
+                    combination=self._combination(edge),
                 )
                 for edge, job_edge in zip(chain.head.in_edges, vertex.inputs, strict=True)
             ),
@@ -321,6 +324,7 @@ class JobGraphGenerator:
                     type=self._edge_type(edge),
                     selected_names=edge.selected_names,
                     supports_unaligned_checkpoints=edge.supports_unaligned_checkpoints,
+                    combination=self._combination(edge),
                 )
             )
         return OperatorConfig(
@@ -338,6 +342,10 @@ class JobGraphGenerator:
             output_selectors=tuple(node.output_selectors),
             location=node.location,
         )
+
+    def _combination(self, edge: StreamEdge) -> Combination | None:
+        is_keyed = edge.partitioner.kind == "KEY_GROUP"
+        return combination_of(self._graph.nodes[edge.target_id].descriptor) if is_keyed else None
 
     def _edge_type(self, edge: StreamEdge) -> object | None:
         if edge.tag is not None:

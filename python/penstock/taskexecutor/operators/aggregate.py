@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.aggregates.combination import combination_of
 from penstock.aggregates.named import ResultRows
 from penstock.columns.aggregate_results import ResultBatches, value_list
+from penstock.columns.combining import combined_batches
 from penstock.columns.gathering import GatheredBatches
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import numbered
@@ -72,10 +74,11 @@ class KeyedAggregateOperator(FunctionOperator):
             context.config.input_types[:1],
         )
         self.takes_batches = self.columns is not None
+        self.combined = combined_batches(context.evaluation, combination_of(descriptor))
         self.gathered = GatheredBatches()
         self.processing_time = context.processing_time
         self.is_timed = False
-        self.folds = GroupedFolds(aggregates)
+        self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(descriptor.result_type)
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -108,7 +111,7 @@ class KeyedAggregateOperator(FunctionOperator):
 
     def process_batch(self, batch: Any) -> None:
         """Takes the records of a batch, which may wait for others."""
-        if self.columns is None:
+        if self.columns is None and self.combined is None:
             super().process_batch(batch)
             return
         joined = self.gathered.add(batch)
@@ -139,28 +142,33 @@ class KeyedAggregateOperator(FunctionOperator):
 
     def _process_joined(self, batch: Any) -> None:
         """Takes a batch by columns, or as objects where that is given up."""
-        keyed = self.columns.of(batch)  # type: ignore[union-attr]
+        if self.combined is not None:
+            keyed = self.combined.keyed(batch)
+            if keyed is not None:
+                self._process_columns(batch, keyed, self.combined.folds)
+                return
+        keyed = None if self.columns is None else self.columns.of(batch)
         if keyed is not None:
-            self._process_columns(batch, keyed)
+            self._process_columns(batch, keyed, self.folds)
             return
         for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
             self._process_one(value, timestamp)
 
-    def _process_columns(self, batch: Any, keyed: Keyed) -> None:
+    def _process_columns(self, batch: Any, keyed: Keyed, folds: GroupedFolds) -> None:
         import pyarrow as pa
 
         groups = numbered(keyed.keys)
         firsts = pa.array(groups.firsts)
         key_columns = [column.take(firsts) for column in keyed.keys]
-        values = self.columns.key_list(key_columns)  # type: ignore[union-attr]
+        values = self.key_fields.keys([column.to_pylist() for column in key_columns])
         keys = list(map(self.keys.identity, values))
         kept = [self._kept(key) for key in keys]
         results: Any = None
         if self.is_running and not self.is_final:
-            new, results = self.folds.running(groups, keyed.arguments, kept)
+            new, results = folds.running(groups, keyed.arguments, kept)
             key_columns, stamps = keyed.keys, batch.timestamps
         else:
-            new = self.folds.totals(groups, keyed.arguments, kept)
+            new = folds.totals(groups, keyed.arguments, kept)
         for key, each in zip(keys, new, strict=True):
             self.kept.put(key, each)
         if self.is_final:

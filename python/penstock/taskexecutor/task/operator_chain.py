@@ -318,6 +318,11 @@ class OperatorChain:
             self._add(writer, leaving.tag, leaving.selected_names, mains, sides)
         if exchanges:
             context.metric_group().gauge("numBatchesOut", lambda: sum(e.batches for e in exchanges))
+        combiners = [exchange.combiner for exchange in exchanges if exchange.combiner is not None]
+        if combiners:
+            context.metric_group().gauge(
+                "numRecordsCombined", lambda: sum(c.rows for c in combiners)
+            )
         context.side_tags = frozenset(sides)
         if any(names for _, names in mains):
             selectors = [bound_function(s, "select") for s in config.output_selectors]
@@ -399,8 +404,24 @@ class OperatorChain:
             return None
         key_type: Any = spec.key_type
         kind = None if key_type is None else key_type_of(key_type).kind
-        keys = KeyOfBatches(program, key_type, kind, spec.max_parallelism, writer.num_channels)
-        return BatchExchange(declared, keys)
+        shape = (kind, spec.max_parallelism, writer.num_channels)
+        keys = KeyOfBatches(program, key_type, *shape)
+        combination = leaving.combination
+        if combination is None or (context.is_batch and combination.pane is not None):
+            return BatchExchange(declared, keys)
+        from penstock.columns.combining import Combiner
+        from penstock.columns.keyed_columns import keyed_columns
+
+        columns = keyed_columns(
+            evaluation,
+            select,
+            key_type,
+            combination.aggregates,
+            combination.key_fields,
+            (declared,),
+        )
+        combiner = None if columns is None else Combiner(combination, columns, *shape)
+        return BatchExchange(declared, keys, combiner=combiner)
 
 
 def _join(outputs: list[Output]) -> Output:

@@ -6,7 +6,9 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.columns.combining import key_of
 from penstock.columns.exchange import ReceivedBatches
+from penstock.columns.partition import Partition
 from penstock.errors import CorruptCheckpointError, InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.graph.operators import Relational
@@ -17,12 +19,14 @@ from penstock.network.stream_element import (
     RECORD_WITH_TIMESTAMP,
 )
 from penstock.serialization.codec import codec_for
-from penstock.serialization.key_types import sent_key_type
+from penstock.serialization.key_types import key_type_of, sent_key_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.aggregates.combination import Combination
     from penstock.checkpoint_storage.handles import RescaledChannel
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.graph.job_graph import ChainConfig
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -66,7 +70,14 @@ class RescaledInput:
         for payload in deserializer.records_of(data):
             tag = payload[0]
             if tag == RECORD_BATCH:
-                batch = ReceivedBatches(cast("Any", gate.type)).decode(payload[1:])
+                combination = gate.combination
+                combined = None if combination is None else combination.declared
+                batch = ReceivedBatches(cast("Any", gate.type), combined).decode(payload[1:])
+                if combination is not None and batch.declared == combined:
+                    own = self._own_rows(combination, batch)
+                    if own is not None:
+                        target.process_batch(own)
+                    continue
                 for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
                     if is_own is None or is_own(value):
                         target.process(value, timestamp)
@@ -89,6 +100,16 @@ class RescaledInput:
                 f"{self._environment.task_name}: what was in flight in a channel of gate "
                 f"{channel.gate} ends inside of a record"
             )
+
+    def _own_rows(self, combination: Combination, batch: ColumnBatch) -> ColumnBatch | None:
+        """Return the combined rows whose keys are of this subtask; None without any."""
+        key_type: Any = self._config.operators[0].key_type
+        kind = None if key_type is None else key_type_of(key_type).kind
+        environment = self._environment
+        partition = Partition(
+            key_of(combination, kind), environment.max_parallelism, environment.parallelism
+        )
+        return dict(partition.split(batch)).get(environment.subtask)
 
     def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
         """Return whether the key of a record is one of this subtask."""

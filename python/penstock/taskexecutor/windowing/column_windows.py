@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.aggregates.combination import combination_of
 from penstock.aggregates.windows import why_not_in_columns
 from penstock.columns.aggregate_results import ResultBatches
+from penstock.columns.combining import combined_batches
 from penstock.columns.gathering import GatheredBatches
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import Groups, numbered
 from penstock.columns.keyed_columns import Keyed, keyed_columns
-from penstock.columns.panes import sliding_windows, tumbling_starts
+from penstock.columns.panes import (
+    FIRST_TIME,
+    LAST_TIME,
+    sliding_windows,
+    times_of,
+    tumbling_starts,
+)
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
@@ -22,9 +30,6 @@ if TYPE_CHECKING:
     from penstock.aggregates.windows import WindowRows
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-#: Times between which the starts and ends of windows have 64 bits.
-_TIMES: Final = (-(1 << 61), 1 << 61)
 
 #: Fewer rows of a window are emitted one by one.
 _FEWEST_ROWS: Final = 8
@@ -62,13 +67,14 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             context.config.input_types[:1],
         )
         self.takes_batches = self.columns is not None
+        self.combined = combined_batches(context.evaluation, combination_of(descriptor))
         self.gathered = GatheredBatches()
-        self.folds = GroupedFolds(aggregates)
+        self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(self.window_rows.result_type)
 
     def process_batch(self, batch: Any) -> None:
         """Takes the records of a batch, which may wait for others until a window can end."""
-        if self.columns is None:
+        if self.columns is None and self.combined is None:
             super().process_batch(batch)
             return
         joined = self.gathered.add(batch)
@@ -103,11 +109,16 @@ class ColumnWindowOperator(TimerlessWindowOperator):
     def _process_joined(self, batch: Any) -> None:
         """Takes a batch by columns, or as objects where that is given up."""
         times = self._times(batch)
-        keyed = None if times is None else self.columns.of(batch)  # type: ignore[union-attr]
+        if self.combined is not None:
+            keyed = self.combined.keyed(batch)
+            if keyed is not None:
+                self._process_columns(batch, keyed, times, self.combined.folds)
+                return
+        keyed = None if times is None or self.columns is None else self.columns.of(batch)
         if keyed is None:
             super().process_batch(batch)
         else:
-            self._process_columns(batch, keyed, times)
+            self._process_columns(batch, keyed, times, self.folds)
 
     def _times(self, batch: Any) -> Any:
         """Return the timestamps as an array of numpy; None if windows may need more than 64 bits.
@@ -115,22 +126,17 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         Raises:
             MissingTimestampError: A record has none.
         """
-        import numpy as np
-
-        stamps = batch.timestamps
-        times = (
-            np.full(len(batch), stamps, np.int64) if isinstance(stamps, int) else stamps.to_numpy()
-        )
+        times = times_of(batch)
         if not len(times):
             return None
         first, last = int(times.min()), int(times.max())
         if first == MIN_TIMESTAMP:
             event_timestamp(first)
-        if first < _TIMES[0] or last > _TIMES[1] or self.size > _TIMES[1]:
+        if first < FIRST_TIME or last > LAST_TIME or self.size > LAST_TIME:
             return None
         return times
 
-    def _process_columns(self, batch: Any, keyed: Keyed, times: Any) -> None:
+    def _process_columns(self, batch: Any, keyed: Keyed, times: Any, folds: GroupedFolds) -> None:
         import pyarrow as pa
 
         latest = tumbling_starts(times, self.slide, self.offset)
@@ -146,8 +152,8 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             return
         by_key = numbered(keyed.keys)
         firsts = pa.array(by_key.firsts)
-        values = self.columns.key_list(  # type: ignore[union-attr]
-            [column.take(firsts) for column in keyed.keys]
+        values = self.window_rows.key_fields.keys(
+            [column.take(firsts).to_pylist() for column in keyed.keys]
         )
         keys = list(map(self.keys.identity, values))
         codes = by_key.codes[rows]
@@ -157,6 +163,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         if len(rows) != len(times) or is_late.any():
             arguments = [column.take(taken) for column in arguments]
         self._fold(
+            folds,
             groups,
             arguments,
             [keys[code] for code in codes[groups.firsts].tolist()],
@@ -164,11 +171,17 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         )
 
     def _fold(
-        self, groups: Groups, arguments: list[Any], keys: list[Any], starts: list[int]
+        self,
+        folds: GroupedFolds,
+        groups: Groups,
+        arguments: list[Any],
+        keys: list[Any],
+        starts: list[int],
     ) -> None:
         """Fold the records of groups into the windows of their keys.
 
         Args:
+            folds: The aggregates, or those that merge combined records.
             groups: The records by key and window.
             arguments: The columns that aggregates take.
             keys: The identity of each group's key.
@@ -179,7 +192,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         found = [contents.get(key) for key, contents in zip(keys, places, strict=True)]
         create = self.aggregates.create_accumulator
         kept = [create() if each is None else each for each in found]
-        new = self.folds.totals(groups, arguments, kept)
+        new = folds.totals(groups, arguments, kept)
         order = self.order
         for key, contents, start, old, each in zip(keys, places, starts, found, new, strict=True):
             contents.put(key, each)
@@ -190,7 +203,10 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         import pyarrow as pa
 
         if self.late_tag is None:
-            self.late_records_dropped.inc(int(is_late.sum()))
+            counts = is_late
+            if self.combined is not None and self.combined.takes(batch):
+                counts = self.combined.records(batch)[is_late]
+            self.late_records_dropped.inc(int(counts.sum()))
             return
         late = batch.filter(pa.array(is_late))
         for value, timestamp in zip(late.rows(), late.timestamp_list(), strict=True):
