@@ -82,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--keys", type=int, default=500_000)
-    parser.add_argument("--managed-mib", type=int, default=2048)
+    parser.add_argument("--managed-mib", type=int, default=512)
     parser.add_argument("--smoke", action="store_true", help="few records, no result file")
     parser.add_argument("--sorter", choices=("native", "pure"), help="measure it in this process")
     options = parser.parse_args()

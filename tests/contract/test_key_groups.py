@@ -210,6 +210,19 @@ def test_custom(make_selector):
     assert make_selector("CUSTOM", 4, function=lambda key, n: np.int64(2)).select(0) == 2
 
 
+def test_custom_chooses_several_channels(make_selector):
+    """CUSTOM: a list or tuple names any number of channels, each of them once."""
+    several = make_selector("CUSTOM", 4, function=lambda key, n: key)
+    assert several.select([3, 0]) == [3, 0]
+    assert several.select((np.int64(1),)) == [1]
+    assert several.select([]) == []
+    assert several.select(2) == 2
+    with pytest.raises(InvalidProgramError, match="names a channel twice"):
+        several.select([1, 1])
+    with pytest.raises(InvalidProgramError, match="none of the 4 channels"):
+        several.select([1, 4])
+
+
 @pytest.mark.parametrize(
     ("name", "count", "arguments"),
     [

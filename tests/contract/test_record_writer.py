@@ -270,6 +270,19 @@ def test_one_writer_at_a_time(plane):
     assert exchange.finish() == [[(1, MIN), (2, MIN)]]
 
 
+def test_a_partitioner_sends_a_record_to_several_channels(plane):
+    """CUSTOM: to each channel of a list, in order with records for one channel and for none."""
+    exchange = Exchange(plane, "CUSTOM", 3, function=lambda key, n: key)
+    for value in ([0, 2], 1, [], (2, 1)):
+        exchange.writer.collect(value, 5)
+    assert exchange.writer.records_out == 5
+    assert exchange.finish() == [
+        [([0, 2], 5)],
+        [(1, 5), ((2, 1), 5)],
+        [([0, 2], 5), ((2, 1), 5)],
+    ]
+
+
 def test_broadcast_between_random_elements(plane):
     """A broadcast writer sends all to all, also around elements for one channel (M10)."""
     exchange = Exchange(plane, "BROADCAST", 2)

@@ -10,13 +10,14 @@ from penstock._native.registers cimport PsValue
 
 cdef enum:
     ALL_CHANNELS = -1
+    SEVERAL_CHANNELS = -3           # those in `CustomSelector.chosen`
 
 
 cdef class ChannelSelector:
     cdef readonly int num_channels
     cdef readonly bint is_broadcast
 
-    # Returns the channel of a record, or ALL_CHANNELS.
+    # Returns the channel of a record, ALL_CHANNELS or SEVERAL_CHANNELS.
     cdef int choose(self, object value) except -2
 
 
@@ -61,3 +62,4 @@ cdef class KeyGroupSelector(ChannelSelector):
 cdef class CustomSelector(ChannelSelector):
     cdef object key_selector
     cdef object function
+    cdef list chosen                # the channels of the last record that has several

@@ -19,7 +19,7 @@ from penstock._native.registers cimport ps_as_number
 from penstock.graph.key_groups import operator_index
 from penstock.serialization.key_selection import field_of, part_of
 from penstock.serialization.key_types import UNDECLARED
-from penstock.network.pure.channel_selector import checked_channel, identity
+from penstock.network.pure.channel_selector import checked_channel, checked_channels, identity
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
@@ -37,8 +37,11 @@ cdef class ChannelSelector:
         return 0
 
     def select(self, value):
-        """The channel of a record, or −1 for all."""
-        return self.choose(value)
+        """The channel of a record, −1 for all, or a list of several."""
+        cdef int channel = self.choose(value)
+        if channel == SEVERAL_CHANNELS:
+            return list((<CustomSelector>self).chosen)
+        return channel
 
 
 cdef class BroadcastSelector(ChannelSelector):
@@ -193,6 +196,9 @@ cdef class CustomSelector(ChannelSelector):
 
     cdef int choose(self, object value) except -2:
         cdef object channel = self.function(self.key_selector(value), self.num_channels)
+        if type(channel) is list or type(channel) is tuple:
+            self.chosen = checked_channels(channel, self.num_channels)
+            return SEVERAL_CHANNELS
         return checked_channel(channel, self.num_channels)
 
 

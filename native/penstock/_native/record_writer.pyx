@@ -19,7 +19,7 @@ from libc.stdint cimport INT64_MIN, int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from penstock._native.capi cimport import_capi, ps_commit, raise_last_error
-from penstock._native.channel_selector cimport ALL_CHANNELS
+from penstock._native.channel_selector cimport ALL_CHANNELS, SEVERAL_CHANNELS, CustomSelector
 from penstock._native.computed_records cimport NO_CHANNEL, computed_records
 from penstock._native.expression cimport DROPPED, ENDED, FIELDS, ExpressionIterator, Step
 from penstock._native.failure cimport fail_too_large
@@ -356,9 +356,19 @@ cdef inline int end_record(RecordWriter self, int channel) except -1:
     return 0
 
 
+cdef int write_to_several(RecordWriter self, object value, long long timestamp) except -1:
+    """Writes a record to each channel that the user's partitioner has chosen."""
+    cdef list channels = (<CustomSelector>self.selector).chosen
+    for channel in channels:
+        write_record(self, channel, value, timestamp)
+    return 0
+
+
 cdef inline int write_record(
     RecordWriter self, int channel, object value, long long timestamp
 ) except -1:
+    if channel == SEVERAL_CHANNELS:
+        return write_to_several(self, value, timestamp)
     begin_record(self, channel, timestamp)
     self.codec.encode_into(&self.writer, value)
     return end_record(self, channel)

@@ -355,7 +355,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
 
     def partition_custom(
         self,
-        partitioner: Partitioner | Callable[[Any, int], int],
+        partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
         key_selector: KeySelector | Callable[[T], Any],
     ) -> DataStream[T]:
         """Refused for a keyed stream, once the arguments are right: the keys decide."""

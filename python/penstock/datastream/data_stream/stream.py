@@ -51,7 +51,7 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas
     import polars
@@ -514,13 +514,14 @@ class DataStream(StreamSettings, Generic[T]):
 
     def partition_custom(
         self,
-        partitioner: Partitioner | Callable[[Any, int], int],
+        partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
         key_selector: KeySelector | Callable[[T], Any],
     ) -> DataStream[T]:
         """Lets a function of the user's pick the subtask.
 
         Args:
-            partitioner: Given a key and the downstream parallelism it names the subtask.
+            partitioner: Given a key and the downstream parallelism it names the subtask; beyond
+                PyFlink, it may name several in a list or tuple.
             key_selector: Names the key of a record.
         """
         selector = self._function(key_selector, "partition_custom")

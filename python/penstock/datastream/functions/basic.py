@@ -9,7 +9,7 @@ from penstock.common.types import Row
 from penstock.datastream.functions.function import Function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from penstock.datastream.functions.runtime_context import RuntimeContext
 
@@ -152,5 +152,9 @@ class Partitioner(Function):
     """Picks the subtask that gets a record."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
-        """The number of the subtask, from 0 to `num_partitions` - 1."""
+    def partition(self, key: Any, num_partitions: int) -> int | Sequence[int]:
+        """The number of the subtask, from 0 to `num_partitions` - 1.
+
+        Beyond PyFlink, a list or tuple of such numbers sends the record to each of these subtasks,
+        and an empty one to none.
+        """

@@ -12,7 +12,7 @@ from penstock.serialization.key_types import UNDECLARED, KeyType, exact_type
 from penstock.serialization.pure.key_hash import key_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.serialization.codec import Codec
 
@@ -31,8 +31,8 @@ class ChannelSelector:
         """Return whether every record goes to every channel."""
         return False
 
-    def select(self, value: Any) -> int:  # noqa: ARG002
-        """Return the channel of a record, or :data:`ALL_CHANNELS`."""
+    def select(self, value: Any) -> int | list[int]:  # noqa: ARG002
+        """Return the channel of a record, :data:`ALL_CHANNELS`, or a list of several channels."""
         return 0
 
 
@@ -111,16 +111,31 @@ class _CustomSelector(ChannelSelector):
         self,
         num_channels: int,
         key_selector: Callable[[Any], Any],
-        function: Callable[[Any, int], int],
+        function: Callable[[Any, int], Any],
     ) -> None:
         super().__init__(num_channels)
         self.key_selector = key_selector
         self.function = function
 
-    def select(self, value: Any) -> int:
-        return checked_channel(
-            self.function(self.key_selector(value), self.num_channels), self.num_channels
+    def select(self, value: Any) -> int | list[int]:
+        channel = self.function(self.key_selector(value), self.num_channels)
+        if type(channel) is list or type(channel) is tuple:
+            return checked_channels(channel, self.num_channels)
+        return checked_channel(channel, self.num_channels)
+
+
+def checked_channels(channels: Sequence[Any], num_channels: int) -> list[int]:
+    """Return the channels that a user's partitioner chose, after a check.
+
+    Raises:
+        InvalidProgramError: One of them is not a channel, or is named twice.
+    """
+    checked = [checked_channel(channel, num_channels) for channel in channels]
+    if len(set(checked)) < len(checked):
+        raise InvalidProgramError(
+            f"the partitioner returned {channels!r}, which names a channel twice"
         )
+    return checked
 
 
 def checked_channel(channel: Any, num_channels: int) -> int:
@@ -154,7 +169,7 @@ def make_selector(
     key_type: KeyType = UNDECLARED,
     elements: Codec | None = None,
     max_parallelism: int = 0,
-    function: Callable[[Any, int], int] | None = None,
+    function: Callable[[Any, int], Any] | None = None,
     subtask_index: int = 0,  # noqa: ARG001  every kind so far chooses alike on all subtasks
 ) -> ChannelSelector:
     """Return the selector of a partitioner.
@@ -166,7 +181,8 @@ def make_selector(
         key_type: For KEY_GROUP, the declared type of the keys.
         elements: For KEY_GROUP, the codec of the records if sending may change their keys.
         max_parallelism: For KEY_GROUP, the number of key groups.
-        function: For CUSTOM, called with key and number of channels.
+        function: For CUSTOM, called with key and number of channels; returns a channel, or a list
+            or tuple of any number of channels.
         subtask_index: The index of the producer.
 
     Raises:

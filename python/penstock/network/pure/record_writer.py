@@ -75,7 +75,11 @@ class RecordWriter(Output):
         """Writes a record to a channel chosen at random."""
         self._write(random.randrange(self.num_channels), value, timestamp)
 
-    def _write(self, channel: int, value: Any, timestamp: int) -> None:
+    def _write(self, channel: int | list[int], value: Any, timestamp: int) -> None:
+        if isinstance(channel, list):
+            for each in channel:
+                self._write(each, value, timestamp)
+            return
         out = JobBytes(_NO_LENGTH)
         if timestamp == MIN_TIMESTAMP:
             out.append(RECORD)
