@@ -21,7 +21,7 @@ from penstock.table.functions.registry import (
     nullable_result,
     rowwise,
 )
-from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime
+from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, without_seconds
 from penstock.table.plan.expressions import Call, Expression
 
 if TYPE_CHECKING:
@@ -182,7 +182,41 @@ def _date_format(value: Any, pattern: str, zone: Any) -> str:
     return format_time(as_datetime(value), pattern)
 
 
-define("DATE_FORMAT", "any text", STRING, _zoned(_date_format), bind=_date_format_bind)
+_each_date_format = _zoned(_date_format)
+
+
+def _date_formats(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+    """Return the texts of times; times that a pattern writes alike are formatted once."""
+    import pyarrow as pa
+
+    value, pattern = arguments
+    is_column = isinstance(value, pa.Array) and pa.types.is_timestamp(value.type)
+    if not is_column or not isinstance(pattern, pa.Scalar) or not pattern.is_valid:
+        return _each_date_format(arguments, rows, call, evaluator)
+    encoded = _floored(value, pattern.as_py()).dictionary_encode()
+    distinct = encoded.dictionary
+    texts = _each_date_format([distinct, pattern], len(distinct), call, evaluator)
+    return texts.take(encoded.indices)
+
+
+def _floored(column: Any, pattern: str) -> Any:
+    """Return timestamps without the parts that a pattern does not write."""
+    import pyarrow.compute as pc
+
+    letters = {kind for kind, _ in _format_parts(pattern)}
+    if letters & {"S", "n"}:
+        return column
+    if "s" in letters:
+        return pc.floor_temporal(column, unit="second")
+    if column.type.tz is None:
+        is_of_days = letters.isdisjoint("HhkKam")
+        return pc.floor_temporal(column, unit="day" if is_of_days else "minute")
+    return without_seconds(column)
+
+
+_date_formats.needs_session = True  # type: ignore[attr-defined]
+
+define("DATE_FORMAT", "any text", STRING, _date_formats, bind=_date_format_bind)
 
 
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:

@@ -177,6 +177,19 @@ _PLAIN_PARTS = {
 }
 
 
+#: Since then, every time zone is a whole number of minutes away from UTC.
+_WHOLE_MINUTES = datetime.datetime(1973, 1, 1, tzinfo=datetime.UTC)
+
+
+def without_seconds(column: Any) -> Any:
+    """Return timestamps of UTC in whole minutes, or in seconds if a zone may need them."""
+    import pyarrow.compute as pc
+
+    least = pc.min(column).as_py()
+    unit = "minute" if least is None or least >= _WHOLE_MINUTES else "second"
+    return pc.floor_temporal(column, unit=unit)
+
+
 def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -192,6 +205,13 @@ def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any
     )
     if unit in _PLAIN_PARTS and has_part and not is_zoned:
         return getattr(pc, _PLAIN_PARTS[unit])(value).cast(pa.int64())
+    if unit in _PLAIN_PARTS and unit != "SECOND" and has_part and isinstance(value, pa.Array):
+        # Each distinct minute is moved to the session's zone once.
+        encoded = without_seconds(value).dictionary_encode()
+        if len(encoded.dictionary) < rows:
+            distinct = encoded.dictionary
+            parts = _extract([distinct], len(distinct), call, evaluator)
+            return parts.take(encoded.indices)
     values = column_values(value, rows)
     if is_zoned and unit != "EPOCH":
         zone = evaluator.session.zone

@@ -1,0 +1,73 @@
+"""Functions that compute each distinct time once return what they return row by row."""
+
+import datetime
+import random
+import zoneinfo
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+from penstock.table import types
+from penstock.table.functions import time_texts
+from penstock.table.functions.registry import table
+from penstock.table.functions.times import without_seconds
+
+PATTERNS = ("yyyy-MM-dd", "HH:mm", "yyyy-MM-dd HH:mm:ss", "ss.SSS", "E a h", "D Q", "'x'yyyy")
+ZONES = ("UTC", "Asia/Kathmandu", "Africa/Monrovia")
+
+
+def moments(first_year, zone):
+    drawn = random.Random(first_year)
+    start = datetime.datetime(first_year, 1, 1)
+    many = [start + datetime.timedelta(seconds=drawn.randrange(10**9) / 8) for _ in range(200)]
+    return pa.array([None, *many, *many[:20]], pa.timestamp("ms", zone))
+
+
+def evaluator(zone):
+    return SimpleNamespace(session=SimpleNamespace(zone=zoneinfo.ZoneInfo(zone)))
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(
+    "column", [moments(1950, "UTC"), moments(1990, "UTC"), moments(2001, None)]
+)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_texts_of_times(column, pattern, zone):
+    call = SimpleNamespace(type=types.VarCharType(0x7FFFFFFF))
+    arguments = [column, pa.scalar(pattern)]
+    found = table()["DATE_FORMAT"].kernel(arguments, len(column), call, evaluator(zone))
+    by_row = [
+        None if each is None else time_texts._date_format(each, pattern, zoneinfo.ZoneInfo(zone))
+        for each in column.to_pylist()
+    ]
+    assert found.to_pylist() == by_row
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("first_year", [1950, 1990])
+@pytest.mark.parametrize("unit", ["YEAR", "DAY", "HOUR", "MINUTE", "SECOND"])
+def test_parts_of_times(first_year, zone, unit):
+    column = moments(first_year, "UTC")
+    call = SimpleNamespace(
+        type=types.BigIntType(),
+        options=(unit,),
+        arguments=[SimpleNamespace(type=types.LocalZonedTimestampType(3))],
+    )
+    found = table()["EXTRACT"].kernel([column], len(column), call, evaluator(zone))
+    by_row = [
+        None if each is None else getattr(each.astimezone(zoneinfo.ZoneInfo(zone)), unit.lower())
+        for each in column.to_pylist()
+    ]
+    assert found.to_pylist() == by_row
+
+
+def test_seconds_are_kept_where_zones_had_some():
+    assert {each.second for each in without_seconds(moments(1990, "UTC")).to_pylist() if each} == {
+        0
+    }
+    old = {each.second for each in without_seconds(moments(1950, "UTC")).to_pylist() if each}
+    assert len(old) > 1
