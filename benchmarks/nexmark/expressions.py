@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import penstock.aggregates as agg
+import pyarrow as pa
+import pyarrow.compute as pc
 from nexmark import plain
-from penstock.common import Time, Types
+from penstock.common import Time, Types, WatermarkStrategy
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -15,8 +18,11 @@ from penstock.datastream.window import (
 from penstock.expressions import as_tuple, coalesce, field, when
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nexmark.tables import Tables
     from penstock.datastream.data_stream import DataStream
+    from penstock.expressions import Expression
 
 LONG, DOUBLE, STRING = Types.LONG(), Types.DOUBLE(), Types.STRING()
 DAY_MS = 86_400_000
@@ -66,6 +72,32 @@ def q14(tables: Tables) -> DataStream[Any]:
     )
 
 
+def largest_of(name: str, group: Callable[[Any], Any]) -> Callable[[pa.RecordBatch], Any]:
+    """Return a function of batches that keeps the rows with the largest number of their group.
+
+    The largest of all rows is among those of the batches, so a window behind has less to compare.
+
+    Args:
+        name: The column of the number.
+        group: Makes the column of the group of each row of a batch.
+    """
+
+    def largest(batch: pa.RecordBatch) -> pa.RecordBatch:
+        groups = group(batch).dictionary_encode()
+        numbers, codes = batch[name].to_numpy(), groups.indices.to_numpy()
+        most = np.full(len(groups.dictionary), np.iinfo(np.int64).min)
+        np.maximum.at(most, codes, numbers)
+        return batch.filter(pa.array(numbers == most[codes]))
+
+    return largest
+
+
+def timed_by(stream: DataStream[Any], time: Expression) -> DataStream[Any]:
+    """Return a stream with timestamps, whose records are in order."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(time)
+    return stream.assign_timestamps_and_watermarks(strategy)
+
+
 def q5(tables: Tables) -> DataStream[Any]:
     count = Types.TUPLE([LONG, LONG, LONG])
     counts = (
@@ -74,11 +106,54 @@ def q5(tables: Tables) -> DataStream[Any]:
         .window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2)))
         .aggregate({"bids": agg.count()})
     )
+    found = counts.map_batches(
+        largest_of("bids", lambda batch: batch["window_end"]), counts.get_type()
+    )
     return (
-        counts.map(as_tuple(field("auction"), field("bids"), field("window_end")), count)
+        # A batch whose function leaves out rows has one timestamp.
+        timed_by(found, field("window_end") - 1)
+        .map(as_tuple(field("auction"), field("bids"), field("window_end")), count)
         .key_by(field(2), LONG)
         .window(TumblingEventTimeWindows.of(Time.seconds(2)))
         .process(plain.Most(), count)
+    )
+
+
+def q7(tables: Tables) -> DataStream[Any]:
+    bids = tables.rows("bid")
+    found = bids.map_batches(
+        largest_of("price", lambda batch: pc.divide(batch["dateTime"], 10_000)), bids.get_type()
+    )
+    names = ("auction", "bidder", "price", "dateTime", "extra")
+    return plain.highest_bids(
+        timed_by(found, field("dateTime")).map(as_tuple(*map(field, names)), plain.SHORT_BID),
+        field(3) // 10_000,
+    )
+
+
+def q8(tables: Tables) -> DataStream[Any]:
+    # The id, the name, and the number of auctions: a person has none.
+    either = Types.TUPLE([LONG, STRING, LONG])
+    persons = tables.timed("person").map(as_tuple(field("id"), field("name"), 0), either)
+    auctions = tables.timed("auction").map(as_tuple(field("seller"), "", 1), either)
+    registered = field(2) == 0
+    both = (
+        persons.union(auctions)
+        .key_by(field(0), LONG)
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .aggregate(
+            {
+                "name": agg.first(1, where=registered),
+                "persons": agg.count(where=registered),
+                "auctions": agg.sum(2),
+            },
+            key_names=["id"],
+        )
+        .filter((field("persons") > 0) & (field("auctions") > 0))
+    )
+    return both.map(
+        as_tuple(field("id"), field("name"), field("window_start")),
+        Types.TUPLE([LONG, STRING, LONG]),
     )
 
 

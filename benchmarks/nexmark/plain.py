@@ -196,12 +196,15 @@ class Highest(AggregateFunction):
         return acc_a
 
 
-def q7(tables: Tables) -> DataStream[Any]:
-    bids = tables.timed("bid").map(
-        lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra), SHORT_BID
-    )
+def highest_bids(bids: DataStream[Any], window: Any) -> DataStream[Any]:
+    """Return the bids of the highest price of every ten seconds.
+
+    Args:
+        bids: Tuples of `SHORT_BID` with timestamps.
+        window: Selects the number of a bid's window.
+    """
     highest = (
-        bids.key_by(lambda bid: bid[3] // 10_000, LONG)
+        bids.key_by(window, LONG)
         .window(TumblingEventTimeWindows.of(Time.seconds(10)))
         .aggregate(
             Highest(), accumulator_type=Types.LIST(SHORT_BID), output_type=Types.LIST(SHORT_BID)
@@ -213,6 +216,13 @@ def q7(tables: Tables) -> DataStream[Any]:
             yield auction, price, bidder, time, extra
 
     return highest.flat_map(each, SHORT_BID)
+
+
+def q7(tables: Tables) -> DataStream[Any]:
+    bids = tables.timed("bid").map(
+        lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra), SHORT_BID
+    )
+    return highest_bids(bids, lambda bid: bid[3] // 10_000)
 
 
 def q11(tables: Tables) -> DataStream[Any]:
