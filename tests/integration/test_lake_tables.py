@@ -143,7 +143,7 @@ def test_changes_of_postgres(tables, server):
     ("connector", "words"),
     [
         ("elasticsearch-6", "no connector for Elasticsearch 6"),
-        ("mongodb", "no connector for MongoDB"),
+        ("mongodb-cdc", "no connector for the changes of MongoDB"),
         ("kinesis-legacy", "no connector for Amazon Kinesis"),
         ("kafkaa", "Cannot discover a connector"),
     ],

@@ -146,9 +146,14 @@ def _types() -> str:
 
 def _connectors() -> str:
     parts = ["# Connectors of tables\n", _WRITTEN]
+    described: dict[int, list[str]] = {}
     for name in connector_names():
+        # Connectors of several versions of a product share their options.
         factory = connector_of({"connector": name}, "t")
-        parts.append(f"## {name}\n")
+        described.setdefault(id(factory.options), []).append(name)
+    for names in described.values():
+        factory = connector_of({"connector": names[0]}, "t")
+        parts.append(f"## {', '.join(names)}\n")
         parts.append(_options(factory.options, factory.prefixes))
         metadata = _metadata(factory)
         if metadata:
@@ -180,7 +185,8 @@ def _options(options: Mapping[str, OptionSpec], prefixes: tuple[str, ...]) -> st
     for key, spec in sorted(options.items()):
         default = "required" if spec.is_required else _default(spec.default)
         rows.append(f"| `{key}` | {default} |")
-    rows += [f"| `{prefix}*` | passed on |" for prefix in prefixes]
+    if prefixes:
+        rows.append(f"| {', '.join(f'`{prefix}*`' for prefix in prefixes)} | passed on |")
     return "\n".join(["| option | default |", "|---|---|", *rows, ""])
 
 

@@ -8,6 +8,7 @@ from penstock.datastream.connectors.elasticsearch import (
     Elasticsearch7SinkBuilder,
     ElasticsearchEmitter,
 )
+from penstock.datastream.connectors.mongodb import MongoSink
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
@@ -35,6 +36,7 @@ def elasticsearch():
         ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSource(rabbitmq(), "q", True, TEXT)),
         ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSink(rabbitmq(), "q", TEXT)),
         ("elastic_transport", r"elastic-transport: .*\[elasticsearch\]", elasticsearch),
+        ("pymongo", r"pymongo: .*\[mongodb\]", lambda: MongoSink("mongodb://h", "d", "c")),
         ("redis", r"\[redis\]", lambda: RedisSink("redis://localhost", str)),
         (
             "psycopg",

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.table.options import OptionSpec, boolean, choice, duration_ms, positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+Key = tuple[Any, ...]
+Rows = list[tuple[Any, ...]]
+
+CACHE_OPTIONS: Final[dict[str, OptionSpec]] = {
+    "lookup.cache": OptionSpec(choice("NONE", "PARTIAL"), "NONE"),
+    "lookup.partial-cache.max-rows": OptionSpec(positive),
+    "lookup.partial-cache.expire-after-write": OptionSpec(duration_ms),
+    "lookup.partial-cache.expire-after-access": OptionSpec(duration_ms),
+    "lookup.partial-cache.cache-missing-key": OptionSpec(boolean, True),
+}
+"""The options of the cache of a connector."""
+
+
+def partial_cache(values: Mapping[str, Any]) -> CacheOptions | None:
+    """Return the limits of the cache that a connector's options describe; None without a cache."""
+    if values["lookup.cache"] != "PARTIAL":
+        return None
+    return CacheOptions(
+        values["lookup.partial-cache.max-rows"],
+        values["lookup.partial-cache.expire-after-write"],
+        values["lookup.partial-cache.expire-after-access"],
+        values["lookup.partial-cache.cache-missing-key"],
+    )
 
 
 @dataclass(frozen=True)
@@ -92,3 +119,63 @@ class LookupCache:
         ) or (
             options.after_access_ms is not None and now - entry.used_ms >= options.after_access_ms
         )
+
+
+class CachedKeyLookup(ABC):
+    """Looks up the rows of keys in the cache, if there is one, and then in the database.
+
+    Args:
+        cache: The limits of the cache; None for no cache.
+
+    Attributes:
+        queries: The number of queries that were executed.
+    """
+
+    #: The most keys that one query asks for.
+    keys_a_query: int = 100
+
+    def __init__(self, cache: CacheOptions | None) -> None:
+        self._cache = None if cache is None else LookupCache(cache)
+        self.queries = 0
+
+    @abstractmethod
+    def ask(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
+        """Query the database for the rows of each key.
+
+        Raises:
+            SourceError: The database does not answer, or has other columns.
+        """
+
+    def register(self, metrics: Any) -> None:
+        """Register the counts as metrics of an operator."""
+        cache = self._cache
+        metrics.gauge("lookupQueries", lambda: self.queries)
+        if cache is not None:
+            metrics.gauge("hitCount", lambda: cache.hits)
+            metrics.gauge("missCount", lambda: cache.misses)
+            metrics.gauge("numCachedRecord", lambda: len(cache))
+
+    def lookup(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
+        """Return the rows of each key.
+
+        Args:
+            names: The columns of a key.
+            keys: The keys, without NULL.
+
+        Raises:
+            SourceError: The database does not answer, or has other columns.
+        """
+        found: dict[Key, Rows] = {}
+        asked = []
+        for key in keys:
+            rows = None if self._cache is None else self._cache.get((*names, *key))
+            if rows is None:
+                asked.append(key)
+            else:
+                found[key] = list(rows)
+        for start in range(0, len(asked), self.keys_a_query):
+            found |= self.ask(names, asked[start : start + self.keys_a_query])
+        if self._cache is not None:
+            for key in asked:
+                self._cache.put((*names, *key), found[key])
+        return found

@@ -22,6 +22,7 @@ _FACTORIES: Final = {
     "iceberg": "lakes.IcebergFactory",
     "jdbc": "jdbc.factory.JdbcFactory",
     "kafka": "kafka.KafkaFactory",
+    "mongodb": "mongodb.factory.MongoFactory",
     "postgres-cdc": "postgres_cdc.PostgresCdcFactory",
     "print": "printing.PrintFactory",
     "upsert-kafka": "kafka.UpsertKafkaFactory",
@@ -32,7 +33,7 @@ _FACTORIES: Final = {
 _ELSEWHERE: Final = {
     "elasticsearch": "Elasticsearch 6",
     "opensearch": "OpenSearch",
-    "mongodb": "MongoDB",
+    "mongodb": "the changes of MongoDB (MongoCdcSource reads them in a program with streams)",
     "kinesis": "Amazon Kinesis",
     "firehose": "Amazon Data Firehose",
     "dynamodb": "Amazon DynamoDB",

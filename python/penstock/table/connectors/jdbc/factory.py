@@ -23,13 +23,12 @@ from penstock.table.connectors.interfaces import (
 from penstock.table.connectors.jdbc.lookup import JdbcKeyLookup
 from penstock.table.connectors.jdbc.scan import JdbcRows, TableRange, table_ranges
 from penstock.table.connectors.jdbc.sink import JdbcChanges
-from penstock.table.connectors.lookup_cache import CacheOptions
+from penstock.table.connectors.lookup_cache import CACHE_OPTIONS, CacheOptions, partial_cache
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
 from penstock.table.options import (
     OptionSpec,
     boolean,
-    choice,
     duration_ms,
     integer,
     natural,
@@ -64,14 +63,10 @@ class JdbcFactory(ConnectorFactory):
         "scan.partition.upper-bound": OptionSpec(integer),
         "scan.fetch-size": OptionSpec(natural, 0),
         "scan.auto-commit": OptionSpec(boolean, True),
-        "lookup.cache": OptionSpec(choice("NONE", "PARTIAL"), "NONE"),
+        **CACHE_OPTIONS,
         "lookup.cache.max-rows": OptionSpec(positive),
         "lookup.cache.ttl": OptionSpec(duration_ms),
         "lookup.cache.caching-missing-key": OptionSpec(boolean, True),
-        "lookup.partial-cache.max-rows": OptionSpec(positive),
-        "lookup.partial-cache.expire-after-write": OptionSpec(duration_ms),
-        "lookup.partial-cache.expire-after-access": OptionSpec(duration_ms),
-        "lookup.partial-cache.cache-missing-key": OptionSpec(boolean, True),
         "lookup.max-retries": OptionSpec(natural, 3),
         "sink.buffer-flush.max-rows": OptionSpec(natural, 100),
         "sink.buffer-flush.interval": OptionSpec(duration_ms, 1000),
@@ -244,12 +239,7 @@ class JdbcTableSource(LookupTableSource):
         """The limits of the cache; None without a cache."""
         values = self._values
         if values["lookup.cache"] == "PARTIAL":
-            return CacheOptions(
-                values["lookup.partial-cache.max-rows"],
-                values["lookup.partial-cache.expire-after-write"],
-                values["lookup.partial-cache.expire-after-access"],
-                values["lookup.partial-cache.cache-missing-key"],
-            )
+            return partial_cache(values)
         # The older options make a cache on their own.
         if values["lookup.cache.max-rows"] is None and values["lookup.cache.ttl"] is None:
             return None

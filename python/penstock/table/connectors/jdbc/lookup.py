@@ -11,26 +11,20 @@ from penstock.connectors.jdbc.errors import is_final, remedy
 from penstock.errors import SourceError
 from penstock.external.background import ServerThreads, shut_down
 from penstock.table.connectors.jdbc.values import RowReader, RowWriter
-from penstock.table.connectors.lookup_cache import LookupCache
+from penstock.table.connectors.lookup_cache import CachedKeyLookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.connectors.jdbc.connection import JdbcConnectionOptions
     from penstock.connectors.jdbc.dialect import TableStatements
-    from penstock.table.connectors.lookup_cache import CacheOptions
+    from penstock.table.connectors.lookup_cache import CacheOptions, Key, Rows
     from penstock.table.types import RowType
-
-#: The most keys that one query asks for.
-_KEYS_A_QUERY: Final = 100
 
 _FIRST_PAUSE_S: Final = 1.0
 
-Key = tuple[Any, ...]
-Rows = list[tuple[Any, ...]]
 
-
-class JdbcKeyLookup:
+class JdbcKeyLookup(CachedKeyLookup):
     """Asks a database for the rows of keys.
 
     Args:
@@ -39,9 +33,6 @@ class JdbcKeyLookup:
         row_type: The columns of the table.
         cache: The limits of the cache; None for no cache.
         max_retries: How often a query that fails is tried again.
-
-    Attributes:
-        queries: The number of queries that were executed.
     """
 
     def __init__(
@@ -52,50 +43,18 @@ class JdbcKeyLookup:
         cache: CacheOptions | None,
         max_retries: int,
     ) -> None:
+        super().__init__(cache)
         self._options = connection
         self._statements = statements
         self._row_type = row_type
         self._max_retries = max_retries
-        self._cache = None if cache is None else LookupCache(cache)
         self._row_of = RowReader(row_type.field_names(), row_type.field_types())
         self._threads = ServerThreads("jdbc-lookup")
         self._connection: Any = None
-        self.queries = 0
 
-    def register(self, metrics: Any) -> None:
-        """Register the counts as metrics of an operator."""
-        cache = self._cache
-        metrics.gauge("lookupQueries", lambda: self.queries)
-        if cache is not None:
-            metrics.gauge("hitCount", lambda: cache.hits)
-            metrics.gauge("missCount", lambda: cache.misses)
-            metrics.gauge("numCachedRecord", lambda: len(cache))
-
-    def lookup(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
-        """Return the rows of each key.
-
-        Args:
-            names: The columns of a key.
-            keys: The keys, without NULL.
-
-        Raises:
-            SourceError: The database does not answer, or has other columns.
-        """
-        found: dict[Key, Rows] = {}
-        asked = []
-        for key in keys:
-            rows = None if self._cache is None else self._cache.get((*names, *key))
-            if rows is None:
-                asked.append(key)
-            else:
-                found[key] = list(rows)
-        for start in range(0, len(asked), _KEYS_A_QUERY):
-            some = asked[start : start + _KEYS_A_QUERY]
-            found |= self._threads.call(partial(self._of_keys, names, some))
-        if self._cache is not None:
-            for key in asked:
-                self._cache.put((*names, *key), found[key])
-        return found
+    def ask(self, names: Sequence[str], keys: Sequence[Key]) -> dict[Key, Rows]:
+        """Query the database for the rows of each key."""
+        return self._threads.call(partial(self._of_keys, names, keys))
 
     def close(self) -> None:
         """Close the connection, also one that the thread waits at."""

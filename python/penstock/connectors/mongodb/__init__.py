@@ -1,0 +1,1 @@
+"""MongoDB: documents of a collection, and their changes."""
