@@ -7,6 +7,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from support.postgres_server import PostgresServer
+from support.sessions import eventually
 
 ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
 
@@ -42,6 +43,17 @@ def environment(target="in-process", **options):
 
 def source_of(server, table, rows=ORDERS, **settings):
     return PostgresCdcSource(server.url, table, rows, **{"slot": table, **settings})
+
+
+def drop_slot(server, slot):
+    """Drops a slot, once the server has noticed that its reader is gone."""
+    named = f"FROM pg_replication_slots WHERE slot_name = '{slot}'"
+
+    def do():
+        server.execute(f"SELECT pg_drop_replication_slot(slot_name) {named} AND NOT active")
+        return not server.execute(f"SELECT 1 {named}")
+
+    eventually(do, f"the slot {slot} is free")
 
 
 def stream_of(env, source):

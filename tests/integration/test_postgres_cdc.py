@@ -12,6 +12,7 @@ import pytest
 from integration.postgres_tables import (
     ORDERS,
     confirmed,
+    drop_slot,
     environment,
     is_followed,
     read,
@@ -344,7 +345,7 @@ def test_rows_that_cannot_be_read_on(server, table, tmp_path, change):
     path = stopped(job, gate, str(tmp_path))
     job.get_job_execution_result().result()
     if change == "slot":
-        server.execute(f"SELECT pg_drop_replication_slot('{table}')")
+        drop_slot(server, table)
     else:
         server.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey")
         server.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (item)")

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from integration.postgres_tables import (
+    drop_slot,
     environment,
     runtime,
     server,
@@ -98,7 +99,7 @@ def test_instants_of_all_years(server, table, zone):
         source = source_of(server, table, instants, bounded=True)
         with stream_of(environment(), source).execute_and_collect() as found:
             assert [row.t for row in found] == [instant for _, instant in EDGES.values()]
-        server.execute(f"SELECT pg_drop_replication_slot('{source._table.slot}')")
+        drop_slot(server, source._table.slot)
         source = source_of(server, table, moments, dead_letters=bad)
         stream = stream_of(environment(), source)
         letters = stream.get_side_output(bad).map(lambda row: row.error, Types.STRING())

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import numbers
 import sys
+import types
 from typing import Any, Final
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
@@ -92,4 +93,7 @@ def _millis_of_numpy(numpy: Any, given: Any) -> int:
 
 def _refusal(given: Any, giver: Any) -> str:
     name = getattr(giver, "__qualname__", giver)
-    return f"{name}: expected milliseconds as a number of 64 bits, got {given!r}"
+    refusal = f"{name}: expected milliseconds as a number of 64 bits, got {given!r}"
+    if isinstance(given, types.GeneratorType):
+        refusal += "; write return in place of yield"
+    return refusal

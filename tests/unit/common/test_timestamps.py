@@ -86,3 +86,8 @@ def test_points_of_time_beyond_64_bits_are_refused(timestamp_of, given):
 def test_a_datetime_without_a_zone_is_of_utc_wherever_the_machine_is(timestamp_of, zone):
     with machine_in(zone):
         assert timestamp_of(datetime.datetime(2024, 1, 1), "assigner") == NEW_YEAR_MS
+
+
+def test_the_refusal_of_a_generator_shows_what_to_write(timestamp_of):
+    with pytest.raises(TypeError, match=r"generator object .*; write return in place of yield"):
+        timestamp_of((number for number in [7]), "assigner")
