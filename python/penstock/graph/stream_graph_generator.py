@@ -115,10 +115,15 @@ class StreamGraphGenerator:
         self._translated[source] = (source.id,)
 
     def _one_input(self, one: t.OneInputTransformation) -> None:
-        self._add_operator(
-            one, _operator_name(one), (one.input,), (one.key_selector,), one.key_type
-        )
-        self._connect(one, 0, one.input)
+        if one.broadcast_sets and not self._settings.batch:
+            raise InvalidProgramError(
+                f"operator {one.name!r} has broadcast sets, which are complete in BATCH execution "
+                "mode only: use RuntimeExecutionMode.BATCH, or broadcast state"
+            )
+        selectors = (one.key_selector, *(None for _ in one.broadcast_sets))
+        self._add_operator(one, _operator_name(one), one.inputs, selectors, one.key_type)
+        for number, source in enumerate(one.inputs):
+            self._connect(one, number, source)
         self._translated[one] = (one.id,)
 
     def _two_input(self, two: t.TwoInputTransformation) -> None:

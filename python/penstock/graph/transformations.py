@@ -204,7 +204,11 @@ class LegacySourceTransformation(SourceTransformation):
 
 
 class OneInputTransformation(PhysicalTransformation):
-    """An operator with one input, keyed when it has a key selector."""
+    """An operator with one input, keyed when it has a key selector.
+
+    Attributes:
+        broadcast_sets: The streams, by name, that its function reads as a whole before the input.
+    """
 
     def __init__(
         self,
@@ -224,11 +228,12 @@ class OneInputTransformation(PhysicalTransformation):
         self.input = input
         self.key_selector = key_selector
         self.key_type = key_type
+        self.broadcast_sets: dict[str, Transformation] = {}
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
-        """The one input."""
-        return (self.input,)
+        """The one input, and those that are broadcast beside it."""
+        return (self.input, *self.broadcast_sets.values())
 
 
 class ReduceTransformation(OneInputTransformation):

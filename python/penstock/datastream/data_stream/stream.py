@@ -209,6 +209,25 @@ class DataStream(StreamSettings, Generic[T]):
         descriptor = operators.Transform(shipped(operator, "transform"))
         return self._typed_one_input(descriptor, name, type_argument(output_type, "transform"))
 
+    def with_broadcast_set(self, stream: DataStream[Any], name: str) -> DataStream[T]:
+        """Has the function of this stream's operator read another stream first (beyond PyFlink).
+
+        For BATCH execution.  Each subtask gets all records of the other stream, which
+        ``runtime_context.get_broadcast_variable(name)`` returns as a list, also in ``open``.
+
+        Args:
+            stream: The other stream; its records must fit into the memory of a subtask.
+            name: The name of the set.
+
+        Raises:
+            InvalidProgramError: The operator has not one input and a function, or has a set of this
+                name.
+        """
+        from penstock.datastream.data_stream.broadcast_sets import add_broadcast_set
+
+        add_broadcast_set(self, stream, name)
+        return self
+
     def as_records(self, record_class: type[OUT]) -> DataStream[OUT]:
         """Makes instances of a class of rows, dictionaries or tuples (beyond PyFlink).
 

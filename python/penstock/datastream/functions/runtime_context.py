@@ -97,6 +97,18 @@ class RuntimeContext(KeyedStateStore):
         """Gives access to state that belongs to no key (beyond PyFlink)."""
 
     @abstractmethod
+    def has_broadcast_variable(self, name: str) -> bool:
+        """Return whether the operator has a broadcast set of this name (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_broadcast_variable(self, name: str) -> list[Any]:
+        """The records of a broadcast set, of `DataStream.with_broadcast_set` (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: The operator has no set of this name.
+        """
+
+    @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
         """The files that the program registered with `register_cached_file` (beyond PyFlink)."""
 

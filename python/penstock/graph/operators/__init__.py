@@ -49,6 +49,7 @@ from penstock.graph.operators.several_inputs import (
     KeyedMultipleInputProcess,
     MultipleInputProcess,
     Transform,
+    WithBroadcastSets,
 )
 from penstock.graph.operators.sinks import (
     CollectSink,
@@ -130,4 +131,5 @@ __all__ = [
     "Watermarks",
     "Window",
     "WindowFunctionKind",
+    "WithBroadcastSets",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from penstock.graph.operators.descriptor import FunctionDescriptor
+from penstock.graph.operators.descriptor import FunctionDescriptor, OperatorDescriptor
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,24 @@ class MultipleInputProcess(FunctionDescriptor):
     """
 
     num_inputs: int
+
+
+@dataclass(frozen=True)
+class WithBroadcastSets(OperatorDescriptor):
+    """An operator with one input whose function reads other streams first, as a whole.
+
+    Attributes:
+        inner: The operator.
+        names: The names of the other streams, which are the inputs from 1 on.
+    """
+
+    inner: OperatorDescriptor
+    names: tuple[str, ...]
+
+    @property
+    def user_function(self) -> Any:
+        """The function of the operator."""
+        return self.inner.user_function
 
 
 @dataclass(frozen=True)

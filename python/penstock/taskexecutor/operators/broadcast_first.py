@@ -30,7 +30,7 @@ class KeptInput(Input):
 class ElementInput(BoundedInput):
     """The records beside the broadcast ones: kept until those have ended."""
 
-    def __init__(self, operator: BroadcastFirstOperator) -> None:
+    def __init__(self, operator: RecordsLastOperator) -> None:
         """Creates the first input."""
         self.operator = operator
         self.target = operator.inner.get_input(0)
@@ -74,18 +74,14 @@ class BroadcastInput(BoundedInput):
             self.operator.release()
 
 
-class BroadcastFirstOperator(KeepingOperator):
-    """Lets a broadcast function have the records once it has all that is broadcast.
-
-    The keyed one has its records sorted, and so gets them last as well.
-    """
+class RecordsLastOperator(KeepingOperator):
+    """Keeps the records of the first input until all that is broadcast is there."""
 
     def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
-        """Wraps the operator of the function; the context is that of both."""
+        """Wraps an operator; the context is that of both."""
         super().__init__(context, inner)
         self.has_all = False
         self.elements = ElementInput(self)
-        self.inputs = (self.elements, BroadcastInput(self))
 
     def release(self) -> None:
         """All broadcast records have come: gives what was kept, in its order."""
@@ -103,3 +99,15 @@ class BroadcastFirstOperator(KeepingOperator):
             self.elements.has_ended = True
         else:
             self.inner.end_input(input_number)
+
+
+class BroadcastFirstOperator(RecordsLastOperator):
+    """Lets a broadcast function have the records once it has all that is broadcast.
+
+    The keyed one has its records sorted, and so gets them last as well.
+    """
+
+    def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
+        """Wraps the operator of the function; the context is that of both."""
+        super().__init__(context, inner)
+        self.inputs = (self.elements, BroadcastInput(self))

@@ -48,6 +48,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.KeyedMultipleInputProcess: ("operators.two_input", "create_multiple_input_process"),
     operators.BroadcastProcess: ("operators.broadcast", "create_broadcast_process"),
     operators.KeyedBroadcastProcess: ("operators.broadcast", "create_keyed_broadcast_process"),
+    operators.WithBroadcastSets: ("operators.broadcast_sets", "create_with_broadcast_sets"),
     operators.Transform: ("operators.transform", "create_transform"),
     operators.IntervalJoin: ("operators.interval_join", "create_interval_join"),
     operators.MatchPattern: ("operators.pattern", "create_pattern"),

@@ -12,6 +12,7 @@ from penstock.common.accumulators import (
     LongCounter,
 )
 from penstock.common.distributed_cache import DistributedCache
+from penstock.common.names import nearest_hint
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators
@@ -36,6 +37,7 @@ class StreamingRuntimeContext(RuntimeContext):
         self._operator = operator
         self._metrics: OperatorMetricGroup | None = None
         self._job_parameters: dict[str, str] | None = None
+        self._broadcast_variables: dict[str, list[Any]] = {}
         self._states = OpenedStates(self._open_state)
 
     def get_task_name(self) -> str:
@@ -75,6 +77,23 @@ class StreamingRuntimeContext(RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """A global job parameter, or the default."""
         return self.get_job_parameters().get(key, default_value)
+
+    def set_broadcast_variables(self, variables: dict[str, list[Any]]) -> None:
+        """Give functions the complete broadcast sets of the operator, by name."""
+        self._broadcast_variables = variables
+
+    def has_broadcast_variable(self, name: str) -> bool:
+        """Return whether the operator has a broadcast set of this name."""
+        return name in self._broadcast_variables
+
+    def get_broadcast_variable(self, name: str) -> list[Any]:
+        """The records of a broadcast set."""
+        if name not in self._broadcast_variables:
+            raise InvalidProgramError(
+                f"operator {self._operator.name!r} has no broadcast set {name!r}"
+                f"{nearest_hint(name, self._broadcast_variables)}: add it by with_broadcast_set()"
+            )
+        return self._broadcast_variables[name]
 
     def get_distributed_cache(self) -> DistributedCache:
         """The files that the program registered with `register_cached_file`."""

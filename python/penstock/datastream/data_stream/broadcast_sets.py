@@ -1,0 +1,43 @@
+"""Broadcast sets: streams that the function of an operator reads as a whole first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.names import checked_name
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.graph import operators
+from penstock.graph.partitioners import PartitionerSpec
+from penstock.graph.transformations import OneInputTransformation, PartitionTransformation
+
+if TYPE_CHECKING:
+    from penstock.graph.transformations import Transformation
+
+
+def add_broadcast_set(stream: DataStream[Any], other: DataStream[Any], name: str) -> None:
+    """Add a broadcast set to the operator of a stream; see `DataStream.with_broadcast_set`."""
+    given: Any = other
+    if not isinstance(given, DataStream):
+        raise WrongArgumentError(f"with_broadcast_set takes a DataStream, got {given!r}")
+    transformation: Transformation = stream.transformation
+    if (
+        not isinstance(transformation, OneInputTransformation)
+        or transformation.operator.user_function is None
+    ):
+        raise InvalidProgramError(
+            f"with_broadcast_set() belongs to an operator with one input and a function, which "
+            f"{transformation.name!r} is not: call it right behind map, flat_map, filter or process"
+        )
+    checked_name("a broadcast set", name)
+    sets = transformation.broadcast_sets
+    if name in sets:
+        raise InvalidProgramError(
+            f"{transformation.name!r} has a broadcast set {name!r} already: choose another name"
+        )
+    inner = transformation.operator
+    if isinstance(inner, operators.WithBroadcastSets):
+        inner = inner.inner
+    broadcast = PartitionerSpec("BROADCAST")
+    sets[name] = PartitionTransformation(given._plain().transformation, broadcast)
+    transformation.operator = operators.WithBroadcastSets(inner, tuple(sets))

@@ -1,0 +1,82 @@
+"""Broadcast sets in BATCH mode: streams that a function reads as a whole before its input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP
+from penstock.taskexecutor.operators.broadcast_first import RecordsLastOperator
+from penstock.taskexecutor.operators.registry import create_operator
+from penstock.taskexecutor.operators.sorted_input import BoundedInput
+
+if TYPE_CHECKING:
+    from penstock.graph import operators
+    from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+def create_with_broadcast_sets(
+    context: OperatorContext, descriptor: operators.WithBroadcastSets
+) -> StreamOperator:
+    """Create the operator, and in front of it the inputs of its broadcast sets."""
+    config = context.config
+    # From here on the context is that of the operator itself, which has one input.
+    context.config = replace(
+        config,
+        descriptor=descriptor.inner,
+        key_selectors=config.key_selectors[:1],
+        input_types=config.input_types[:1],
+    )
+    return BroadcastSetsOperator(context, create_operator(context), descriptor.names)
+
+
+class SetInput(BoundedInput):
+    """One broadcast set."""
+
+    def __init__(self, operator: BroadcastSetsOperator, name: str) -> None:
+        """Creates the input of a set."""
+        self.operator = operator
+        self.records: list[Any] = []
+        self.has_ended = False
+        operator.sets[name] = self.records
+        self.target = operator.inner.get_input(0)
+
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+        """Keep a record of the set."""
+        self.records.append(value)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Note the end of the set; the last end lets the records of the input pass."""
+        if timestamp == MAX_TIMESTAMP and not self.has_ended:
+            self.has_ended = True
+            self.operator.end_set()
+
+
+class BroadcastSetsOperator(RecordsLastOperator):
+    """Opens an operator once its broadcast sets are complete, then lets it have its records."""
+
+    def __init__(
+        self, context: OperatorContext, inner: StreamOperator, names: tuple[str, ...]
+    ) -> None:
+        """Wraps the operator; the context is that of both."""
+        super().__init__(context, inner)
+        self.sets: dict[str, list[Any]] = {}
+        self.num_incomplete = len(names)
+        self.inputs = (self.elements, *(SetInput(self, name) for name in names))
+
+    def open(self) -> None:
+        """Waits: the function may read its sets when it is opened."""
+
+    def end_set(self) -> None:
+        """Releases the records if that was the last set."""
+        self.num_incomplete -= 1
+        if self.num_incomplete == 0:
+            self.context.runtime_context.set_broadcast_variables(self.sets)
+            self.inner.open()
+            self.release()
+
+    def end_input(self, input_number: int) -> None:
+        """An input has ended; the operator itself knows only the first one."""
+        if input_number == 0:
+            super().end_input(input_number)
