@@ -11,7 +11,7 @@ WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -170,6 +170,9 @@ bench-dashboard: $(STAMP)  ## what it costs to look at a job of 400 subtasks, an
 
 bench-backpressure: $(STAMP)  ## checkpoints of a job whose sink is slow
 	$(BIN)/python benchmarks/backpressure.py
+
+bench-pages: $(BIN)/python  ## write docs/benchmarks from benchmarks/results
+	$(BIN)/python benchmarks/pages.py
 
 wheels: | prerequisites  ## a source distribution and manylinux wheels for each CPython found, in dist/
 	sh ci/wheels.sh

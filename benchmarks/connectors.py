@@ -401,7 +401,7 @@ def main() -> None:
         value = "-" if row["value"] is None else f"{row['value']:.4g}"
         print(f"{row['name']:55} {value:>10} {row['unit']:10} goal {row['goal']} met {row['met']}")
     if not arguments.smoke and not arguments.only:
-        document = {"machine": harness.machine(), "commit": harness.commit(), "rows": rows}
+        document = {**harness.origin(), "rows": rows}
         partial = RESULTS.with_suffix(".json.partial")
         partial.write_text(json.dumps(document, indent=1) + "\n")
         partial.replace(RESULTS)

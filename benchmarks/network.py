@@ -17,7 +17,7 @@ import time
 
 import pure_twin
 from penstock.common.typeinfo import Types
-from workloads.harness import ROOT, commit, machine
+from workloads.harness import ROOT, origin
 
 RESULTS = ROOT / "benchmarks" / "results" / "network.json"
 PROFILE = {True: "develop", False: "release"}
@@ -240,7 +240,7 @@ def main() -> None:
     rows = [judged(row, values, pure) for row in rows]
     print_table(rows)
     if not smoke and not parts:
-        document = {"machine": machine(), "commit": commit(), "rows": rows}
+        document = {**origin(), "rows": rows}
         RESULTS.parent.mkdir(exist_ok=True)
         partial = RESULTS.with_suffix(".json.partial")
         partial.write_text(json.dumps(document, indent=1) + "\n")

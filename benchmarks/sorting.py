@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from workloads.harness import commit, machine
+from workloads.harness import origin
 
 RESULTS = Path(__file__).parent / "results" / "sorting.json"
 STEP = 10_000
@@ -103,8 +103,7 @@ def main() -> None:
         print(f"{name}: pure / native = {rows['pure'][name] / rows['native'][name]:.1f}")
     if not options.smoke:
         document = {
-            "machine": machine(),
-            "commit": commit(),
+            **origin(),
             "command": "python benchmarks/sorting.py " + " ".join(arguments),
             "rows": rows,
         }

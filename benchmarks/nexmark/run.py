@@ -269,9 +269,8 @@ def main(options: list[str] | None = None) -> None:
 def write_results(rows: list[Row], load: float) -> None:
     """Write ``benchmarks/results/nexmark.json``, whole or not at all."""
     document = {
-        "machine": harness.machine(),
+        **harness.origin(),
         "load_average": [load, os.getloadavg()[0]],
-        "commit": harness.commit(),
         "command": " ".join(["python", *sys.argv]),
         "rows": [dataclasses.asdict(row) for row in rows],
     }

@@ -9,6 +9,7 @@ engine counts by which path records went ``{"paths": {metric: count}}``.
 """
 
 import dataclasses
+import datetime
 import json
 import os
 import platform
@@ -183,6 +184,12 @@ def machine() -> dict[str, object]:
     }
 
 
+def origin() -> dict[str, object]:
+    """Return the machine, the date and the commit of a measurement."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    return {"machine": machine(), "date": today.isoformat(), "commit": commit()}
+
+
 def commit() -> str:
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
@@ -217,8 +224,7 @@ def write_results(name: str, runs: list[Run]) -> None:
     """Writes ``benchmarks/results/NAME.json``, whole or not at all."""
     RESULTS.mkdir(exist_ok=True)
     document = {
-        "machine": machine(),
-        "commit": commit(),
+        **origin(),
         "command": " ".join(["python", *sys.argv]),
         "rows": [dataclasses.asdict(run) | {"rate": round(run.rate)} for run in runs],
     }
