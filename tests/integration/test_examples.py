@@ -1,9 +1,13 @@
 """The examples do what they say, in threads of this process."""
 
 import json
+import math
+import re
 import runpy
 import subprocess
 import sys
+from collections import Counter
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
+SENSORS_START_MS = 1_767_225_600_000
 
 #: What a program's stream has, in any order.
 EXPECTED = {
@@ -29,6 +34,22 @@ EXPECTED = {
         (3, "paid", 13 * MINUTE_MS),
     ],
     "deduplication": [("e1", "created"), ("e2", "created"), ("e3", "paid")],
+    "fraud_patterns": [(3, 2, 900.0), (11, 2, 900.0)],
+    "iot_late_data": sorted(
+        [
+            *[
+                (f"mean {20 + sensor}.0", sensor, SENSORS_START_MS + minute * MINUTE_MS, 60)
+                for sensor in (0, 1)
+                for minute in (0, 1, 2)
+                if (sensor, minute) != (0, 0)
+            ],
+            # Two corrections of the first minute, and the reading that missed it.
+            ("mean 20.0", 0, SENSORS_START_MS, 58),
+            ("mean 20.0", 0, SENSORS_START_MS, 59),
+            ("mean 21.0", 1, SENSORS_START_MS, 59),
+            ("too late", 0, SENSORS_START_MS + 25_000, 1),
+        ]
+    ),
 }
 
 
@@ -50,6 +71,80 @@ def test_the_stream_of_an_example(name):
     example = runpy.run_path(str(EXAMPLES / f"{name}.py"))
     with example["define"](environment()).execute_and_collect() as results:
         assert sorted(results) == EXPECTED[name]
+
+
+def test_the_replica_of_a_table(tmp_path):
+    example = runpy.run_path(str(EXAMPLES / "cdc_replica.py"))
+    example["write_changes"](tmp_path)
+    assert example["replicate"](tmp_path) == [(1, "tea", 2.75), (3, "jam", 3.0)]
+
+
+def test_features_of_users():
+    """The last row of each user has all purchases, as a loop over them finds."""
+    example = runpy.run_path(str(EXAMPLES / "streaming_features.py"))
+    last = {}
+    with example["define"](environment()).execute_and_collect() as results:
+        for row in results:
+            last[row.user] = max(last.get(row.user, ()), tuple(row)[1:])
+    wanted = {}
+    for user, hour, price in example["purchases"]().itertuples(index=False):
+        wanted.setdefault(user, []).append((hour < 6 or hour >= 22, math.log2(price)))
+    assert len(last) == 50
+    for user, found in wanted.items():
+        purchases, at_night, mean_log_price = last[user]
+        assert (purchases, at_night) == (len(found), sum(night for night, _ in found))
+        assert mean_log_price == pytest.approx(sum(price for _, price in found) / len(found))
+
+
+def test_the_best_items():
+    example = runpy.run_path(str(EXAMPLES / "sql_over_streams.py"))
+    totals, best = {}, {}
+    for sale in example["SALES"]:
+        item = (sale["city"], sale["item"])
+        totals[item] = totals.get(item, 0) + sale["amount"]
+    with example["define"](environment()).execute_and_collect() as changes:
+        for row in changes:
+            if row.get_row_kind().name in ("INSERT", "UPDATE_AFTER"):
+                best[row.city] = (-row.total, row.item)
+    assert best == {
+        city: min((-total, item) for (place, item), total in totals.items() if place == city)
+        for city in example["CITIES"]
+    }
+
+
+@pytest.mark.parametrize("query", ["q5", "q7"])
+def test_queries_of_nexmark(query):
+    example = runpy.run_path(str(EXAMPLES / "nexmark_queries.py"))
+    size_ms, slide_ms = {"q5": (10_000, 2_000), "q7": (10_000, 10_000)}[query]
+    wanted = set()
+    first_ms = example["START_MS"]
+    for end_ms in range(first_ms + slide_ms, first_ms + 30_000 + size_ms, slide_ms):
+        bids = [bid for bid in example["BIDS"] if end_ms - size_ms <= bid["ts"] < end_ms]
+        if not bids:
+            continue
+        if query == "q5":
+            counts = Counter(bid["auction"] for bid in bids)
+            wanted.add((end_ms, *min(counts.items(), key=lambda one: (-one[1], one[0]))))
+        else:
+            best = max(bid["price"] for bid in bids)
+            wanted |= {
+                (end_ms, bid["auction"], bid["bidder"], best)
+                for bid in bids
+                if bid["price"] == best
+            }
+    found = set()
+    with example["define"](environment(), query).execute_and_collect() as rows:
+        for *values, end in rows:
+            found.add((int(end.replace(tzinfo=UTC).timestamp() * 1000), *values))
+    assert found == wanted
+
+
+def test_the_gallery_names_each_example():
+    """At least ten programs, each with its test."""
+    page = (EXAMPLES.parent / "docs" / "gallery.md").read_text()
+    programs = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
+    assert set(re.findall(r"\(\.\./examples/([\w.]+)\)", page)) == programs
+    assert page.count("`tests/") >= 10
 
 
 def test_the_example_that_asks_a_service(monkeypatch, capfd):
