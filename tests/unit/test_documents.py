@@ -2,7 +2,7 @@
 
 The fence of an example says how: ``python`` is executed here.  ``py`` needs a server, and is
 executed here up to the job, which is only planned.  ``py spark`` needs Spark: see
-e2e/test_guide_on_spark.py.
+e2e/test_guide_on_spark.py.  ``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.
 """
 
 import ast
@@ -139,9 +139,13 @@ def test_example_that_needs_a_server_builds_its_job(
 
 
 def test_every_program_has_a_fence_that_runs_it() -> None:
-    fence = re.compile(r"^```(?!python\n|py\n|py spark\n)(?:[^\n]+)?\n(.*?)^```", re.M | re.S)
+    fence = re.compile(
+        r"^```(?!python\n|py\n|py spark\n|py file )(?:[^\n]+)?\n(.*?)^```", re.M | re.S
+    )
     unmarked = []
     for page in PAGES:
+        if page.parent.name != "tutorial":
+            assert "\n```py file " not in page.read_text(), f"{page}: no test writes this file"
         for block in fence.findall(page.read_text()):
             try:
                 tree = ast.parse(block)
