@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.common.configuration import Configuration
-from penstock.common.options.cluster import SESSION, TARGET
-from penstock.datastream.process_configuration import process_configuration
+from typing import TYPE_CHECKING
+
+from penstock.datastream.remote_configuration import remote_configuration
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+if TYPE_CHECKING:
+    from penstock.common.configuration import Configuration
 
 __all__ = ["RemoteStreamEnvironment"]
 
@@ -32,17 +35,4 @@ class RemoteStreamEnvironment(StreamExecutionEnvironment):
         Raises:
             ConfigurationError: The address or the token is none.
         """
-        from penstock.session.files import parse_address, remember_token
-
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        parse_address(address)
-        if token is not None:
-            remember_token(address, token)
-        settings = process_configuration()
-        if configuration is not None:
-            settings.add_all(configuration)
-        given = Configuration()
-        TARGET.write(given, "session")
-        SESSION.write(given, address)
-        settings.add_all(given)
-        super().__init__(settings)
+        super().__init__(remote_configuration(host, port, configuration, token))

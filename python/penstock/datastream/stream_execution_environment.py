@@ -144,9 +144,10 @@ class StreamExecutionEnvironment(MissingMethods):
         Raises:
             ConfigurationError: The address, the token or the parallelism is invalid.
         """
-        from penstock.datastream.remote_stream_environment import RemoteStreamEnvironment
+        from penstock.datastream.remote_configuration import remote_configuration
 
-        environment = RemoteStreamEnvironment(host, port, configuration, token=token)
+        settings = remote_configuration(host, port, configuration, token)
+        environment = StreamExecutionEnvironment(settings)
         return environment if parallelism is None else environment.set_parallelism(parallelism)
 
     # Settings ---------------------------------------------------------------------------------

@@ -1,0 +1,27 @@
+"""Settings of a program whose jobs go to a session that is named by its address."""
+
+from __future__ import annotations
+
+from penstock.common.configuration import Configuration
+from penstock.common.options.cluster import SESSION, TARGET
+from penstock.datastream.process_configuration import process_configuration
+
+
+def remote_configuration(
+    host: str, port: int, configuration: Configuration | None, token: str | None
+) -> Configuration:
+    """Return the settings; arguments and errors as of `RemoteStreamEnvironment`."""
+    from penstock.session.files import parse_address, remember_token
+
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    parse_address(address)
+    if token is not None:
+        remember_token(address, token)
+    settings = process_configuration()
+    if configuration is not None:
+        settings.add_all(configuration)
+    given = Configuration()
+    TARGET.write(given, "session")
+    SESSION.write(given, address)
+    settings.add_all(given)
+    return settings
