@@ -41,6 +41,7 @@ _SHARED: Final = {
 _MODULES: Final[dict[Runtime, dict[str, str]]] = {
     "native": _SHARED
     | {
+        "AdaptiveSpanningRecordDeserializer": "penstock.network.legacy.spanning",
         "codec_for": "penstock.serialization.codec",
         "identity_of": "penstock._native.keys",
         "key_hash": "penstock._native.key_hash",
@@ -80,6 +81,7 @@ _MODULES: Final[dict[Runtime, dict[str, str]]] = {
     },
     "pure": _SHARED
     | {
+        "AdaptiveSpanningRecordDeserializer": "penstock.network.pure.records",
         "codec_for": "penstock.network.pure.records",
         "identity_of": "penstock.serialization.pure.keys",
         "key_hash": "penstock.serialization.pure.key_hash",

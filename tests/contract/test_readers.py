@@ -180,6 +180,21 @@ def test_results_of_the_deserializer(plane):
     assert not deserializer.has_unfinished_data
 
 
+def test_the_adaptive_deserializer_assembles_long_records_in_memory(plane, tmp_path, monkeypatch):
+    """B4: a record above the threshold of the spilling one never reaches a file."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    record = bytes(6 << 20)
+    framed_record = framed(record)
+    deserializer = plane.load("AdaptiveSpanningRecordDeserializer")()
+    results = []
+    for start in range(0, len(framed_record), 1 << 20):
+        deserializer.set_next_buffer(framed_record[start : start + (1 << 20)])
+        results.append(deserializer.get_next_record())
+    assert [result for result, _ in results[:-1]] == [DeserializationResult.PARTIAL_RECORD] * 6
+    assert results[-1] == (DeserializationResult.LAST_RECORD_FROM_BUFFER, record)
+    assert not deserializer.has_unfinished_data
+
+
 def test_buffer_before_the_last_is_read(plane):
     """B4: a buffer is taken when the one before it is consumed."""
     deserializer = SpillingAdaptiveSpanningRecordDeserializer()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.network.identifiers import InputChannelId, PartitionId
     from penstock.network.legacy.readers import BufferReader, MutableRecordReader, RecordReader
     from penstock.network.legacy.spanning import (
+        AdaptiveSpanningRecordDeserializer,
         DeserializationResult,
         SerializationResult,
         SpanningRecordSerializer,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_loop import Input
 
 __all__ = [
+    "AdaptiveSpanningRecordDeserializer",
     "ArrayCodec",
     "AvailabilityFuture",
     "BlockChannelReader",

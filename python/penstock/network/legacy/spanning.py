@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SPILL_THRESHOLD_BYTES = 5 << 20
 """Longest record that a deserializer gathers in memory."""
 
+_MAX_RECORD_BYTES = 2**31 - 1
+
 _LENGTH = struct.Struct(">i")
 
 
@@ -182,3 +184,13 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         """Drop everything, including a spill file."""
         self._records.clear()
         self._deserializer.clear()
+
+
+class AdaptiveSpanningRecordDeserializer(SpillingAdaptiveSpanningRecordDeserializer):
+    """Splits the buffers of one channel into records; long ones are assembled in memory.
+
+    It never writes to a file, whatever the length of a record.
+    """
+
+    def __init__(self) -> None:
+        super().__init__((), _MAX_RECORD_BYTES)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.partition.result_partition import ResultPartition
     from penstock.network.pure.record_writer import RecordWriter
     from penstock.network.pure.records import (
+        AdaptiveSpanningRecordDeserializer,
         MutableRecordReader,
         RecordReader,
         SpanningRecordSerializer,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_loop import Input
 
 __all__ = [
+    "AdaptiveSpanningRecordDeserializer",
     "ArrayCodec",
     "AvailabilityFuture",
     "BlockChannelReader",

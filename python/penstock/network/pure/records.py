@@ -38,6 +38,12 @@ class SpillingAdaptiveSpanningRecordDeserializer(
     _runtime: ClassVar[Runtime | None] = "pure"
 
 
+class AdaptiveSpanningRecordDeserializer(spanning.AdaptiveSpanningRecordDeserializer):
+    """Splits the buffers of one channel into records; long ones are assembled in memory."""
+
+    _runtime: ClassVar[Runtime | None] = "pure"
+
+
 class MutableRecordReader(readers.MutableRecordReader):
     """Fills records of the caller."""
 

@@ -47,6 +47,7 @@ class TransformOperator(KeyedInputsOperator):
     def __init__(self, context: OperatorContext, user_operator: StreamOperator) -> None:
         """Wrap an operator that is set up once the output is known."""
         self.user_operator = user_operator
+        takes: tuple[Callable[[Any, int | None], None], ...]
         if isinstance(user_operator, TwoInputStreamOperator):
             takes = (user_operator.process_element1, user_operator.process_element2)
         else:
