@@ -59,6 +59,9 @@ _PRELOADED: Final = (
 )
 """Modules that nearly every worker imports; it imports others by itself."""
 
+_NOT_PRELOADED: Final = frozenset({"ArrayCodec", "RecordBatchCodec"})
+"""Names of the data plane whose libraries start threads, which cannot be forked."""
+
 
 def serve(descriptor: int, main: Callable[[], int]) -> int:
     """Forks workers until the host closes the socket.
@@ -85,7 +88,8 @@ def preload() -> None:
     from penstock import network
 
     for name in network.__all__:
-        getattr(network, name)
+        if name not in _NOT_PRELOADED:
+            getattr(network, name)
 
 
 class _Server:
