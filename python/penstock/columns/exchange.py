@@ -70,7 +70,10 @@ class ReceivedBatches:
     def combined_codec(self) -> BatchCodec:
         """The codec of combined records."""
         if self._combined is None:
-            raise CorruptStreamError("a batch of combined records, which its receiver cannot merge")
+            raise CorruptStreamError(
+                "a batch of combined records, which this operator cannot merge: restore the job "
+                "with pipeline.columns: auto, or from a savepoint"
+            )
         return BatchCodec(self._combined, batch_schema(self._combined), is_combined=True)
 
     def decode(self, payload: Any) -> ColumnBatch:

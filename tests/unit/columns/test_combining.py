@@ -36,6 +36,7 @@ from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.graph import operators
 from penstock.network import runtime
+from penstock.taskexecutor.task.rescaled_input import RescaledInput
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
@@ -317,3 +318,37 @@ def test_a_receiver_that_cannot_merge_refuses_combined_rows():
     record = next(sender.exchange.split(batch_of(rows_of(random.Random(3)))))[2]
     with pytest.raises(CorruptStreamError, match="combined"):
         ReceivedBatches(ROW).decode(record[5:])
+
+
+@pytest.mark.parametrize("key", [BY_NUMBER, BY_TWO], ids=["one field", "two fields"])
+def test_combined_rows_in_flight_go_to_the_subtasks_of_another_parallelism(key, tmp_path):
+    descriptor, selector = running(UNORDERED, key)
+    batch = batch_of(rows_of(random.Random(4)))
+    records = [record for _, _, record in Sender(descriptor, selector).exchange.split(batch)]
+    expected = dict(Sender(descriptor, selector, 3).send(batch))
+    gate = SimpleNamespace(type=ROW, input_number=0, combination=combination_of(descriptor))
+    head = SimpleNamespace(
+        descriptor=descriptor, name="aggregate", key_selectors=(selector,), key_type=None
+    )
+    config = SimpleNamespace(gates=[gate], operators=[head])
+    for subtask in range(3):
+        found = []
+        target = SimpleNamespace(process_batch=found.append)
+        chain = SimpleNamespace(
+            get_input=lambda _, target=target: target,
+            contexts=[SimpleNamespace(evaluation=Evaluation())],
+            combined_type=lambda gate: gate.combination.declared,
+        )
+        environment = SimpleNamespace(
+            temp_directory=lambda: str(tmp_path),
+            parallelism=3,
+            max_parallelism=128,
+            subtask=subtask,
+            task_name="task",
+        )
+        channel = SimpleNamespace(gate=0, is_keyed=True)
+        RescaledInput(config, chain, environment).process(channel, b"".join(records))
+        assert [part.data for part in found] == (
+            [expected[subtask].data] if subtask in expected else []
+        )
+    assert expected

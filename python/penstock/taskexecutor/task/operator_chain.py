@@ -35,7 +35,8 @@ from penstock.taskexecutor.task.split_output import SplitOutput
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.graph.job_graph import ChainConfig, GateConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyedSnapshot, LogBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
@@ -345,6 +346,12 @@ class OperatorChain:
             mains.append((output, names))
         else:
             sides.setdefault(tag, []).append(output)
+
+    def combined_type(self, gate: GateConfig) -> TypeInformation | None:
+        """Return the type of a gate's combined records; None if the head cannot merge any."""
+        if gate.combination is None or not self.contexts[0].evaluation.has_columns:
+            return None
+        return gate.combination.declared
 
     def _create_writer(
         self, leaving: NetworkOutput, context: OperatorContext, exchanges: list[BatchExchange]

@@ -70,11 +70,10 @@ class RescaledInput:
         for payload in deserializer.records_of(data):
             tag = payload[0]
             if tag == RECORD_BATCH:
-                combination = gate.combination
-                combined = None if combination is None else combination.declared
+                combined = self._chain.combined_type(gate)
                 batch = ReceivedBatches(cast("Any", gate.type), combined).decode(payload[1:])
-                if combination is not None and batch.declared == combined:
-                    own = self._own_rows(combination, batch)
+                if combined is not None and batch.declared == combined:
+                    own = self._own_rows(cast("Combination", gate.combination), batch)
                     if own is not None:
                         target.process_batch(own)
                     continue

@@ -88,9 +88,10 @@ class TaskInput:
         for index, (input_number, gate) in enumerate(environment.gates):
             declared = cast("Any", chain.gates[index].type)
             codec = codec_for(declared)
-            combination = chain.gates[index].combination
-            combined = None if combination is None else combination.declared
-            received = ReceivedBatches(declared, combined) if has_batches(declared) else None
+            received = None
+            if has_batches(declared):
+                combined = operators.combined_type(chain.gates[index])
+                received = ReceivedBatches(declared, combined)
             if input_number not in self._inputs:
                 self._inputs[input_number] = operators.get_input(input_number)
                 self._open_channels[input_number] = set()
